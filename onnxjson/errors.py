@@ -1,0 +1,103 @@
+"""Every exception of the package.
+
+::
+
+    OnnxJsonError                  65  anything below; catch this one
+    ├── DecodeError                65  text or bytes are not a model       .findings
+    │   └── WireError              65  bytes that no protobuf writer made  .offset
+    ├── EncodeError                65  a model has no such form (proto-JSON, a message too deep)  .findings
+    ├── MissingInputError          66  a file that is named is not there
+    ├── LimitError                 71  too deep, too big, too many
+    ├── OutputError                73  a file cannot be made, or stands in the way
+    ├── FileError                  74  the system could not read or write
+    ├── ChangedUnderneathError     75  a file is not the one that was opened
+    ├── WorkerError                76  native analysis crashed, hung or ran out of memory
+    ├── AccessDeniedError          77  the system forbids it
+    └── UntrustedError             78  a location that leaves the model's folder, a link
+
+The number is the exit code of the command line. A message says what is wrong, where, and what to do.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from onnxjson.checking import Finding
+
+
+class OnnxJsonError(Exception):
+    """The base of all errors that the package raises on purpose."""
+
+    exit_code: ClassVar[int] = 65
+
+
+class DecodeError(OnnxJsonError):
+    """Text or bytes are not a model; ``findings`` holds every reason that was found."""
+
+    def __init__(self, message: str, findings: "Sequence[Finding]" = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+
+class WireError(DecodeError):
+    """Bytes are not a serialised message; ``offset`` is the byte at which that shows."""
+
+    def __init__(self, message: str, offset: int) -> None:
+        super().__init__(f"{message} (byte {offset:,})")
+        self.offset = offset
+
+
+class EncodeError(OnnxJsonError):
+    """A model cannot be written in the form that was asked for; ``findings`` names every element."""
+
+    def __init__(self, message: str, findings: "Sequence[Finding]" = ()) -> None:
+        super().__init__(message)
+        self.findings = tuple(findings)
+
+
+class MissingInputError(OnnxJsonError):
+    """A file that is named is not there."""
+
+    exit_code = 66
+
+
+class LimitError(OnnxJsonError):
+    """Something is deeper, bigger or more than a limit allows."""
+
+    exit_code = 71
+
+
+class OutputError(OnnxJsonError):
+    """A file cannot be made where it was asked for."""
+
+    exit_code = 73
+
+
+class FileError(OnnxJsonError):
+    """The system could not read or write."""
+
+    exit_code = 74
+
+
+class ChangedUnderneathError(OnnxJsonError):
+    """A file was changed by another program since it was opened."""
+
+    exit_code = 75
+
+
+class WorkerError(OnnxJsonError):
+    """The guarded process for native analysis crashed, hung or ran out of memory."""
+
+    exit_code = 76
+
+
+class AccessDeniedError(OnnxJsonError):
+    """The system does not allow it."""
+
+    exit_code = 77
+
+
+class UntrustedError(OnnxJsonError):
+    """A model names a file that it has no business with."""
+
+    exit_code = 78

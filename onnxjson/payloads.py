@@ -1,0 +1,162 @@
+"""Tensor bytes that stay in a file until somebody asks for them.
+
+A payload knows its length without being read and can be read in pieces, so that a model of many gigabytes is held,
+compared and written without ever standing in memory. Small bytes are plain ``bytes``; ``Data`` is either.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from onnxjson.errors import ChangedUnderneathError, FileError
+
+CHUNK = 768 * 1024
+"""Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
+
+LAZY_FROM = 4096
+"""Bytes from which a tensor's payload is left in its file."""
+
+
+class SourceFile:
+    """One opened file, read at offsets; refuses to go on when another program has changed it."""
+
+    __slots__ = ("_file", "_identity", "_lock", "path", "size")
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("rb", buffering=0)
+        status = os.fstat(self._file.fileno())
+        self.size = status.st_size
+        self._identity = (status.st_size, status.st_mtime_ns)
+        self._lock = threading.Lock()
+
+    def fileno(self) -> int:
+        """The descriptor, for a memory map."""
+        return self._file.fileno()
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes from `offset`.
+
+        Raises:
+            ChangedUnderneathError: the file is not what it was when it was opened.
+            FileError: the system could not read.
+        """
+        try:
+            with self._lock:
+                self._file.seek(offset)
+                data = self._file.read(length)
+                while len(data) < length and (more := self._file.read(length - len(data))):
+                    data += more
+                status = os.fstat(self._file.fileno())
+        except OSError as error:
+            raise FileError(f"cannot read {self.path}: {error.strerror}") from error
+        if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
+            raise ChangedUnderneathError(f"{self.path} was changed while it was open; open it again")
+        return data
+
+
+class Payload:
+    """Bytes that are not in memory: a length, and a way to read them in pieces."""
+
+    __slots__ = ("_sha256", "length")
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        """Number of bytes."""
+        self._sha256: str | None = None
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes in order, in pieces of `CHUNK` (the last one shorter).
+
+        Raises:
+            ChangedUnderneathError, FileError: the bytes cannot be read any more.
+        """
+        raise NotImplementedError
+
+    def read(self) -> bytes:
+        """All bytes at once."""
+        return b"".join(self.chunks())
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the bytes, computed on first use."""
+        if self._sha256 is None:
+            digest = hashlib.sha256()
+            for piece in self.chunks():
+                digest.update(piece)
+            self._sha256 = digest.hexdigest()
+        return self._sha256
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, Payload):
+            return self.length == other.length and self.sha256 == other.sha256
+        if isinstance(other, bytes):
+            return self.length == len(other) and self.sha256 == hashlib.sha256(other).hexdigest()
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.read())
+
+    def __repr__(self) -> str:
+        return f"<{self.length:,} bytes in a file>"
+
+
+class FileSlice(Payload):
+    """Bytes that stand in a file as they are."""
+
+    __slots__ = ("_offset", "_source")
+
+    def __init__(self, source: SourceFile, offset: int, length: int) -> None:
+        super().__init__(length)
+        self._source = source
+        self._offset = offset
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`."""
+        for start in range(0, self.length, CHUNK):
+            yield self._source.read_at(self._offset + start, min(CHUNK, self.length - start))
+
+
+class Base64Slice(Payload):
+    """Bytes that stand in a file as canonical base64, already found to be so by the reader."""
+
+    __slots__ = ("_offset", "_source", "_text_length")
+
+    def __init__(self, source: SourceFile, offset: int, text_length: int, length: int) -> None:
+        super().__init__(length)
+        self._source = source
+        self._offset = offset
+        self._text_length = text_length
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`."""
+        import pybase64
+
+        text_chunk = CHUNK // 3 * 4
+        for start in range(0, self._text_length, text_chunk):
+            text = self._source.read_at(self._offset + start, min(text_chunk, self._text_length - start))
+            yield pybase64.b64decode(text, validate=True)
+
+
+Data = bytes | Payload
+"""What a record holds where the .proto says bytes of a tensor: in memory, or still in a file."""
+
+
+def pieces(data: Data) -> Iterator[bytes]:
+    """The bytes of `data` in order, in pieces."""
+    if isinstance(data, bytes):
+        yield data
+    else:
+        yield from data.chunks()
+
+
+def whole(data: Data) -> bytes:
+    """The bytes of `data` in one piece."""
+    return data if isinstance(data, bytes) else data.read()
