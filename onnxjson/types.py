@@ -1,7 +1,7 @@
 """The one-line grammar of types, both ways: ``float32[N,3,?]``, ``seq(int64[])``, ``dtype(99)``.
 
-docs/format.md section 5 is its specification. A type that the grammar cannot say has no text here (`None`); it is written
-in the full form of its message instead.
+docs/format.md section 5 is its specification. A type that the grammar cannot say has no text here (`None`); it is
+written in the full form of its message instead.
 """
 
 import difflib
@@ -27,7 +27,8 @@ MAXIMUM_NESTING: Final = 50
 LARGEST_DIM: Final = 2**63 - 1
 
 _TOKEN = re.compile(
-    r" *(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<quoted>'[^']*')|(?P<digits>-?[0-9]+)|(?P<mark>[\[\](),?])|(?P<other>[^ ])|$)"
+    r" *(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<quoted>'[^']*')|(?P<digits>-?[0-9]+)"
+    r"|(?P<mark>[\[\](),?])|(?P<other>[^ ])|$)"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _UNSAYABLE = re.compile("['\\\\\ud800-\udfff]")

@@ -44,7 +44,9 @@ EXACT = {
     "float32['é,]']": tensor(1, Dimension(dim_param="é,]")),
     "float32[seq]": tensor(1, Dimension(dim_param="seq")),
     "seq(float32)": Type(sequence_type=SequenceType(elem_type=FLOAT)),
-    "optional(seq(float32))": Type(optional_type=OptionalType(elem_type=Type(sequence_type=SequenceType(elem_type=FLOAT)))),
+    "optional(seq(float32))": Type(
+        optional_type=OptionalType(elem_type=Type(sequence_type=SequenceType(elem_type=FLOAT)))
+    ),
     "map(string,float32)": Type(map_type=MapType(key_type=8, value_type=FLOAT)),
     "map(dtype(70),float32)": Type(map_type=MapType(key_type=70, value_type=FLOAT)),
     "sparse(float32[?])": Type(sparse_tensor_type=SparseTensorType(elem_type=1, shape=TensorShape(dim=(Dimension(),)))),
@@ -157,7 +159,15 @@ def test_types_of_constants_have_dims_that_are_numbers() -> None:
     assert format_tensor_type(1, (-1,)) is None
     assert format_tensor_type(99, (1,)) is None
     assert parse_tensor_type(" double[ 2, 0 ]") == (11, (2, 0))
-    for text in ("float32", "float32[N]", "float32[?]", "float32[-1]", "dtype(99)[1]", "float32[1]]", "seq(float32[1])"):
+    for text in (
+        "float32",
+        "float32[N]",
+        "float32[?]",
+        "float32[-1]",
+        "dtype(99)[1]",
+        "float32[1]]",
+        "seq(float32[1])",
+    ):
         with pytest.raises(TypeSyntaxError):
             parse_tensor_type(text)
 
