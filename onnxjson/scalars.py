@@ -1,0 +1,151 @@
+"""One JSON value for one number: what is taken for an integer or a float, and what is refused.
+
+The reader's tolerance is that of docs/format.md section 11: any spelling of a number, whole numbers as decimal strings.
+"""
+
+import json
+import math
+import re
+import struct
+from typing import Final
+
+from onnxjson.floats import FLOAT32, FLOAT64, FloatFormat
+
+LARGEST_PLAIN: Final = 1 << 53
+"""Integers beyond this magnitude are written as decimal strings; floats beyond it do not stand for integers."""
+
+_DECIMAL = re.compile(r"0|-?[1-9][0-9]*")
+_NAN = re.compile(r"NaN\(0x([0-9a-f]+)\)")
+_SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf, "-0.0": -0.0}
+_LONGEST_DECIMAL = 400
+"""Characters of a decimal string that can still be a float64."""
+
+
+class ElementError(ValueError):
+    """A JSON value that is no element of its dtype."""
+
+    def __init__(self, found: str, fits: str, index: int = 0) -> None:
+        super().__init__(f"element {index}: found {found}, expected {fits}")
+        self.index = index
+        """Position in the flat list."""
+        self.found = found
+        """What stands there, short and printable."""
+        self.fits = fits
+        """What would fit."""
+
+    def at(self, index: int) -> "ElementError":
+        """The same error at another position."""
+        return ElementError(self.found, self.fits, index)
+
+
+def found_text(value: object) -> str:
+    """A JSON value for a message: short, ASCII only."""
+    if isinstance(value, str):
+        text = json.dumps(value[:40])
+        return f'{text[:-1]}..."' if len(value) > 40 else text
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return f"a list of {len(value)}"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "a number that is not finite as binary64"
+    if isinstance(value, int) and value.bit_length() > 128:
+        return "an integer of more than 38 digits"
+    return json.dumps(value)
+
+
+def int_text(value: int) -> str:
+    """The canonical JSON token of an integer: a string of digits beyond 2^53."""
+    return str(value) if -LARGEST_PLAIN <= value <= LARGEST_PLAIN else f'"{value}"'
+
+
+def parse_int(value: object, low: int, high: int) -> int:
+    """An integer from an int, a whole float up to 2^53 or a decimal string.
+
+    Raises:
+        ElementError: it is none, or not from `low` to `high`.
+    """
+    number: int | None = None
+    if type(value) is int:
+        number = value
+    elif type(value) is float:
+        number = int(value) if value.is_integer() and abs(value) <= LARGEST_PLAIN else None
+    elif isinstance(value, str):
+        number = _decimal(value)
+    if number is None or not low <= number <= high:
+        raise ElementError(found_text(value), f"an integer from {low} to {high}")
+    return number
+
+
+def _decimal(text: str) -> int | None:
+    """The integer that a string of digits spells."""
+    return int(text) if len(text) <= _LONGEST_DECIMAL and _DECIMAL.fullmatch(text) else None
+
+
+def float_bits(form: FloatFormat, value: object) -> int:
+    """The bits of a JSON value in `form`, rounded to the nearest (to even) by way of binary64.
+
+    Raises:
+        ElementError: no number, or beyond the largest, or special and the format has no such pattern.
+    """
+    try:
+        if isinstance(value, str) and (match := _NAN.fullmatch(value)):
+            bits = int(match[1], 16)
+            if len(match[1]) != -(-form.size // 4) or bits >> form.size or not form.is_nan(bits):
+                raise OverflowError(value)
+            return bits
+        number = _binary64(value)
+        if math.isnan(number):
+            if form.nan is None:
+                raise OverflowError(value)
+            return form.nan
+        if math.isinf(number):
+            if form.infinity is None:
+                raise OverflowError(value)
+            return form.infinity | (form.sign_bit if number < 0 else 0)
+        return form.encode(number)
+    except (OverflowError, TypeError):
+        raise ElementError(found_text(value), form.fits()) from None
+
+
+def _binary64(value: object) -> float:
+    """The float64 that a JSON value stands for; NaN and infinities only from their names."""
+    if type(value) is float and math.isfinite(value):
+        return value
+    if type(value) is int:
+        return float(value)
+    if isinstance(value, str):
+        if value in _SPECIAL:
+            return _SPECIAL[value]
+        if (number := _decimal(value)) is not None:
+            return float(number)
+    raise TypeError(value)
+
+
+def float32_bits(value: object) -> bytes:
+    """The 4 bytes, little-endian, of a JSON value as float32.
+
+    Raises:
+        ElementError: see `float_bits`.
+    """
+    if type(value) is float and math.isfinite(value):
+        try:
+            return _PACK32(value)
+        except OverflowError:
+            raise ElementError(found_text(value), FLOAT32.fits()) from None
+    return float_bits(FLOAT32, value).to_bytes(4, "little")
+
+
+def float64_bits(value: object) -> bytes:
+    """The 8 bytes, little-endian, of a JSON value as float64.
+
+    Raises:
+        ElementError: see `float_bits`.
+    """
+    if type(value) is float and math.isfinite(value):
+        return _PACK64(value)
+    return float_bits(FLOAT64, value).to_bytes(8, "little")
+
+
+_PACK32 = struct.Struct("<f").pack
+_PACK64 = struct.Struct("<d").pack
