@@ -1,0 +1,1 @@
+"""The tests of onnxjson; support code is imported as `tests.…`."""

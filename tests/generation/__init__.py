@@ -1,0 +1,1 @@
+"""A deterministic generator of ModelProtos that walks protobuf's descriptors, for tests."""
