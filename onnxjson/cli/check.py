@@ -1,0 +1,87 @@
+"""``onnxjson check``: what is wrong with models, and where."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from onnxjson.checking import Finding, Severity
+from onnxjson.cli import failures, findings, output
+from onnxjson.errors import DecodeError, OnnxJsonError
+
+SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
+
+
+@click.command("check")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--deep", is_flag=True, help="Also ask onnx: its checker and its shape inference.")
+@click.option("--strict", is_flag=True, help="Exit 1 for warnings, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print an array of findings.")
+@click.pass_context
+def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, as_json: bool) -> None:
+    """Say what is wrong with models, and where.
+
+    Looks at every file to its end. Exits 1 if there are errors; warnings alone count only with --strict.
+
+    \b
+    onnxjson check m.onnx.json
+    onnxjson check --deep --json models/*.onnx
+    """
+    found: list[Finding] = []
+    code = 0
+    for path in paths:
+        try:
+            with output.working(f"checking {path}"):
+                of_file = _findings(path, deep=deep)
+        except OnnxJsonError as error:
+            code = failures.report(error)
+            continue
+        found += of_file
+        if not as_json:
+            output.findings_data(of_file)
+    if as_json:
+        _print_json(found)
+    severities = Counter(finding.severity for finding in found)
+    output.talk(_summary(len(paths), severities))
+    if not code and (severities["error"] or (strict and severities["warning"])):
+        code = 1
+    ctx.exit(code)
+
+
+def _findings(path: Path, *, deep: bool) -> list[Finding]:
+    """Everything that is found in one file.
+
+    Raises:
+        OnnxJsonError: the file could not be looked at; that it is no model is a finding.
+    """
+    from onnxjson import files
+
+    try:
+        loaded = files.load(path)
+    except DecodeError as error:
+        return _of_unreadable(path, error)
+    found = [*loaded.warnings, *findings.of_structure(path, loaded)]
+    if deep:
+        found += findings.of_native_analysis(path, loaded)
+    return found
+
+
+def _of_unreadable(path: Path, error: DecodeError) -> list[Finding]:
+    if not error.findings:
+        return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]
+    return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
+
+
+def _print_json(found: list[Finding]) -> None:
+    """One object a line, ASCII, exactly what was found."""
+    lines = [json.dumps(msgspec.structs.asdict(finding)) for finding in found]
+    output.binary_stdout().write(("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n").encode("ascii"))
+
+
+def _summary(files: int, severities: Mapping[Severity, int]) -> str:
+    counts = [output.counted(severities[severity], severity) for severity in SEVERITIES if severities[severity]]
+    return f"{output.counted(files, 'file')}: {', '.join(counts) or 'nothing wrong'}"

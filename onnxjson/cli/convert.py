@@ -1,0 +1,115 @@
+"""``onnxjson convert``: one model, another form."""
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from onnxjson.cli import failures, findings, output
+from onnxjson.errors import OutputError
+
+if TYPE_CHECKING:
+    from onnxjson.files import Format, Loaded
+
+_ENDINGS: Final[dict["Format", str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
+"""The ending of a file that is named after its source."""
+
+_KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
+
+STDOUT: Final = "-"
+
+
+@click.command("convert")
+@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="DST",
+    type=click.Path(path_type=Path, allow_dash=True),
+    help="Write to DST, replacing what is there; - is standard output.",
+)
+@click.option(
+    "--format",
+    "target",
+    type=click.Choice(["onnx", "json", "protojson"]),
+    help="The form to write; else the ending of DST decides.",
+)
+@click.option("--lossy", is_flag=True, help="Write proto-JSON even where it cannot hold all of the model.")
+@click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
+def command(
+    source: Path, destination: Path | None, target: "Format | None", *, lossy: bool, drop_orphans: bool
+) -> None:
+    """Write a model in another form: .onnx, .onnx.json, proto-JSON.
+
+    Without -o the result stands beside SRC under the other ending (m.onnx and m.onnx.json), and a file that is
+    already there is left alone. What SRC holds is decided by its content, not by its name.
+
+    \b
+    onnxjson convert m.onnx                      writes m.onnx.json
+    onnxjson convert m.onnx.json -o new.onnx     writes new.onnx
+    onnxjson convert m.onnx -o - | less          shows it
+    """
+    from onnxjson import files
+
+    with output.working(f"reading {source}"):
+        loaded = files.load(source, drop_orphans=drop_orphans)
+    place = _place(source, loaded, destination, target)
+    form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
+    _warn(source, loaded)
+    if place is None:
+        _to_stdout(loaded, form, lossy=lossy)
+        return
+    with output.working(f"writing {place}"):
+        files.save(loaded.model, place, form, lossy=lossy)
+    output.talk(f"wrote {place} ({output.size(place)})")
+
+
+def _other(loaded: "Loaded") -> "Format":
+    """The form that a person wants of a file who does not say: text of a binary, a binary of any text."""
+    return "json" if loaded.format == "onnx" else "onnx"
+
+
+def _place(source: Path, loaded: "Loaded", destination: Path | None, target: "Format | None") -> Path | None:
+    """The file to write, None for standard output.
+
+    Raises:
+        OutputError: it is the source, or nobody named it and it is there.
+    """
+    if destination is not None and str(destination) == STDOUT:
+        return None
+    beside = source.with_name(_stem(source.name) + _ENDINGS[target or _other(loaded)])
+    if destination is None:
+        if beside == source:
+            raise OutputError(f"{source} already has that form; name another file with -o DST")
+        if os.path.lexists(beside):
+            raise OutputError(f"{beside} is already there; to replace it: -o {beside}")
+        return beside
+    if destination.is_dir():
+        destination = destination / beside.name
+    if destination.exists() and destination.samefile(source):
+        raise OutputError(f"{destination} is the source itself; name another file")
+    return destination
+
+
+def _stem(name: str) -> str:
+    """`name` without the ending that says which form it has."""
+    for ending in _KNOWN_ENDINGS:
+        if name.endswith(ending) and name != ending:
+            return name.removesuffix(ending)
+    return name
+
+
+def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool) -> None:
+    from onnxjson import files
+
+    if form == "onnx" and sys.stdout.isatty():
+        raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o DST")
+    files.write(loaded.model, output.binary_stdout(), form, lossy=lossy)
+
+
+def _warn(source: Path, loaded: "Loaded") -> None:
+    """Say what looks wrong with the model; it is converted all the same."""
+    output.findings([*loaded.warnings, *findings.of_structure(source, loaded)], limit=failures.SHOWN)

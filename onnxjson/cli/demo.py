@@ -1,0 +1,108 @@
+"""``onnxjson demo``: the main job on a small model, each step a process of its own."""
+
+import difflib
+import hashlib
+from pathlib import Path
+from typing import Final
+
+import click
+
+from onnxjson.cli import output, processes
+from onnxjson.errors import OnnxJsonError, OutputError
+
+OLD_LINE: Final = '"alpha": 0.01'
+NEW_LINE: Final = '"alpha": 0.2'
+
+
+class StepError(OnnxJsonError):
+    """A step of the demonstration went wrong; the exit code is that of its process."""
+
+    def __init__(self, command: str, exit_code: int) -> None:
+        super().__init__(f"`{command}` ended with {exit_code}; what it said stands above")
+        self.exit_code = exit_code  # type: ignore[misc]
+
+
+@click.command("demo")
+@click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=click.Path(path_type=Path))
+def command(folder: Path) -> None:
+    """Make a small model and take it to text and back.
+
+    Writes into DIR (onnxjson-demo), which must be new or empty. Every command is printed and then really run.
+    """
+    Demonstration(folder).run()
+
+
+class Demonstration:
+    """The steps, one after the other, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        from rich.console import Console
+
+        self.folder = folder
+        self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+    def run(self) -> None:
+        """All steps.
+
+        Raises:
+            OutputError: the folder holds something already.
+            StepError: a command failed.
+        """
+        self._make_folder()
+        self._title(f"A small network, made with the onnx package, in {self.folder}")
+        self._python("onnxjson.example", "digits.onnx")
+        self._title("The model as text")
+        self._onnxjson("convert", "digits.onnx")
+        self._title("One attribute changed in the text, as in any editor")
+        self._edit("digits.onnx.json", "leaky.onnx.json")
+        self._title("Back to a model that every ONNX program loads")
+        self._onnxjson("convert", "leaky.onnx.json")
+        self._onnxjson("check", "--deep", "leaky.onnx")
+        self._title("Nothing is lost: the unchanged text gives the file it came from")
+        self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
+        self._compare("digits.onnx", "again.onnx")
+        self._title("Now yours")
+        self.console.print(f"  less {self.folder / 'digits.onnx.json'}\n  onnxjson convert YOUR_MODEL.onnx")
+
+    def _make_folder(self) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            occupied = any(self.folder.iterdir())
+        except (FileExistsError, NotADirectoryError) as error:
+            raise OutputError(f"{self.folder} is a file; name a new folder: onnxjson demo DIR") from error
+        if occupied:
+            raise OutputError(f"{self.folder} is not empty; name a new folder: onnxjson demo DIR")
+
+    def _title(self, text: str) -> None:
+        self.console.print(f"\n{output.line(text)}" if text else "", style="bold")
+
+    def _python(self, module: str, *arguments: str) -> None:
+        self._run(f"python -m {module}", module, *arguments)
+
+    def _onnxjson(self, *arguments: str) -> None:
+        self._run("onnxjson", "onnxjson", *arguments)
+
+    def _run(self, spelling: str, module: str, *arguments: str) -> None:
+        shown = f"{spelling} {' '.join(arguments)}"
+        self.console.print(f"$ {shown}", style="cyan")
+        completed = processes.run_module(module, list(arguments), self.folder)
+        for text in completed.output.splitlines():
+            self.console.print(output.line(text))
+        if completed.exit_code:
+            raise StepError(shown, completed.exit_code)
+
+    def _edit(self, source: str, destination: str) -> None:
+        """Replace one line of the text and show what that did, line by line."""
+        before = (self.folder / source).read_text(encoding="utf-8")
+        after = before.replace(OLD_LINE, NEW_LINE)
+        (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")
+        names = (source, destination)
+        for text in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=2, lineterm=""):
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(text[0], "")
+            self.console.print(output.line(text), style=style)
+
+    def _compare(self, one: str, other: str) -> None:
+        first, second = (hashlib.sha256((self.folder / name).read_bytes()).hexdigest() for name in (one, other))
+        if first != second:
+            raise StepError(f"comparing {one} and {other}", 1)
+        self.console.print(f"{other} is {one}, byte for byte (sha256 {first[:16]}...)", style="green")

@@ -1,0 +1,80 @@
+"""``onnxjson fmt``: the one canonical text."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+import click
+
+from onnxjson.cli import failures, output
+from onnxjson.errors import EncodeError, OnnxJsonError
+
+if TYPE_CHECKING:
+    from onnxjson.files import Loaded
+
+
+@click.command("fmt")
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; print the files that would change, exit 1.")
+@click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
+@click.pass_context
+def command(ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, drop_orphans: bool) -> None:
+    """Write texts in their one canonical form.
+
+    Files are changed in place, and a copy of each goes to the user's state folder first. A file that is canonical
+    already is left as it is. The model stays the same, bit for bit; comments are not kept.
+
+    \b
+    onnxjson fmt m.onnx.json
+    onnxjson fmt --check models/*.onnx.json
+    """
+    code = 0
+    for path in paths:
+        try:
+            if _format(path, only_check=only_check, drop_orphans=drop_orphans) and only_check:
+                code = code or 1
+        except OnnxJsonError as error:
+            code = failures.report(error)
+    ctx.exit(code)
+
+
+def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
+    """Format one file, or only find out; whether its text is another than the canonical one."""
+    from onnxjson import files
+
+    with output.working(f"reading {path}"):
+        loaded = files.load(path, drop_orphans=drop_orphans)
+    if loaded.format != "json":
+        kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
+        raise EncodeError(f"{path} is {kind}, and fmt is for .onnx.json; first: onnxjson convert {path}")
+    if _is_canonical(path, loaded):
+        return False
+    output.findings(loaded.warnings, limit=failures.SHOWN)
+    if only_check:
+        output.data(str(path))
+        return True
+    with output.working(f"writing {path}"):
+        files.save(loaded.model, path, "json", expect=loaded.identity, backup=True)
+    output.talk(f"formatted {path}")
+    return True
+
+
+def _is_canonical(path: Path, loaded: "Loaded") -> bool:
+    from onnxjson import files
+
+    with path.open("rb") as file:
+        comparison = _Comparison(file)
+        files.write(loaded.model, comparison, "json")
+        return comparison.same and not file.read(1)
+
+
+class _Comparison:
+    """A stream that compares what is written with a file, so that no text of a big model stands in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.same = True
+
+    def write(self, data: bytes) -> int:
+        """Compare the next bytes."""
+        self.same = self.same and self._file.read(len(data)) == data
+        return len(data)

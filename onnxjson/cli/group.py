@@ -1,0 +1,110 @@
+"""The group of all commands: a table, so that no command is imported before it is called."""
+
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import click
+
+from onnxjson.cli import failures, output
+
+
+class Entry(NamedTuple):
+    """One command; the module ``onnxjson.cli.<name>`` holds it as ``command``."""
+
+    name: str
+    summary: str
+    """One line for the list of commands; the first line of the command's own help says the same."""
+
+
+SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
+    "Start here": (Entry("demo", "Make a small model and take it to text and back."),),
+    "Models": (
+        Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),
+        Entry("fmt", "Write texts in their one canonical form."),
+        Entry("check", "Say what is wrong with models, and where."),
+    ),
+    "Tools": (
+        Entry("schema", "Print the JSON Schema of a document."),
+        Entry("completion", "Print the completion script of a shell."),
+    ),
+}
+"""The commands in the order of the help."""
+
+COMMANDS: Final = tuple(entry.name for entries in SECTIONS.values() for entry in entries)
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called, and ends every failure in one line and its exit code."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of that name, imported now."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"onnxjson.cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that `args` begin with; a wrong name is answered with the nearest right one."""
+        name = args[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"no command {output.quoted(name)}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of commands, by section and without importing one."""
+        for section, entries in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(entry.name.ljust(len("completion")), entry.summary) for entry in entries])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; whoever stopped reading standard output ends it without a word."""
+        try:
+            result: object = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            output.abandon_stdout()
+            ctx.exit(failures.PIPE_CLOSED)
+        return result
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
+        """Run the command line `args` and exit."""
+        output.make_robust()
+        debugging = os.environ.get("ONNXJSON_DEBUG") == "1"
+        try:
+            result = super().main(args, prog_name, standalone_mode=False, **extra)
+        except Exception as error:  # the one place that turns any failure into a line and a code
+            if debugging and failures.is_internal(error):
+                raise
+            sys.exit(failures.report(error))
+        sys.exit(result if isinstance(result, int) else 0)
+
+
+@click.group(
+    "onnxjson",
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="onnxjson COMMAND --help says more. Exit codes: 0 fine, 1 findings or differences, from 2 on failures.",
+)
+@click.option("--version", is_flag=True, help="Print the version.")
+@click.pass_context
+def onnxjson(ctx: click.Context, *, version: bool) -> None:
+    """ONNX models as text that is pleasant to read, edit and diff, and back without loss."""
+    if version:
+        from importlib.metadata import version as installed_version
+
+        click.echo(f"onnxjson {installed_version('onnxjson')}")
+    elif ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
