@@ -103,7 +103,7 @@ def tokens(data_type: int, data: bytes, count: int) -> list[str] | None:
     patterns = _patterns(data, count, size)
     if patterns is None:
         return None
-    if texts := SMALL_TEXTS.get(data_type):
+    if (texts := SMALL_TEXTS.get(data_type)) is not None:
         return list(map(texts.__getitem__, patterns))
     if data_type in _SIGNED:
         half = 1 << (size - 1)
