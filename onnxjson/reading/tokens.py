@@ -1,0 +1,232 @@
+"""Text -> tokens of JSON, with a diagnosis for each piece that is none."""
+
+import json
+import re
+from typing import Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.reading.tree import UNREADABLE, Tree
+
+
+class Mistake(NamedTuple):
+    """One thing that is wrong with the syntax of a text."""
+
+    offset: int
+    """The character, counted from 0."""
+    code: str
+    message: str
+    hint: str = ""
+    first: int | None = None
+    """The offset of another place that belongs to it; the message then ends with that place."""
+
+
+class Token(NamedTuple):
+    """A piece of the text."""
+
+    kind: str
+    """One of ``{ } [ ] , :`` for themselves, "value", "end", "conflict"."""
+    start: int
+    end: int
+    value: Tree = None
+    """What a "value" stands for."""
+    is_key: bool = False
+    """Whether it is text, and so can be a key."""
+
+
+_TOKEN: Final = re.compile(
+    r"""
+    (?: [\ \t\r\n]+ | //[^\n]* )*+
+    (?:
+      (?P<string> "[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*+" )
+      | (?P<conflict> ^(?:<{7}|={7}|>{7}|\|{7})(?![<=>|])[^\n]* )
+      | (?P<mark> [{}\[\],:] )
+      | (?P<number> -?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-]) )
+      | (?P<word> [+\-.\w][\w.+\-]* )
+      | (?P<end> \Z )
+      | (?P<other> . )
+    )
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_MAXIMUM_DIGITS = 4300
+"""Digits that Python turns into an integer; longer numbers fit no field anyway."""
+
+_NOT_NUMBERS = {"nan": "NaN", "infinity": "Infinity", "inf": "Infinity"}
+_OFTEN_FOLLOWS = ("bad-character", "unterminated-string", "bare-word")
+_WORDS = {"true": True, "false": False, "null": None}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_BYTE_THAT_IS_NO_UTF8 = re.compile("[\udc80-\udcff]")
+_CONTROL = re.compile(r"[\x00-\x1f]")
+_BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<good>\\.)', re.DOTALL)
+_REST_OF_STRING = re.compile(r'[^"\\\n]*(?:\\[^\n][^"\\\n]*)*')
+_CLOSERS_AT_THE_END = re.compile(r"[\s,\]}]*\Z")
+_WRONG_QUOTES = re.compile(
+    "'(?P<single>[^'\n]*)'|[“”„‟«»](?P<double>[^“”„‟«»\"\n]*)[“”„‟«»\"]|[‘’‚‛](?P<one>[^‘’‚‛\n]*)[‘’‚‛]"
+)
+
+
+class Tokenizer:
+    """Reads tokens one after the other; `mistakes` grows on the way."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.mistakes: list[Mistake] = []
+        self._position = 0
+
+    def next(self) -> Token:
+        """The next token; "end" again and again after the last one."""
+        while True:
+            match = _TOKEN.match(self.text, self._position)
+            if match is None:
+                raise AssertionError("the token pattern matches everywhere")
+            kind = match.lastgroup
+            start, end = match.span(kind or 0)
+            self._position = end
+            match kind:
+                case "string":
+                    return self._string(start, end)
+                case "mark":
+                    return Token(self.text[start], start, end)
+                case "number":
+                    return Token("value", start, end, self._number(match, start))
+                case "word":
+                    return self._word(start, end)
+                case "conflict" | "end":
+                    return Token(kind, start, end)
+            token = self._other(start)
+            if token is not None:
+                return token
+
+    def next_is_colon(self) -> bool:
+        """Whether a colon comes next."""
+        match = _TOKEN.match(self.text, self._position)
+        return match is not None and match.group("mark") == ":"
+
+    def skip_to(self, offset: int) -> None:
+        """Goes on reading at `offset`."""
+        self._position = offset
+
+    def report(self, offset: int, code: str, message: str, hint: str = "") -> None:
+        """Notes a mistake, but not one that only follows from another on the same line."""
+        if code in _OFTEN_FOLLOWS and self.has_mistake_on_line(offset):
+            return
+        self.mistakes.append(Mistake(offset, code, message, hint))
+
+    def has_mistake_on_line(self, offset: int) -> bool:
+        """Whether the last mistake stands on the line of `offset`."""
+        return bool(self.mistakes) and "\n" not in self.text[self.mistakes[-1].offset : offset]
+
+    def _string(self, start: int, end: int) -> Token:
+        raw = self.text[start:end]
+        value = raw[1:-1] if "\\" not in raw else json.loads(raw)
+        if (half := _SURROGATE.search(value)) is None:
+            return Token("value", start, end, value, True)
+        if _BYTE_THAT_IS_NO_UTF8.search(raw) is None:
+            self.report(
+                start,
+                "half-surrogate",
+                f"the text holds \\u{ord(half.group()):04x}, half of a surrogate pair",
+                'bytes that are not UTF-8 are written {"base64": "..."}',
+            )
+        return Token("value", start, end, UNREADABLE, True)
+
+    def _number(self, match: re.Match[str], start: int) -> Tree:
+        raw = match.group("number")
+        if raw == "-0":
+            self.report(start, "minus-zero", "`-0` may have been -0.0 or 0", 'write 0, or "-0.0" in quotes')
+            return UNREADABLE
+        if not match.group("fraction"):
+            if len(raw) <= _MAXIMUM_DIGITS:
+                return int(raw)
+        elif abs(number := float(raw)) != float("inf"):
+            return number
+        self.report(start, "out-of-range", f"the number {visible(raw, 30)} is too large for any field")
+        return UNREADABLE
+
+    def _word(self, start: int, end: int) -> Token:
+        word = self.text[start:end]
+        if word in _WORDS:
+            return Token("value", start, end, _WORDS[word])
+        shown = visible(word, 40)
+        plain = word.lstrip("+-").lower()
+        if self.next_is_colon():
+            self.report(start, "unquoted-key", f"the key {shown} has no quotes", f'write "{shown}"')
+            return Token("value", start, end, word, True)
+        if plain in _NOT_NUMBERS:
+            sign = "-" if word.startswith("-") and plain != "nan" else ""
+            self.report(start, "nan-literal", f"{shown} is not JSON", f'write "{sign}{_NOT_NUMBERS[plain]}" in quotes')
+        elif word in ("True", "False"):
+            self.report(start, "bare-word", f"{word} is not JSON", f"write {word.lower()}")
+        elif word == "None":
+            self.report(start, "bare-word", "None is not JSON", "leave the key out where a field is absent")
+        elif word[0] in "+-." or word[0].isdigit():
+            self.report(start, "bad-number", f"{shown} is not a number of JSON", _number_hint(word))
+        else:
+            self.report(start, "bare-word", f"{shown} has no quotes", f'write "{shown}"')
+        return Token("value", start, end, UNREADABLE)
+
+    def _other(self, start: int) -> Token | None:
+        """A token from something that begins none; `None` where there is nothing to make of it."""
+        character = self.text[start]
+        if character == '"':
+            return self._broken_string(start)
+        quoted = _WRONG_QUOTES.match(self.text, start)
+        if quoted is not None:
+            self._position = quoted.end()
+            content = quoted.group(quoted.lastgroup or 0)
+            kind = "single quotes" if quoted.lastgroup == "single" else "typographic quotes"
+            self.report(
+                start, "wrong-quotes", f"{visible(quoted.group(), 40)} stands in {kind}", 'write "straight" quotes'
+            )
+            return Token("value", start, quoted.end(), UNREADABLE if _SURROGATE.search(content) else content, True)
+        if character == "#" or self.text.startswith("/*", start):
+            mark, closing = ("#", "\n") if character == "#" else ("/*", "*/")
+            end = self.text.find(closing, start)
+            self._position = len(self.text) if end < 0 else end + len(closing)
+            hint = "comments are // to the end of a line"
+            self.report(start, "wrong-comment", f"`{mark}` begins no comment here", hint)
+            return None
+        if not _BYTE_THAT_IS_NO_UTF8.match(character):
+            self.report(start, "bad-character", f"`{visible(character)}` does not belong here")
+        return None
+
+    def _broken_string(self, start: int) -> Token:
+        rest = _REST_OF_STRING.match(self.text, start + 1)
+        end = rest.end() if rest else start + 1
+        if self.text[end : end + 1] != '"':
+            line = self.text[start:end]
+            self.report(
+                start, "unterminated-string", "the text that begins here is not closed on its line", 'close it with `"`'
+            )
+            closers = _CLOSERS_AT_THE_END.search(line)
+            end = max(start + 1, start + closers.start() if closers else end)
+            self._position = end
+            return Token("value", start, end, UNREADABLE, True)
+        self._position = end + 1
+        for control in _CONTROL.finditer(self.text, start, end):
+            escape = {"\t": "\\t", "\r": "\\r"}.get(control.group(), f"\\u{ord(control.group()):04x}")
+            name = {"\t": "a tab", "\r": "a carriage return"}.get(control.group(), "a control character")
+            self.report(control.start(), "control-character", f"{name} stands in a text", f"write {escape}")
+        for escape_match in _BAD_ESCAPE.finditer(self.text, start + 1, end):
+            if escape_match.group("good") is None:
+                shown = visible(self.text[escape_match.start() : escape_match.start() + 2])
+                self.report(
+                    escape_match.start(), "bad-escape", f"`{shown}` is no escape of JSON", "write a backslash as `\\\\`"
+                )
+        return Token("value", start, end + 1, UNREADABLE, True)
+
+
+def _number_hint(word: str) -> str:
+    if word[0] == "+":
+        return "leave out the +"
+    if word.lstrip("-").startswith("."):
+        return "write a 0 before the point"
+    if word.endswith("."):
+        return "write a digit after the point, or leave it out"
+    if re.fullmatch(r"-?0[xX][0-9a-fA-F]+", word) and len(word) <= 20:
+        return f"write {int(word, 16)}"
+    if re.fullmatch(r"-?0[0-9]+", word) and len(word) <= 20:
+        return f"write {int(word)}"
+    if re.fullmatch(r"-?[0-9]+(?:_[0-9]+)+", word):
+        return "leave out the _"
+    return ""
