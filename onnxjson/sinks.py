@@ -1,0 +1,96 @@
+"""Where written bytes go, and what to say when the system does not take them."""
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from onnxjson.errors import AccessDeniedError, FileError, OnnxJsonError, OutputError
+
+PIECE = 1 << 20
+"""Bytes that are gathered before the system is asked to write."""
+
+_FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
+_IN_THE_WAY = {
+    errno.ENOENT,
+    errno.ENOTDIR,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EEXIST,
+    errno.ENXIO,
+}
+
+
+class Sink(Protocol):
+    """Where the content of a file goes."""
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Take all of `data`.
+
+        Raises:
+            FileError: the system could not write, such as when the disk is full.
+        """
+
+
+class Output:
+    """A descriptor, written in pieces of about `PIECE` bytes, with the hash of what went there."""
+
+    def __init__(self, descriptor: int, name: str) -> None:
+        self._descriptor = descriptor
+        self._name = name
+        self._gathered = bytearray()
+        self._digest = hashlib.sha256()
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """See `Sink.write`."""
+        if len(data) < PIECE and not isinstance(data, memoryview):
+            self._gathered += data
+            if len(self._gathered) >= PIECE:
+                self.flush()
+            return
+        self.flush()
+        with memoryview(data) as view, view.cast("B") as octets:
+            self._put(octets)
+
+    def flush(self) -> None:
+        """Hand what was gathered to the system."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, bytearray()
+            with memoryview(gathered) as view:
+                self._put(view)
+
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of all that the system has taken."""
+        return self._digest.hexdigest()
+
+    def _put(self, view: memoryview) -> None:
+        start = 0
+        with system_errors(f"{self._name} cannot be written"):
+            while start < len(view):
+                count = os.write(self._descriptor, view[start : start + PIECE])
+                self._digest.update(view[start : start + count])
+                start += count
+
+
+@contextmanager
+def system_errors(what: str) -> Iterator[None]:
+    """Turn an `OSError` into the error of this package that fits, its message beginning with `what`."""
+    try:
+        yield
+    except OSError as error:
+        raise system_error(what, error) from error
+
+
+def system_error(what: str, error: OSError) -> OnnxJsonError:
+    """The error of this package for `error`: 77 where it is forbidden, 73 where something is in the way, else 74."""
+    reason = f"{what}: {error.strerror or error}"
+    if error.errno in _FORBIDDEN:
+        return AccessDeniedError(reason)
+    if error.errno in _IN_THE_WAY:
+        return OutputError(reason)
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return FileError(f"{reason}; free some space and save again")
+    return FileError(reason)
