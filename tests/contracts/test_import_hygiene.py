@@ -1,0 +1,59 @@
+"""What an import costs: heavy packages are loaded by what needs them and by nothing else."""
+
+import json
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+
+HEAVY = {"numpy", "onnx", "onnxruntime", "textual", "ml_dtypes", "deepdiff", "rich", "google"}
+
+NATIVE = {"onnxjson.worker", "onnxjson.serde"}
+"""Modules whose business is onnx; they may load it when they are imported."""
+
+
+def _modules() -> list[str]:
+    found = pkgutil.walk_packages([str(Path(onnxjson.__file__).parent)], "onnxjson.")
+    return sorted(module.name for module in found if not module.name.endswith("__main__"))
+
+
+def _loaded_by(statement: str) -> set[str]:
+    """The top-level modules that a fresh Python holds after `statement`."""
+    code = f"{statement}\nimport sys, json\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    result = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    loaded: list[str] = json.loads(result.stdout.splitlines()[-1])
+    return set(loaded)
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    assert not _loaded_by("import onnxjson") & (HEAVY | {"click", "msgspec", "pybase64", "orjson"})
+
+
+def test_importing_every_module_of_the_text_path_loads_nothing_heavy() -> None:
+    light = [name for name in _modules() if name not in NATIVE and not name.startswith("onnxjson.cli")]
+    assert not _loaded_by("\n".join(f"import {name}" for name in light)) & (HEAVY | {"click"})
+
+
+def test_importing_every_command_loads_nothing_heavy() -> None:
+    commands = [name for name in _modules() if name.startswith("onnxjson.cli")]
+    assert not _loaded_by("\n".join(f"import {name}" for name in commands)) & HEAVY
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["convert", "--help"], ["--version"], ["nonsense"]])
+def test_help_imports_no_codec(arguments: list[str]) -> None:
+    statement = f"import onnxjson.cli.group\ntry: onnxjson.cli.group.onnxjson.main({arguments!r})\nexcept SystemExit: pass"
+    assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson"})
+
+
+def test_text_to_binary_and_back_needs_neither_numpy_nor_onnx(tmp_path: Path) -> None:
+    text = tmp_path / "m.onnx.json"
+    text.write_text('{"format": "onnxjson/1", "ir_version": 8, "graph": {"name": "g"}}')
+    statement = (
+        f"import onnxjson\nmodel = onnxjson.load({str(text)!r})\nonnxjson.save(model, {str(tmp_path / 'm.onnx')!r})\n"
+        f"onnxjson.dumps(onnxjson.load({str(tmp_path / 'm.onnx')!r}))"
+    )
+    assert not _loaded_by(statement) & (HEAVY | {"click"})

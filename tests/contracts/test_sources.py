@@ -1,0 +1,54 @@
+"""Habits of the source text that no linter knows."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+MODULES = sorted([*(ROOT / "onnxjson").rglob("*.py"), *(ROOT / "tui").rglob("*.py")])
+SOURCES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
+
+TABLES = {"onnxjson/attribute_table.py", "onnxjson/characters.py"}
+"""Modules that are data."""
+
+STARTERS = {"onnxjson/worker.py", "onnxjson/cli/processes.py"}
+"""Modules that may start processes."""
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_module_has_at_most_600_lines(path: Path) -> None:
+    lines = path.read_text(encoding="utf-8").count("\n")
+    assert lines <= 600 or _name(path) in TABLES, lines
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_module_says_what_it_is_for(path: Path) -> None:
+    assert re.match('r?"""', path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_module_has_a_name_from_the_field(path: Path) -> None:
+    assert not {"utils", "util", "helpers", "manager", "core", "misc", "common"} & set(path.with_suffix("").parts)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=_name)
+def test_nothing_is_left_for_later(path: Path) -> None:
+    left = re.findall(r"\b(?:TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b", path.read_text(encoding="utf-8"))
+    assert not left
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_only_the_listed_modules_start_processes(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    starts = re.search(r"^\s*(?:import|from) (?:subprocess|multiprocessing)\b|\bos\.(?:fork|system|popen|exec)", text, re.M)
+    assert not starts or _name(path) in STARTERS
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=_name)
+def test_garbage_collector_is_left_alone(path: Path) -> None:
+    assert not re.search(r"\bgc\.(?:dis" r"able|free" r"ze)\b", path.read_text(encoding="utf-8"))

@@ -1,0 +1,83 @@
+"""The shell sessions of the pages: found, run, compared.
+
+A session is a block of kind ``console``: lines that begin with "$ " are commands, the lines after each are what it prints. A
+line that is "..." stands for any lines. All sessions of a page run in one new folder, in their order.
+"""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+class Step(NamedTuple):
+    """One command of a page and what the page says that it prints."""
+
+    line: int
+    command: str
+    expected: str
+
+
+def steps_of(page: Path) -> Iterator[Step]:
+    """The commands of a page in order."""
+    text = page.read_text(encoding="utf-8")
+    for block in _BLOCK.finditer(text):
+        line = text.count("\n", 0, block.start(1)) + 1
+        for part in re.split(r"^(?=\$ )", block[1], flags=re.MULTILINE):
+            if part:
+                command, _, expected = part.removeprefix("$ ").partition("\n")
+                yield Step(line, command, expected)
+            line += part.count("\n")
+
+
+def run(command: str, folder: Path) -> str:
+    """What a command prints on a terminal without colours, both streams as they come."""
+    environment = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "HOME": str(folder.parent),
+        "XDG_STATE_HOME": str(folder.parent / "state"),
+        "LC_ALL": "C.UTF-8",
+        "COLUMNS": "80",
+        "NO_COLOR": "1",
+    }
+    result = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        timeout=100,
+        check=False,
+    )
+    return result.stdout
+
+
+def fits(expected: str, printed: str) -> bool:
+    """Whether `printed` is what the page says, line by line."""
+    lines = (".*?" if line == "...\n" else re.escape(line) for line in expected.splitlines(keepends=True))
+    return re.fullmatch("".join(lines), printed, re.DOTALL) is not None
+
+
+def rewritten(page: Path, folder: Path) -> str:
+    """The text of a page with what its commands print today, where that is not what it says."""
+
+    def block(found: re.Match[str]) -> str:
+        parts = []
+        for part in re.split(r"^(?=\$ )", found[1], flags=re.MULTILINE):
+            if part:
+                first, _, expected = part.partition("\n")
+                printed = run(first.removeprefix("$ "), folder)
+                parts.append(f"{first}\n{expected if fits(expected, printed) else printed}")
+        return f"```console\n{''.join(parts)}```"
+
+    return _BLOCK.sub(block, page.read_text(encoding="utf-8"))
