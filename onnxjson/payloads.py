@@ -6,11 +6,13 @@ compared and written without ever standing in memory. Small bytes are plain ``by
 
 import hashlib
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-from onnxjson.errors import ChangedUnderneathError, FileError
+from onnxjson.display import visible
+from onnxjson.errors import ChangedUnderneathError, FileError, MissingInputError
 
 CHUNK = 768 * 1024
 """Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
@@ -19,17 +21,32 @@ LAZY_FROM = 4096
 """Bytes from which a tensor's payload is left in its file."""
 
 
+def _open_without_waiting(path: str, flags: int) -> int:
+    # A pipe without a writer would wait for ever. The flag means nothing to regular files.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 class SourceFile:
     """One opened file, read at offsets; refuses to go on when another program has changed it."""
 
-    __slots__ = ("_file", "_identity", "_lock", "path", "size")
+    __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
 
     def __init__(self, path: Path) -> None:
+        """Opens `path`; what is no regular file (a folder, a pipe, a device) is refused without waiting for it.
+
+        Raises:
+            MissingInputError: it is no regular file.
+            OSError: the system cannot open it.
+        """
         self.path = path
-        self._file = path.open("rb", buffering=0)
-        status = os.fstat(self._file.fileno())
-        self.size = status.st_size
-        self._identity = (status.st_size, status.st_mtime_ns)
+        self._file = open(path, "rb", buffering=0, opener=_open_without_waiting)  # noqa: SIM115 - closed with the object
+        self.status = os.fstat(self._file.fileno())
+        """What the system said of the file when it was opened."""
+        if not stat.S_ISREG(self.status.st_mode):
+            self._file.close()
+            raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
+        self.size = self.status.st_size
+        self._identity = (self.status.st_size, self.status.st_mtime_ns)
         self._lock = threading.Lock()
 
     def fileno(self) -> int:
@@ -51,9 +68,9 @@ class SourceFile:
                     data += more
                 status = os.fstat(self._file.fileno())
         except OSError as error:
-            raise FileError(f"cannot read {self.path}: {error.strerror}") from error
+            raise FileError(f"{visible(str(self.path), None)} cannot be read: {error.strerror}") from error
         if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
-            raise ChangedUnderneathError(f"{self.path} was changed while it was open; open it again")
+            raise ChangedUnderneathError(f"{visible(str(self.path), None)} was changed while it was open; open it again")
         return data
 
 

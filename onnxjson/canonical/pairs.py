@@ -1,0 +1,94 @@
+"""Key and value pairs, opset imports and the metadata of elements (docs/format.md, sections 8 and 9)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from onnxjson import document as d
+from onnxjson.canonical.strings import INDENTS, encode_string, is_text, string, string_or_lines
+
+EXACT_INTEGER = 2**53
+"""Integers up to this magnitude survive every JSON reader."""
+
+Exact = Callable[[d.Record], bytes]
+
+
+def is_object_key(key: str | None) -> bool:
+    """Whether a name can be the key of a JSON object: JavaScript puts keys that are all digits first."""
+    return is_text(key) and not (key.isascii() and key.isdigit())  # type: ignore[union-attr]
+
+
+def are_object_keys(keys: Sequence[str | None]) -> bool:
+    """Whether names can be the keys of one JSON object."""
+    return len(set(keys)) == len(keys) and all([is_object_key(key) for key in keys])
+
+
+def _is_plain(entry: d.StringStringEntry) -> bool:
+    return is_text(entry.key) and is_text(entry.value) and not entry.unknown_fields
+
+
+def pairs(entries: Sequence[d.StringStringEntry], exact: Exact, indent: int | None = None) -> bytes:
+    """Pairs on one line, or, with `indent` of their key, one pair a line and values with line feeds as lists of lines."""
+    as_object = are_object_keys([entry.key for entry in entries]) and all(
+        [entry.value is not None and not entry.unknown_fields for entry in entries]
+    )
+    items = [_pair(entry, exact, as_object, indent) for entry in entries]
+    start, end = (b"{", b"}") if as_object else (b"[", b"]")
+    if indent is None:
+        return start + b", ".join(items) + end
+    line = INDENTS[indent + 2]
+    return start + line + (b"," + line).join(items) + INDENTS[indent] + end
+
+
+def _pair(entry: d.StringStringEntry, exact: Exact, as_object: bool, indent: int | None) -> bytes:
+    if not as_object and (entry.key is None or entry.value is None or entry.unknown_fields):
+        return exact(entry)
+    assert entry.key is not None
+    assert entry.value is not None
+    value = string(entry.value) if indent is None else string_or_lines(entry.value, indent + 2)[0]
+    if as_object:
+        return encode_string(entry.key) + b": " + value
+    return b"[" + string(entry.key) + b", " + value + b"]"
+
+
+def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
+    """``{"": 20}``, or the list of messages where an object cannot say it."""
+    if are_object_keys([each.domain for each in imports]) and all(
+        [each.version is not None and abs(each.version) <= EXACT_INTEGER and not each.unknown_fields for each in imports]
+    ):
+        items = [encode_string(each.domain) + b": %d" % each.version for each in imports if each.version is not None]
+        return b"{" + b", ".join(items) + b"}"
+    return b"[" + b", ".join([exact(each) for each in imports]) + b"]"
+
+
+def owner_name(kind: str, element: Any) -> str | None:
+    """The name under which `element_metadata` refers to an element of a graph."""
+    if kind == "node":
+        return next((name for name in element.output if name), None)
+    name: str | None = element.name
+    return name
+
+
+def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[bytes], set[int]]:
+    """The lines of `element_metadata`, and the identities of the elements whose metadata stays inline.
+
+    `groups` are the kinds in their order with all elements of the kind in file order.
+    """
+    lines: list[bytes] = []
+    inline: set[int] = set()
+    for kind, elements in groups:
+        described = [element for element in elements if element.metadata_props]
+        if not described:
+            continue
+        counts = Counter([owner_name(kind, element) for element in elements])
+        for element in described:
+            name = owner_name(kind, element)
+            if not name or counts[name] > 1 or not is_text(name) or not all(map(_is_plain, element.metadata_props)):
+                inline.add(id(element))
+                continue
+            head = b'["%b", %b, ' % (kind.encode(), encode_string(name))
+            lines += [
+                b"%b%b, %b]" % (head, encode_string(entry.key), encode_string(entry.value))
+                for entry in element.metadata_props
+            ]
+    return lines, inline

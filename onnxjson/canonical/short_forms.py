@@ -1,0 +1,305 @@
+"""Attributes, tensors, value infos, types and full forms as canonical text (docs/format.md, sections 5 to 7 and 10)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from onnxjson import document as d
+from onnxjson import tensors, types
+from onnxjson.canonical import pairs as pairs_of
+from onnxjson.canonical import tensors as tensor_text
+from onnxjson.canonical.numbers import float32, float32_list, integer, integers, typed_data
+from onnxjson.canonical.strings import INDENTS, bytes_value, encode_string, string, string_or_lines
+from onnxjson.errors import LimitError
+from onnxjson.messages import FIELDS, Field, Kind
+from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES
+from onnxjson.payloads import Data
+
+_DEEPEST_GRAPHS = 34
+"""Graphs within graphs; protobuf reads no more than 33."""
+
+_PAIR_FIELDS: Final = frozenset({"metadata_props", "external_data", "quant_parameter_tensor_names"})
+
+
+class Encoded:
+    """A payload that is written as base64 when its turn comes."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Data) -> None:
+        self.data = data
+
+
+class ShortForms:
+    """Collects pieces of text in `out`."""
+
+    def __init__(self) -> None:
+        self.out: list[bytes | Encoded] = []
+        self.held = 0
+        """Above 0 while a block is put together that may be remembered."""
+        self._types: dict[int, tuple[object, bytes]] = {}
+        self._depth = 0
+
+    def graph(self, graph: d.Graph, indent: int) -> None:
+        """A graph, the value of a key whose line starts at `indent`."""
+        raise NotImplementedError
+
+    def key(self, text: bytes, line: bytes | None) -> None:
+        """A member of an object: a comma unless it is the first, its line (None: the same line), its key and maybe value."""
+        first = bool(self.out) and self.out[-1] == b"{"
+        if line is None:
+            self.out.append(text if first else b", " + text)
+        else:
+            self.out.append(line + text if first else b"," + line + text)
+
+    def close(self, line: bytes) -> None:
+        """Ends an object that takes several lines, or is empty."""
+        self.out.append(b"}" if self.out and self.out[-1] == b"{" else line + b"}")
+
+    def scalar(self, name: str, value: str | int | None, line: bytes | None) -> None:
+        """A member that is a string or an integer, if it is present."""
+        if value is not None:
+            text = string(value) if isinstance(value, str) else integer(value)
+            self.key(b'"%b": %b' % (name.encode(), text), line)
+
+    def doc_string(self, value: str | None, indent: int, line: bytes | None = None) -> None:
+        """The member `doc_string`, its key at `indent`."""
+        if value is not None:
+            text = string_or_lines(value, indent)[0]
+            self.key(b'"doc_string": ' + text, INDENTS[indent] if line is None else line)
+
+    def metadata(self, entries: Sequence[d.StringStringEntry], indent: int) -> None:
+        """The member `metadata_props` of a model, graph or function, its key at `indent`."""
+        if entries:
+            self.key(b'"metadata_props": ' + pairs_of.pairs(entries, self.exact_line, indent), INDENTS[indent])
+
+    def unknown(self, data: bytes, line: bytes | None) -> None:
+        """The member `unknown_fields`."""
+        if data:
+            import pybase64
+
+            self.key(b'"unknown_fields": "' + pybase64.b64encode(data) + b'"', line)
+
+    def list_of(
+        self, key: bytes, items: Sequence[Any], write: Callable[[Any, int], None], indent: int, line: bytes | None = None
+    ) -> None:
+        """A member that is a list of elements, one or more lines each; its key at `indent`."""
+        if items:
+            self.key(b'"' + key + b'": ', INDENTS[indent] if line is None else line)
+            self.items(items, write, indent)
+
+    def items(self, items: Sequence[Any], write: Callable[[Any, int], None], indent: int) -> None:
+        """A list of elements as a value on a line that starts at `indent`."""
+        if not items:
+            self.out.append(b"[]")
+            return
+        line = INDENTS[indent + 2]
+        self.out.append(b"[")
+        for position, item in enumerate(items):
+            self.out.append(b"," + line if position else line)
+            write(item, indent + 2)
+        self.out.append(INDENTS[indent] + b"]")
+
+    def type_text(self, type_: d.Type) -> bytes:
+        """A type in its grammar, or in full."""
+        known = self._types.get(id(type_))
+        if known is None:
+            text = types.format_type(type_)
+            encoded = self.exact_line(type_) if text is None else encode_string(text)
+            known = self._types[id(type_)] = (type_, encoded)
+        return known[1]
+
+    def value_info(self, info: d.ValueInfo, indent: int, inline: bool) -> None:
+        """A ValueInfoProto, an element of a list; one line unless its doc_string has line feeds."""
+        self.out.append(b"{")
+        self.scalar("name", info.name, None)
+        if info.type is not None:
+            self.key(b'"type": ' + self.type_text(info.type), None)
+        self._element_end(info, indent + 1, None, inline)
+
+    def _element_end(self, record: d.ValueInfo | d.Tensor, indent: int, line: bytes | None, inline: bool) -> None:
+        """What stands last in an element; `indent` is for what takes lines."""
+        if record.doc_string is not None:
+            text, takes_lines = string_or_lines(record.doc_string, indent)
+            # Once a member has taken lines, those after it stand on lines of their own.
+            line = INDENTS[indent] if takes_lines else line
+            self.key(b'"doc_string": ' + text, line)
+        if inline and record.metadata_props:
+            self.key(b'"metadata_props": ' + pairs_of.pairs(record.metadata_props, self.exact_line), line)
+        self.unknown(record.unknown_fields, line)
+        self.out.append(b"}")
+
+    def tensor(
+        self, tensor: d.Tensor, indent: int, is_item: bool = False, inline: bool = True, tokens: list[bytes] | None = None
+    ) -> None:
+        """A TensorProto, an element of a list or the value of a key on a line that starts at `indent`.
+
+        `inline` says that its metadata stands in it; `tokens` are its values where the caller has them already.
+        """
+        inner = indent + (1 if is_item else 2)
+        head = tensor_text.type_text(tensor.data_type, tensor.dims) if tensor.data_type is not None else None
+        body = tensor_text.body(tensor, inner, tokens) if head is not None else None
+        if head is None or body is None:
+            self.exact(tensor, indent, without=() if inline else ("metadata_props",))
+            return
+        name = b'{"name": ' + string(tensor.name) + b", " if tensor.name is not None else b"{"
+        line = INDENTS[inner] if body.takes_lines else None
+        storage = b"" if body.storage is None else b', "storage": "%b"' % body.storage.encode()
+        self.out += (name + b'"type": ' + head + storage, (b"," + line if line else b", ") + body.key)
+        if body.payload is not None:
+            self.out += (Encoded(body.payload), b'"')
+        if tensor.external_data:
+            self.out.append(pairs_of.pairs(tensor.external_data, self.exact_line))
+        self._element_end(tensor, inner, line, inline)
+
+    def tensor_item(self, tensor: d.Tensor, indent: int) -> None:
+        """A TensorProto as an element of a list in an attribute."""
+        self.tensor(tensor, indent, is_item=True)
+
+    def attributes(self, attributes: Sequence[d.Attribute], table: Mapping[str, int], indent: int) -> None:
+        """The attributes of a node or function, the value of a key at `indent`; `table` are the types that go without tag."""
+        if not pairs_of.are_object_keys([attribute.name for attribute in attributes]):
+            self.items(attributes, self.exact, indent)
+            return
+        line = INDENTS[indent + 2]
+        self.out.append(b"{")
+        for attribute in attributes:
+            assert attribute.name is not None
+            self.key(encode_string(attribute.name) + b": ", line)
+            self._attribute(attribute, table.get(attribute.name), indent + 2)
+        self.out.append(INDENTS[indent] + b"}")
+
+    def _attribute(self, attribute: d.Attribute, expected: int | None, indent: int) -> None:
+        kind = attribute.type
+        if kind is None or not _is_short(attribute, kind):
+            self.out.append(b'{"AttributeProto": ')
+            self.exact(attribute, indent, without=("name",))
+            self.out.append(b"}")
+        elif kind == expected or (expected is None and _is_bare(attribute, kind)):
+            self._payload(attribute, kind, indent)
+        else:
+            self.out.append(b'{"%b": ' % ATTRIBUTE_TYPE_NAMES[kind].encode())
+            self._payload(attribute, kind, indent)
+            self.out.append(b"}")
+
+    def _payload(self, attribute: d.Attribute, kind: int, indent: int) -> None:
+        name = ATTRIBUTE_PAYLOADS[kind]
+        self._value(_ATTRIBUTE_FIELDS[name], getattr(attribute, name), indent)
+
+    def exact(self, record: d.Record, indent: int, without: Sequence[str] = ()) -> None:
+        """The full form of a message, on a line that starts at `indent`."""
+        self.out.append(b"{")
+        for field in FIELDS[type(record)]:
+            value = getattr(record, field.name)
+            if value is None or (field.repeated and not value) or field.name in without:
+                continue
+            self.key(b'"%b": ' % field.name.encode(), None)
+            if isinstance(record, d.Tensor) and (field.packed or field.name == "raw_data"):
+                self._tensor_data(field, value)
+            else:
+                self._value(field, value, indent)
+        self.unknown(record.unknown_fields, None)  # type: ignore[attr-defined]
+        self.out.append(b"}")
+
+    def exact_line(self, record: d.Record) -> bytes:
+        """The full form of a message that holds neither graphs nor tensors."""
+        kept, self.out = self.out, []
+        self.exact(record, 0)
+        text = b"".join(self.out)  # type: ignore[arg-type]
+        self.out = kept
+        return text
+
+    def _tensor_data(self, field: Field, data: Data) -> None:
+        if field.name == "raw_data":
+            self.out += (b'{"base64": "', Encoded(data), b'"}')
+        else:
+            self.out.append(typed_data(field.kind, data))
+
+    def _value(self, field: Field, value: Any, indent: int) -> None:
+        """The value of a field as it is written in full forms and as the payload of an attribute."""
+        if field.kind is Kind.MESSAGE:
+            self._messages(field, value, indent)
+        elif field.kind is Kind.FLOAT:
+            self.out.append(float32_list(value) if field.repeated else float32(value))
+        elif field.kind in (Kind.STRING, Kind.BYTES):
+            write = string if field.kind is Kind.STRING else bytes_value
+            items = [write(item) for item in (value if field.repeated else (value,))]
+            self.out.append(b"[" + b", ".join(items) + b"]" if field.repeated else items[0])
+        elif field.repeated:
+            self.out.append(integers(value))
+        else:
+            self.out.append(_named(field.kind, value))
+
+    def _messages(self, field: Field, value: Any, indent: int) -> None:
+        write = self._writers.get(field.message)  # type: ignore[arg-type]
+        if field.message is d.StringStringEntry:
+            self.out.append(pairs_of.pairs(value, self.exact_line))
+        elif not field.repeated:
+            if field.message is d.Tensor:
+                self.tensor(value, indent)
+            else:
+                (write or ShortForms.exact)(self, value, indent)
+        elif field.message is d.Tensor:
+            self.items(value, self.tensor_item, indent)
+        elif field.message in (d.Graph, d.Type, d.SparseTensor):
+            self.items(value, lambda item, at: (write or ShortForms.exact)(self, item, at), indent)
+        else:
+            parts = [self.exact_line(item) for item in value]
+            self.out.append(b"[" + b", ".join(parts) + b"]")
+
+    def _type(self, type_: d.Type, indent: int) -> None:
+        self.out.append(self.type_text(type_))
+
+    def _subgraph(self, graph: d.Graph, indent: int) -> None:
+        if self._depth >= _DEEPEST_GRAPHS:
+            raise LimitError(f"graphs nest deeper than {_DEEPEST_GRAPHS - 1} levels; protobuf could not read the result")
+        self._depth += 1
+        self.graph(graph, indent)
+        self._depth -= 1
+
+    _writers: Final[dict[type[d.Record], Callable[["ShortForms", Any, int], None]]] = {
+        d.Type: _type,
+        d.Graph: _subgraph,
+    }
+
+
+_ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
+_NO_PAYLOAD: Final = [(name, getattr(d.Attribute(), name)) for name in ATTRIBUTE_PAYLOADS.values()]
+
+
+def _is_short(attribute: d.Attribute, kind: int) -> bool:
+    """Whether an attribute is its name, its type and the one payload of that type."""
+    payload = ATTRIBUTE_PAYLOADS.get(kind)
+    if payload is None or attribute.doc_string is not None or attribute.ref_attr_name is not None:
+        return False
+    if attribute.unknown_fields or getattr(attribute, payload) is None:
+        return False
+    return all([getattr(attribute, name) == empty for name, empty in _NO_PAYLOAD if name != payload])
+
+
+def _is_bare(attribute: d.Attribute, kind: int) -> bool:
+    """Whether the value of an attribute that the table does not know shows its type."""
+    if kind == 2:
+        return abs(attribute.i or 0) <= pairs_of.EXACT_INTEGER
+    if kind == 3:
+        return attribute.s is not None and _is_utf8(attribute.s)
+    if kind == 7:
+        return bool(attribute.ints) and all([abs(i) <= pairs_of.EXACT_INTEGER for i in attribute.ints])
+    return kind == 8 and bool(attribute.strings) and all([_is_utf8(each) for each in attribute.strings])
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _named(kind: Kind, number: int) -> bytes:
+    """An enum number by name, if it has one; any other integer as it is."""
+    if kind is Kind.DATA_TYPE:
+        return b'"%b"' % types.format_data_type(number).encode()
+    names = {Kind.ATTRIBUTE_TYPE: ATTRIBUTE_TYPE_NAMES, Kind.DATA_LOCATION: DATA_LOCATION_NAMES}.get(kind)
+    if names is not None and number in names:
+        return b'"%b"' % names[number].encode()
+    return integer(number)

@@ -1,0 +1,293 @@
+"""Models, graphs, functions and nodes as canonical text (docs/format.md, sections 4 and 9).
+
+Pieces of finished bytes are collected and written in batches, so that neither the text nor a payload stands in memory as a
+whole. What many nodes share (attributes, types) is written once and remembered by identity: the wire reader and the text
+reader give equal things the same identity.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from onnxjson import document as d
+from onnxjson.canonical import pairs as pairs_of
+from onnxjson.canonical import tensors as tensor_text
+from onnxjson.canonical.short_forms import ShortForms
+from onnxjson.canonical.strings import INDENTS, encode_string, escaped, string, strings
+from onnxjson.operators import attribute_types
+from onnxjson.payloads import Data
+
+BATCH: Final = 512
+"""Elements between two writes."""
+
+_REMEMBERED = 2048
+"""Longest attribute block, in bytes, that is remembered."""
+
+
+class TextWriter(ShortForms):
+    """Writes one model to `write`, which takes bytes."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        super().__init__()
+        self._write = write
+        self._blocks: dict[tuple[int, str | None, str | None, int], tuple[object, bytes]] = {}
+
+    def model(self, model: d.Model) -> None:
+        """The whole text."""
+        self.out.append(b'{\n"format": "onnxjson/1"')
+        line = b"\n"
+        for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version"):
+            self.scalar(name, getattr(model, name), line)
+        self.doc_string(model.doc_string, 0)
+        if model.opset_import:
+            self.key(b'"opset_import": ', line)
+            self.out.append(pairs_of.opset_imports(model.opset_import, self.exact_line))
+        if model.graph is not None:
+            self.key(b'"graph": ', line)
+            self.graph(model.graph, 0)
+        self.list_of(b"functions", model.functions, self._function, 0)
+        self.list_of(b"training_info", model.training_info, self._training_info, 0)
+        self.list_of(b"configuration", model.configuration, self.exact, 0)
+        self.metadata(model.metadata_props, 0)
+        self.unknown(model.unknown_fields, line)
+        self.out.append(b"\n}\n")
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what is collected."""
+        batch: list[bytes] = []
+        for piece in self.out:
+            if type(piece) is bytes:
+                batch.append(piece)
+                continue
+            self._write(escaped(b"".join(batch)))
+            batch = []
+            self._write_base64(piece.data)  # type: ignore[union-attr]
+        self._write(escaped(b"".join(batch)))
+        self.out.clear()
+
+    def _write_base64(self, data: Data) -> None:
+        import pybase64
+
+        for chunk in (data,) if isinstance(data, bytes) else data.chunks():
+            self._write(pybase64.b64encode(chunk))
+
+    def graph(self, graph: d.Graph, indent: int) -> None:
+        """A graph, the value of a key whose line starts at `indent`."""
+        inner = indent + 2
+        lines, inline = pairs_of.element_metadata(
+            (
+                ("node", graph.node),
+                ("input", graph.input),
+                ("output", graph.output),
+                ("initializer", graph.initializer),
+                ("value_info", graph.value_info),
+            )
+        )
+        self.out.append(b"{")
+        self.scalar("name", graph.name, INDENTS[inner])
+        self.doc_string(graph.doc_string, inner)
+        self._value_infos(b"input", graph.input, inner, inline)
+        self._value_infos(b"output", graph.output, inner, inline)
+        self._nodes(graph.node, inner, inline)
+        self._initializers(graph.initializer, inner, inline)
+        self.list_of(b"sparse_initializer", graph.sparse_initializer, self.exact, inner)
+        self.list_of(b"quantization_annotation", graph.quantization_annotation, self.exact, inner)
+        self._value_infos(b"value_info", graph.value_info, inner, inline)
+        self._finish(graph, lines, indent)
+
+    def _finish(self, record: Any, lines: list[bytes], indent: int) -> None:
+        """What ends a graph or function: its metadata, that of its elements, unknown fields, the brace."""
+        inner = indent + 2
+        self.metadata(record.metadata_props, inner)
+        if lines:
+            line = INDENTS[inner + 2]
+            self.key(b'"element_metadata": [', INDENTS[inner])
+            for position in range(0, len(lines), BATCH):
+                self.out.append((b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH]))
+                self.flush_if_free()
+            self.out += (INDENTS[inner], b"]")
+        self.unknown(record.unknown_fields, INDENTS[inner])
+        self.close(INDENTS[indent])
+
+    def _function(self, function: d.Function, indent: int) -> None:
+        inner = indent + 2
+        line = INDENTS[inner]
+        lines, inline = pairs_of.element_metadata((("node", function.node), ("value_info", function.value_info)))
+        self.out.append(b"{")
+        for name in ("name", "domain", "overload"):
+            self.scalar(name, getattr(function, name), line)
+        self.doc_string(function.doc_string, inner)
+        if function.opset_import:
+            self.key(b'"opset_import": ', line)
+            self.out.append(pairs_of.opset_imports(function.opset_import, self.exact_line))
+        for name in ("input", "output", "attribute"):
+            if names := getattr(function, name):
+                self.key(b'"%b": %b' % (name.encode(), strings(names)), line)
+        if function.attribute_proto:
+            self.key(b'"attribute_proto": ', line)
+            self.attributes(function.attribute_proto, {}, inner)
+        self._nodes(function.node, inner, inline)
+        self._value_infos(b"value_info", function.value_info, inner, inline)
+        self._finish(function, lines, indent)
+
+    def _training_info(self, info: d.TrainingInfo, indent: int) -> None:
+        line = INDENTS[indent + 2]
+        self.out.append(b"{")
+        for name in ("initialization", "algorithm"):
+            graph = getattr(info, name)
+            if graph is not None:
+                self.key(b'"%b": ' % name.encode(), line)
+                self.graph(graph, indent + 2)
+        for name in ("initialization_binding", "update_binding"):
+            if entries := getattr(info, name):
+                self.key(b'"%b": %b' % (name.encode(), pairs_of.pairs(entries, self.exact_line)), line)
+        self.unknown(info.unknown_fields, line)
+        self.close(INDENTS[indent])
+
+    def flush_if_free(self) -> None:
+        """Writes what is collected, unless a block is being put together that may be remembered."""
+        if not self.held:
+            self.flush()
+
+    def _value_infos(self, key: bytes, infos: Sequence[d.ValueInfo], indent: int, inline: set[int]) -> None:
+        if not infos:
+            return
+        out = self.out
+        line = INDENTS[indent + 2]
+        next_line = b"," + line
+        self.key(b'"' + key + b'": [', INDENTS[indent])
+        separator = line
+        for position, info in enumerate(infos, 1):
+            name, type_ = info.name, info.type
+            if name is None or type_ is None or info.doc_string is not None or info.unknown_fields or id(info) in inline:
+                out.append(separator)
+                self.value_info(info, indent + 2, id(info) in inline)
+            else:
+                out += (separator, b'{"name": ', string(name), b', "type": ', self.type_text(type_), b"}")
+            separator = next_line
+            if not position % BATCH:
+                self.flush_if_free()
+        out += (INDENTS[indent], b"]")
+
+    def _initializers(self, initializers: Sequence[d.Tensor], indent: int, inline: set[int]) -> None:
+        if not initializers:
+            return
+        self.key(b'"initializer": [', INDENTS[indent])
+        separator = INDENTS[indent + 2]
+        for start in range(0, len(initializers), BATCH):
+            batch = initializers[start : start + BATCH]
+            floats = tensor_text.float_tokens(batch)
+            for tensor in batch:
+                self.out.append(separator)
+                self.tensor(tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor)))
+                separator = b"," + INDENTS[indent + 2]
+            self.flush_if_free()
+        self.out += (INDENTS[indent], b"]")
+
+    def _nodes(self, nodes: Sequence[d.Node], indent: int, inline: set[int]) -> None:
+        if not nodes:
+            return
+        self.key(b'"node": [', INDENTS[indent])
+        line = INDENTS[indent + 2]
+        self.out.append(line)
+        first = True
+        for position, node in enumerate(nodes, 1):
+            if not first:
+                self.out.append(b"," + line)
+            first = False
+            start = len(self.out)
+            try:
+                self._node(node, indent + 2, encode_string, id(node) in inline)
+            except UnicodeEncodeError:
+                # A name that is not UTF-8: begin again with the encoder that knows such names.
+                del self.out[start:]
+                self._node(node, indent + 2, string, id(node) in inline)
+            if not position % BATCH:
+                self.flush_if_free()
+        self.out += (INDENTS[indent], b"]")
+
+    def _node(self, node: d.Node, indent: int, encode: Callable[[str], bytes], inline: bool) -> None:
+        out = self.out
+        line = INDENTS[indent + 1]
+        op_type, output, names = node.op_type, node.output, node.input
+        if op_type is not None and output:
+            if len(output) == 1:
+                out += (b'{"op_type": ', encode(op_type), b', "output": [', encode(output[0]), b"]")
+            else:
+                out += (b'{"op_type": ', encode(op_type), b', "output": [', b", ".join([encode(x) for x in output]), b"]")
+        elif op_type is not None:
+            out += (b'{"op_type": ', encode(op_type))
+        elif output:
+            out += (b'{"output": [', b", ".join([encode(x) for x in output]), b"]")
+        else:
+            out.append(b"{")
+            line = b""
+        if names:
+            self.key(b'"input": [', line)
+            out += (b", ".join([encode(x) for x in names]), b"]")
+            line = INDENTS[indent + 1]
+        if node.name is not None:
+            self.key(b'"name": ', line)
+            out.append(encode(node.name))
+            line = INDENTS[indent + 1]
+        if node.domain is not None or node.overload is not None or node.doc_string is not None:
+            line = self._rare_node_strings(node, line, indent)
+        if node.attribute:
+            self.key(b'"attribute": ', line)
+            self._attribute_block(node, indent + 1)
+            line = INDENTS[indent + 1]
+        if inline or node.device_configurations or node.unknown_fields:
+            if inline:
+                self.key(b'"metadata_props": ' + pairs_of.pairs(node.metadata_props, self.exact_line), line)
+                line = INDENTS[indent + 1]
+            if node.device_configurations:
+                self.list_of(b"device_configurations", node.device_configurations, self.exact, indent + 1, line)
+                line = INDENTS[indent + 1]
+            self.unknown(node.unknown_fields, line)
+        out.append(b"}")
+
+    def _rare_node_strings(self, node: d.Node, line: bytes, indent: int) -> bytes:
+        for name in ("domain", "overload"):
+            value = getattr(node, name)
+            if value is not None:
+                self.scalar(name, value, line)
+                line = INDENTS[indent + 1]
+        if node.doc_string is not None:
+            self.doc_string(node.doc_string, indent + 1, line)
+            line = INDENTS[indent + 1]
+        return line
+
+    def _attribute_block(self, node: d.Node, indent: int) -> None:
+        attributes = node.attribute
+        place = (id(attributes), node.op_type, node.domain, indent)
+        known = self._blocks.get(place)
+        if known is not None:
+            self.out.append(known[1])
+            return
+        start = len(self.out)
+        self.held += 1
+        self.attributes(attributes, attribute_types(node.domain, node.op_type), indent)
+        self.held -= 1
+        written = self.out[start:]
+        if len(written) < 64 and all([type(piece) is bytes for piece in written]):
+            text = b"".join(written)  # type: ignore[arg-type]
+            if len(text) <= _REMEMBERED:
+                self.out[start:] = [text]
+                self._blocks[place] = (attributes, text)
+
+
+def write_text(model: d.Model, write: Callable[[bytes], object]) -> None:
+    """Streams the canonical text of `model` to `write` in pieces of UTF-8.
+
+    Raises:
+        LimitError: graphs nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: a payload's file cannot be read any more.
+    """
+    TextWriter(write).model(model)
+
+
+def text_bytes(model: d.Model) -> bytes:
+    """The canonical text of `model` in one piece, UTF-8; see `write_text` for the errors."""
+    parts: list[bytes] = []
+    write_text(model, parts.append)
+    return b"".join(parts)

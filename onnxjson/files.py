@@ -1,0 +1,198 @@
+"""Models in files: what a file holds is decided by its content, what is written by the name or the word for it."""
+
+import mmap
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from onnxjson import serde
+from onnxjson.canonical.writer import write_text
+from onnxjson.checking import Finding
+from onnxjson.display import visible
+from onnxjson.document import Model
+from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, WireError
+from onnxjson.identity import Identity, reading_error
+from onnxjson.payloads import SourceFile
+from onnxjson.reading import text_file
+from onnxjson.saving import save_file
+from onnxjson.sinks import Sink
+from onnxjson.wire.writing import message_size, write_message
+
+Format = Literal["onnx", "json", "protojson"]
+"""Serialised protobuf, the text onnxjson/1, protobuf's own JSON."""
+
+_MAPPED_FROM: Final = 32 * 1024 * 1024
+"""Bytes from which a binary is looked at through a memory map instead of being read."""
+
+_LFS_POINTER: Final = b"version https://git-lfs"
+
+
+class Loaded(NamedTuple):
+    """A model with what is worth knowing about the file it came from."""
+
+    model: Model
+    format: Format
+    warnings: tuple[Finding, ...]
+    identity: Identity
+    """What was opened; give it to `save` as `expect` to be refused when another program has changed the file."""
+
+
+def load(path: str | Path, *, drop_orphans: bool = False) -> Loaded:
+    """The model in a file: binary, onnxjson/1 text or proto-JSON, told apart by content.
+
+    Big payloads stay in the file until they are asked for; external data is not opened.
+
+    Args:
+        path: the file.
+        drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        DecodeError: it holds no model; `findings` say why and where.
+        LimitError: it is too big or nests too deep.
+    """
+    path = Path(path)
+    try:
+        source = SourceFile(path)
+        identity = Identity(path, source.status)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    name = visible(str(path), None)
+    if source.size == 0:
+        raise DecodeError(f"{name} is empty")
+    head = source.read_at(0, min(source.size, 4096))
+    if head.startswith(_LFS_POINTER):
+        raise DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
+    if text_file.looks_like_text(head):
+        read = text_file.read(source, drop_orphans=drop_orphans)
+        return Loaded(read.model, read.format, read.findings, identity)
+    model, warnings = _load_binary(source, name)
+    return Loaded(model, "onnx", warnings, identity)
+
+
+def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
+    if source.size > serde.LARGEST_MESSAGE:
+        raise LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {serde.LARGEST_MESSAGE:,}")
+    if source.size < _MAPPED_FROM:
+        return _parse_binary(source.read_at(0, source.size), source, name)
+    with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        return _parse_binary(mapped, source, name)
+
+
+def _parse_binary(data: "bytes | mmap.mmap", source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
+    try:
+        twice = serde.repeated_top_level(data)
+        if twice is not None:
+            raise DecodeError(f"{name}: {twice} stands twice at top level; this looks like two models in one file")
+        parsed = serde.parse(data, source)
+    except (WireError, IndexError) as error:
+        reason = error if isinstance(error, WireError) else f"the bytes end within a field (byte {len(data):,})"
+        raise DecodeError(f"{name} is not an ONNX model, or is cut off: {reason}") from error
+    except LimitError as error:
+        raise LimitError(f"{name}: {error}") from error
+    if parsed.model.graph is None:
+        raise DecodeError(f"{name} has no graph; it is not a whole ONNX model")
+    if not parsed.reserialised:
+        return parsed.model, ()
+    message = "the file is not as protobuf writes it; its content is exact, but saved again it has other bytes"
+    return parsed.model, (Finding(severity="warning", code="not-canonical-bytes", message=message, file=name),)
+
+
+def format_for(path: str | Path) -> Format:
+    """The form that the ending of a name asks for: .onnxjson proto-JSON, any other .json ours, all else binary."""
+    name = Path(path).name.lower()
+    if name.endswith(".onnxjson"):
+        return "protojson"
+    return "json" if name.endswith(".json") else "onnx"
+
+
+def save(
+    model: Model,
+    path: str | Path,
+    format: Format | None = None,  # noqa: A002 - the word everybody knows, as in onnx.save
+    *,
+    lossy: bool = False,
+    expect: Identity | None = None,
+    backup: bool = False,
+) -> None:
+    """Writes a model to a file, all or nothing: read back and compared before it replaces what was there.
+
+    Args:
+        model: the model.
+        path: the file; a link is followed and kept.
+        format: what to write; else the ending of `path` decides (`format_for`).
+        lossy: write proto-JSON even where it cannot hold all of the model.
+        expect: what was opened at `path`; refuse if another program has changed it since.
+        backup: keep what is replaced in the user's state folder (`onnxjson undo-save`).
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
+        ChangedUnderneathError: `path`, or a file that the model's payloads are in, was changed.
+        EncodeError, LimitError: the model has no such form.
+    """
+    form = format or format_for(path)
+    path = Path(path)
+    if form == "onnx":
+        _check_size(model)
+
+    def written(sink: Sink) -> None:
+        write(model, sink, form, lossy=lossy)
+
+    def read_back(temporary: Path) -> None:
+        verify(temporary, form)
+
+    if backup:
+        from onnxjson.state import keep_backup
+
+        save_file(path, written, verify=read_back, expect=expect, backup=keep_backup)
+    else:
+        save_file(path, written, verify=read_back, expect=expect)
+
+
+def verify(path: Path, form: Format) -> None:
+    """Reads what was written as a user would load it.
+
+    Its bytes are known to be those that were written (`saving` compares their hash); what this finds is a model that was
+    written and cannot be read again, such as one that nests too deep.
+
+    Raises:
+        OnnxJsonError: it cannot be read.
+    """
+    source = SourceFile(path)
+    if form == "onnx":
+        _reparse(source)
+    elif source.size:
+        text_file.read(source)
+
+
+def _reparse(source: SourceFile) -> None:
+    if source.size == 0:
+        return
+    if source.size < _MAPPED_FROM:
+        serde.parse(source.read_at(0, source.size), source)
+        return
+    with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        serde.parse(mapped, source)
+
+
+def _check_size(model: Model) -> None:
+    size = message_size(model)
+    if size > serde.LARGEST_MESSAGE:
+        raise LimitError(
+            f"the model would have {size:,} bytes; protobuf reads no more than {serde.LARGEST_MESSAGE:,}; "
+            "keep its weights in external data"
+        )
+
+
+def write(model: Model, sink: Sink, form: Format, *, lossy: bool = False) -> None:
+    """Streams a model to anything with `write`; see `save` for the errors."""
+    if form == "onnx":
+        write_message(model, sink.write)
+    elif form == "json":
+        write_text(model, sink.write)
+    else:
+        from onnxjson import protojson
+
+        sink.write(protojson.dumps(model, lossy=lossy))
+
+
+__all__ = ["Format", "Loaded", "OnnxJsonError", "format_for", "load", "save", "verify", "write"]

@@ -1,0 +1,71 @@
+"""A text, in memory or in a file, -> a model, by the reader that its dialect and its state need.
+
+Big base64 values are cut out of a file before it is decoded, checked, and left there: 500 MB of weights never stand in
+memory. A text that is canonical is read by `fast`; any other by `exact_reader`, which knows all that is tolerated and says
+all that is wrong.
+"""
+
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.checking import Finding
+from onnxjson.document import Model
+from onnxjson.payloads import Payload, SourceFile
+from onnxjson.reading.cutting import CUT_FROM, cut_base64
+
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Read(NamedTuple):
+    """What a text gave."""
+
+    model: Model
+    format: Literal["json", "protojson"]
+    findings: tuple[Finding, ...]
+    """Warnings only."""
+
+
+def looks_like_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a text: no serialised model begins with any of these."""
+    stripped = head.removeprefix(_BOM).lstrip(b" \t\r\n")
+    if not stripped:
+        return len(head) < 4096
+    return stripped[:1] in (b"{", b"[", b'"', b"/") or stripped.startswith((b"<<<<<<<", b"\xff\xfe", b"\xfe\xff"))
+
+
+def read(source: SourceFile, *, drop_orphans: bool = False) -> Read:
+    """The model in an opened file.
+
+    Raises:
+        DecodeError: it is not one; `findings` say why and where.
+        LimitError: the text without its weights is too big.
+        ChangedUnderneathError, FileError: the file cannot be read.
+    """
+    name = str(source.path)
+    if source.size < CUT_FROM:
+        return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans)
+    text, cuts = cut_base64(source)
+    return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts)
+
+
+def read_bytes(
+    text: bytes, *, file: str = "", drop_orphans: bool = False, cuts: Mapping[str, Payload] | None = None
+) -> Read:
+    """The model in a text; `cuts` are the base64 values that were cut out of it.
+
+    Raises:
+        DecodeError: it is not one; `findings` say why and where.
+    """
+    from onnxjson.reading import fast
+
+    model = fast.read(text, cuts or {})
+    if model is not None:
+        return Read(model, "json", ())
+    from onnxjson.reading import exact_reader
+
+    if exact_reader.is_proto_json(text):
+        from onnxjson import protojson, serde
+
+        return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
+    model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts)
+    return Read(model, "json", findings)
