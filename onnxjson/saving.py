@@ -72,7 +72,7 @@ def save_file(
     name = visible(str(path), None)
     if not replace:
         _refuse_existing(target, name)
-    _remove_leftovers(target)
+    remove_leftovers(target.parent, _prefix(target))
     descriptor, temporary = _temporary_file(target, status, mode)
     try:
         output = Output(descriptor, name)
@@ -181,10 +181,10 @@ def _temporary_file(target: Path, status: os.stat_result | None, mode: int | Non
     return descriptor, temporary
 
 
-def _remove_leftovers(target: Path) -> None:
-    """Remove temporary files of killed runs for `target`: of this user, no such process, nobody holds the lock."""
-    pattern = re.compile(re.escape(_prefix(target)) + r"([0-9]{1,10})-[0-9a-f]{16}\.tmp")
-    with suppress(OSError), os.scandir(target.parent) as entries:
+def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
+    """Remove temporary files of killed saves: of this user, no such process, and nobody holding the lock."""
+    pattern = re.compile(re.escape(prefix) + r"(?:[0-9a-f]{16}-)?([0-9]{1,10})-[0-9a-f]{16}\.tmp")
+    with suppress(OSError), os.scandir(folder) as entries:
         for entry in entries:
             found = pattern.fullmatch(entry.name)
             if found and not _is_running(int(found[1])):

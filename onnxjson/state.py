@@ -1,0 +1,217 @@
+"""The user's state folder: backups of what commands replace in place.
+
+::
+
+    $XDG_STATE_HOME/onnxjson/backups/            without the variable ~/.local/state/onnxjson/backups/; mode 0700
+        a91f...c3/                               a path, by the hash of its absolute name
+            path                                 that name
+            01760000000000000000-644-2585-5e...  one backup: time in ns, permissions, size in bytes, SHA-256
+
+A backup is complete or not there: everything about it but its content stands in its name, and it gets its name last.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.errors import AccessDeniedError, FileError, MissingInputError, OutputError
+from onnxjson.identity import reading_error, sha256_of
+from onnxjson.saving import remove_leftovers, save_file
+from onnxjson.sinks import PIECE, Output, Sink, system_error
+
+BACKUPS_A_PATH = 5
+"""Backups of one path that are kept."""
+
+BYTES_IN_ALL = 5 * 10**9
+"""Bytes of all backups that are kept."""
+
+_NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
+
+_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written, or save without a backup (--no-backup)"
+
+
+class Backup(msgspec.Struct, frozen=True, order=True):
+    """One content that a path had, and that was replaced."""
+
+    time_ns: int
+    """When it was replaced, in ns since 1970, UTC."""
+    mode: int
+    """Permission bits of the file."""
+    size: int
+    """Bytes."""
+    sha256: str
+    """Hexadecimal, of the content."""
+    file: Path
+    """Where the content is kept."""
+
+
+def state_folder() -> Path:
+    """The folder of this program in the user's state folder; it need not exist.
+
+    Raises:
+        AccessDeniedError: the user has no home folder.
+    """
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if home.startswith("/"):  # Others are to be ignored: XDG Base Directory Specification 0.8.
+        return Path(home, "onnxjson")
+    try:
+        return Path.home() / ".local" / "state" / "onnxjson"
+    except RuntimeError as error:
+        raise AccessDeniedError(f"there is no home folder to keep backups in; {_WAY_OUT}") from error
+
+
+def backups(path: Path) -> tuple[Backup, ...]:
+    """The backups of `path`, newest first."""
+    return tuple(sorted(_kept_in(_folder_of(path)), reverse=True))
+
+
+def keep_backup(path: Path) -> None:
+    """Keep what `path` holds now, and let go of the oldest backups beyond the limits.
+
+    Blocks are shared with the file where the file system can do that, else copied. Nothing is added if the newest
+    backup has the same content.
+
+    Raises:
+        OutputError, FileError, AccessDeniedError: the backup cannot be kept; the message names the ways out.
+        MissingInputError: there is no such file.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OutputError(f"{visible(str(path), None)} is no file, so there is no backup of it")
+        _keep(path, descriptor, status)
+    finally:
+        os.close(descriptor)
+
+
+def undo_save(path: Path) -> None:
+    """Give `path` back the newest of its backups that differs from it; what it holds now becomes a backup itself.
+
+    Doing it twice therefore undoes the undoing. A file that is gone is made again.
+
+    Raises:
+        MissingInputError: there is no such backup.
+        FileError: the backup is damaged.
+        OnnxJsonError: whatever `saving.save_file` raises.
+    """
+    name = visible(str(path), None)
+    kept = backups(path)
+    if not kept:
+        raise MissingInputError(f"no backup of {name} is kept; only commands that change a file in place make them")
+    now = sha256_of(path) if path.exists() else ""
+    chosen = next((backup for backup in kept if backup.sha256 != now), None)
+    if chosen is None:
+        raise MissingInputError(f"{name} already is what its backup holds")
+
+    def write(sink: Sink) -> None:
+        descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _copy(descriptor, sink)
+        finally:
+            os.close(descriptor)
+
+    def verify(temporary: Path) -> None:
+        if sha256_of(temporary) != chosen.sha256:
+            raise FileError(f"the backup {visible(str(chosen.file), None)} is damaged; {name} stays as it is")
+
+    save_file(path, write, verify=verify, backup=keep_backup, mode=chosen.mode)
+    chosen.file.unlink(missing_ok=True)
+
+
+def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
+    name = visible(str(path), None)
+    if status.st_size > BYTES_IN_ALL:
+        limit = f"{BYTES_IN_ALL:,} bytes"
+        raise OutputError(f"{name} is bigger than all backups together may be ({limit}); save it with --no-backup")
+    kept = backups(path)
+    digest = hashlib.sha256()
+    offset = 0
+    try:
+        while piece := os.pread(descriptor, PIECE, offset):
+            digest.update(piece)
+            offset += len(piece)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    if kept and kept[0].sha256 == digest.hexdigest():
+        return
+    moment = max([time.time_ns(), *(backup.time_ns + 1 for backup in kept)])
+    mode = stat.S_IMODE(status.st_mode)
+    folder = _folder_of(path)
+    place = folder / f"{moment:020d}-{mode:o}-{offset}-{digest.hexdigest()}"
+
+    def verify(temporary: Path) -> None:
+        if sha256_of(temporary) != digest.hexdigest():
+            raise FileError(f"{name} was changed while its backup was made")
+
+    try:
+        _make_private(folder)
+        if not (folder / "path").exists():
+            original = os.fsencode(os.path.realpath(path))
+            save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
+        save_file(place, lambda sink: _copy(descriptor, sink), verify=verify, mode=0o600)
+        _let_go()
+    except OSError as error:
+        what = f"no backup of {name} can be kept in {visible(str(folder), None)}"
+        raise type(found := system_error(what, error))(f"{found}; {_WAY_OUT}") from error
+    except (OutputError, FileError, AccessDeniedError) as error:
+        raise type(error)(f"no backup of {name} can be kept: {error}; {_WAY_OUT}") from error
+
+
+def _copy(descriptor: int, sink: Sink) -> None:
+    if isinstance(sink, Output) and sink.clone(descriptor):
+        return
+    offset = 0
+    while piece := os.pread(descriptor, PIECE, offset):
+        sink.write(piece)
+        offset += len(piece)
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (state_folder(), folder.parent, folder):
+        if stat.S_IMODE(place.stat().st_mode) != 0o700:
+            place.chmod(0o700)
+
+
+def _folder_of(path: Path) -> Path:
+    real = os.fsencode(os.path.realpath(path))
+    return state_folder() / "backups" / hashlib.sha256(real).hexdigest()[:32]
+
+
+def _kept_in(folder: Path) -> Iterator[Backup]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if found := _NAME.fullmatch(name):
+            moment, mode, size, sha256 = found.groups()
+            yield Backup(int(moment), int(mode, 8), int(size), sha256, folder / name)
+
+
+def _let_go() -> None:
+    """Remove what is beyond the limits, oldest first, and what killed runs left behind."""
+    root = state_folder() / "backups"
+    kept: list[Backup] = []
+    for name in os.listdir(root):
+        remove_leftovers(root / name)
+        of_path = sorted(_kept_in(root / name), reverse=True)
+        kept += of_path[:BACKUPS_A_PATH]
+        for backup in of_path[BACKUPS_A_PATH:]:
+            backup.file.unlink(missing_ok=True)
+    total = 0
+    for backup in sorted(kept, reverse=True):
+        total += backup.size
+        if total > BYTES_IN_ALL:
+            backup.file.unlink(missing_ok=True)
