@@ -12,6 +12,7 @@ def _own_user_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(user / "state"))
         patch.setenv("XDG_CACHE_HOME", str(user / "cache"))
+        patch.setenv("COLUMNS", "80")
         for name in ("NO_COLOR", "FORCE_COLOR", "ONNXJSON_DEBUG"):
             patch.delenv(name, raising=False)
         yield

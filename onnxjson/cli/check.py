@@ -32,7 +32,7 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
     onnxjson check --deep --json models/*.onnx
     """
     found: list[Finding] = []
-    code = 0
+    code = looked_at = 0
     for path in paths:
         try:
             with output.working(f"checking {path}"):
@@ -40,13 +40,15 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
         except OnnxJsonError as error:
             code = failures.report(error)
             continue
+        looked_at += 1
         found += of_file
         if not as_json:
             output.findings_data(of_file)
     if as_json:
         _print_json(found)
     severities = Counter(finding.severity for finding in found)
-    output.talk(_summary(len(paths), severities))
+    if looked_at:
+        output.talk(_summary(looked_at, severities))
     if not code and (severities["error"] or (strict and severities["warning"])):
         code = 1
     ctx.exit(code)
@@ -79,7 +81,7 @@ def _of_unreadable(path: Path, error: DecodeError) -> list[Finding]:
 def _print_json(found: list[Finding]) -> None:
     """One object a line, ASCII, exactly what was found."""
     lines = [json.dumps(msgspec.structs.asdict(finding)) for finding in found]
-    output.binary_stdout().write(("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n").encode("ascii"))
+    output.Stdout().write(("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n").encode("ascii"))
 
 
 def _summary(files: int, severities: Mapping[Severity, int]) -> str:

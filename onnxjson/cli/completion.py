@@ -20,4 +20,4 @@ def command(ctx: click.Context, shell: str) -> None:
     completion_class = get_completion_class(shell)
     assert completion_class is not None, shell
     completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")
-    output.binary_stdout().write((completion.source() + "\n").encode())
+    output.Stdout().write((completion.source() + "\n").encode())

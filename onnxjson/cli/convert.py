@@ -107,7 +107,7 @@ def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool) -> None:
 
     if form == "onnx" and sys.stdout.isatty():
         raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o DST")
-    files.write(loaded.model, output.binary_stdout(), form, lossy=lossy)
+    files.write(loaded.model, output.Stdout(), form, lossy=lossy)
 
 
 def _warn(source: Path, loaded: "Loaded") -> None:

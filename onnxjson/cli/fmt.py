@@ -74,7 +74,6 @@ class _Comparison:
         self._file = file
         self.same = True
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
         """Compare the next bytes."""
         self.same = self.same and self._file.read(len(data)) == data
-        return len(data)

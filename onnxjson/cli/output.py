@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Final, Literal
+from typing import BinaryIO, Final, Literal
 
 import click
 
@@ -102,17 +102,22 @@ def size(path: os.PathLike[str]) -> str:
     return f"{count:.1f} GB"
 
 
-def binary_stdout() -> IO[bytes]:
+class Stdout:
     """Standard output for bytes.
 
     Raises:
         OutputError: it is closed.
     """
-    buffer = getattr(sys.stdout, "buffer", None)
-    if buffer is None:
-        raise OutputError("standard output is closed; redirect it to a file or a program")
-    stream: IO[bytes] = buffer
-    return stream
+
+    def __init__(self) -> None:
+        buffer = getattr(sys.stdout, "buffer", None)
+        if buffer is None:
+            raise OutputError("standard output is closed; redirect it to a file or a program")
+        self._stream: BinaryIO = buffer
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Hand on all of `data`."""
+        self._stream.write(data)
 
 
 def abandon_stdout() -> None:

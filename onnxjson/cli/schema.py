@@ -17,4 +17,4 @@ def command(kind: str) -> None:
     """
     from onnxjson import schema
 
-    output.binary_stdout().write(schema.render(schema.SCHEMAS[kind]()).encode())
+    output.Stdout().write(schema.render(schema.SCHEMAS[kind]()).encode())

@@ -1,7 +1,7 @@
 """The shell sessions of the pages: found, run, compared.
 
-A session is a block of kind ``console``: lines that begin with "$ " are commands, the lines after each are what it prints. A
-line that is "..." stands for any lines. All sessions of a page run in one new folder, in their order.
+A session is a block of kind ``console``: lines that begin with "$ " are commands, the lines after each are what it
+prints. A line that is "..." stands for any lines. All sessions of a page run in one new folder, in their order.
 """
 
 import os

@@ -1,0 +1,55 @@
+"""``onnxjson demo``."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from onnxjson.cli import demo, processes
+from tests.cli.running import run, run_process
+
+
+def test_demo_does_what_it_shows(tmp_path: Path) -> None:
+    result = run_process("demo", folder=tmp_path)
+    assert result.exit_code == 0, result.stdout + result.stderr
+    folder = tmp_path / "onnxjson-demo"
+    assert {path.name for path in folder.iterdir()} == {
+        "digits.onnx", "digits.onnx.json", "leaky.onnx.json", "leaky.onnx", "again.onnx",
+    }  # fmt: skip
+    assert (folder / "again.onnx").read_bytes() == (folder / "digits.onnx").read_bytes()
+    digits, leaky = (onnx.load(folder / name) for name in ("digits.onnx", "leaky.onnx"))
+    (alpha,) = leaky.graph.node[1].attribute
+    assert alpha.f == pytest.approx(0.2)
+    digits.graph.node[1].attribute[0].f = alpha.f
+    assert digits == leaky
+
+
+def test_demo_shows_commands_the_changed_line_and_what_to_try_next(tmp_path: Path) -> None:
+    result = run_process("demo", "d", folder=tmp_path)
+    lines = result.stdout.splitlines()
+    assert "$ onnxjson convert digits.onnx" in lines
+    assert '-       "alpha": 0.01' in lines
+    assert '+       "alpha": 0.2' in lines
+    assert "YOUR_MODEL.onnx" in lines[-1]
+    assert "\x1b" not in result.stdout
+    assert len(lines) <= 48
+    assert max(map(len, lines)) <= 80
+
+
+def test_demo_overwrites_nothing(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    result = run("demo", tmp_path)
+    assert result.exit_code == 73
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert run("demo", tmp_path / "mine").exit_code == 73
+
+
+def test_step_that_fails_ends_the_demo_with_its_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(module: str, arguments: list[str], folder: Path) -> processes.Completed:
+        return processes.Completed(74, "onnxjson: error[74]: no space left\n")
+
+    monkeypatch.setattr(demo.processes, "run_module", fail)
+    result = run("demo", tmp_path / "d")
+    assert result.exit_code == 74
+    assert "no space left" in result.stdout
+    assert "onnxjson: error[74]: `python -m onnxjson.example digits.onnx` ended with 74" in result.stderr

@@ -1,0 +1,214 @@
+"""What holds for every command."""
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+from onnxjson import errors
+from onnxjson.cli import failures, group, output
+from tests.cli.running import command_line, run, run_process
+
+
+def test_help_lists_every_command_once_in_its_section() -> None:
+    result = run("--help")
+    assert result.exit_code == 0
+    for section, entries in group.SECTIONS.items():
+        assert f"{section}:" in result.stdout
+        for entry in entries:
+            assert result.stdout.count(entry.summary) == 1
+    assert result.stdout.isascii()
+
+
+def test_help_fits_80_columns() -> None:
+    for arguments in ([], *([name] for name in group.COMMANDS)):
+        assert max(map(len, run(*arguments, "--help").stdout.splitlines())) <= 80, arguments
+
+
+def test_no_command_prints_the_help() -> None:
+    assert run() == run("--help")
+
+
+def test_short_option_is_help_too() -> None:
+    assert run("convert", "-h") == run("convert", "--help")
+
+
+def test_version_names_the_program() -> None:
+    import onnxjson
+
+    assert run("--version").stdout == f"onnxjson {onnxjson.__version__}\n"
+
+
+def test_wrong_command_names_the_nearest() -> None:
+    result = run("covert")
+    assert result.exit_code == 2
+    assert result.stderr == "onnxjson: error[2]: no command 'covert'; did you mean convert?; see `onnxjson --help`\n"
+
+
+def test_command_like_no_other_lists_all() -> None:
+    assert ", ".join(group.COMMANDS) in run("xyzzy").stderr
+
+
+@pytest.mark.parametrize("arguments", [["convert"], ["convert", "--nope"], ["check"], ["schema", "--x"], ["--nope"]])
+def test_wrong_usage_is_one_line_with_code_2_and_where_to_look(arguments: list[str]) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr.startswith("onnxjson: error[2]: ")
+    assert result.stderr.endswith(" --help`\n")
+    assert result.stderr.count("\n") == 1
+
+
+ERRORS = [error for error in vars(errors).values() if isinstance(error, type) and issubclass(error, Exception)]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error.__name__)
+def test_error_of_the_package_ends_with_its_own_code(
+    error: type[errors.OnnxJsonError], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failure = error("what, where, what to do", 3) if error is errors.WireError else error("what, where, what to do")
+    assert failures.report(failure) == error.exit_code
+    assert capsys.readouterr().err.startswith(f"onnxjson: error[{error.exit_code}]: what, where, what to do")
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (FileNotFoundError(2, "No such file", "m.onnx"), 66),
+        (PermissionError(13, "Permission denied", "m.onnx"), 77),
+        (OSError(28, "No space left on device"), 74),
+        (MemoryError(), 71),
+        (ValueError("odd"), 70),
+        (RecursionError("deep"), 70),
+        (click.UsageError("no"), 2),
+        (click.Abort(), 130),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
+    assert failures.report(error) == code
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.schema.document_schema", None)
+    monkeypatch.setattr("onnxjson.schema.SCHEMAS", {})
+    result = run("schema")
+    assert result.exit_code == 70
+    assert "Traceback" not in result.stderr
+    assert "please report it" in result.stderr
+    assert "ONNXJSON_DEBUG=1" in result.stderr
+
+
+def test_debugging_shows_the_traceback_of_a_mistake_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.schema.SCHEMAS", {})
+    monkeypatch.setenv("ONNXJSON_DEBUG", "1")
+    with pytest.raises(KeyError):
+        group.onnxjson.main(["schema"])
+
+
+def test_hostile_file_name_cannot_move_the_cursor(tmp_path: Path) -> None:
+    result = run("check", tmp_path / "\x1b[2Jm\u202e.onnx")
+    assert result.exit_code == 66
+    assert "\x1b" not in result.stderr
+    assert "\u202e" not in result.stderr
+    assert r"\u{1b}[2Jm\u{202e}.onnx" in result.stderr
+
+
+def test_line_is_one_line_whatever_it_holds() -> None:
+    assert output.line("a\nb\x00\ud800é") == r"a\u{a}b\u{0}\u{d800}é"
+
+
+def test_python_m_is_the_same_program(tmp_path: Path) -> None:
+    assert run_process("--help", folder=tmp_path).stdout == run("--help").stdout
+
+
+def test_reader_that_goes_away_is_no_failure() -> None:
+    command = " ".join(command_line("schema"))
+    shell = f"set -o pipefail; {command} | true; echo ${{PIPESTATUS[0]}}"
+    codes = set()
+    for _ in range(3):
+        result = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=False, timeout=60)
+        assert result.stderr == ""
+        codes.add(result.stdout.strip())
+    assert codes <= {"0", "141"}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_full_disk_behind_standard_output_is_code_74() -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(command_line("schema"), stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert result.returncode == 74
+    assert result.stderr.startswith(b"onnxjson: error[74]: ")
+    assert result.stderr.count(b"\n") == 1
+
+
+def test_closed_standard_output_is_code_73() -> None:
+    shell = f"{' '.join(command_line('schema'))} >&-"
+    result = subprocess.run(["bash", "-c", shell], stderr=subprocess.PIPE, check=False, timeout=60)
+    assert result.returncode == 73
+    assert result.stderr.startswith(b"onnxjson: error[73]: standard output is closed")
+
+
+def test_control_c_is_code_130(tmp_path: Path) -> None:
+    fifo_code = (
+        "import time, onnxjson.files\n"
+        "def wait(*a, **k):\n    print('waiting', flush=True); time.sleep(60)\n"
+        "onnxjson.files.load = wait\n"
+        "from onnxjson.cli import main\n"
+        "import sys; sys.argv = ['onnxjson', 'check', 'm.onnx']\n"
+        "main()"
+    )
+    words = [command_line()[0], "-I", "-c", fifo_code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"waiting\n"
+        process.send_signal(signal.SIGINT)
+        _, stderr = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert b"Traceback" not in stderr
+
+
+def test_terminal_without_the_characters_gets_escapes(tmp_path: Path) -> None:
+    words = [command_line()[0], "-m", "onnxjson", "check", str(tmp_path / "é.onnx")]
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    result = subprocess.run(words, env=environment, stderr=subprocess.PIPE, check=False, timeout=60)
+    assert result.returncode == 66
+    assert rb"\xe9.onnx" in result.stderr
+
+
+def test_help_takes_no_noticeable_time() -> None:
+    durations = []
+    for _ in range(5):
+        start = time.perf_counter()
+        run_process("--help")
+        durations.append(time.perf_counter() - start)
+    assert min(durations) < (0.12 if not os.environ.get("CI") else 0.3)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_script_calls_the_program(shell: str) -> None:
+    result = run("completion", shell)
+    assert result.exit_code == 0
+    assert "_ONNXJSON_COMPLETE" in result.stdout
+
+
+def test_shell_completes_commands_and_options() -> None:
+    more = {"_ONNXJSON_COMPLETE": "bash_complete", "COMP_CWORD": "1"}
+    assert "plain,convert" in run_process(more=more | {"COMP_WORDS": "onnxjson con"}).stdout
+    more["COMP_CWORD"] = "2"
+    assert "plain,--lossy" in run_process(more=more | {"COMP_WORDS": "onnxjson convert --lo"}).stdout
+
+
+def test_schema_prints_the_document_schema() -> None:
+    from onnxjson import schema
+
+    assert run("schema").stdout == run("schema", "document").stdout == schema.render(schema.document_schema())
+
+
+def test_schema_of_an_unknown_kind_names_the_known_ones() -> None:
+    assert "document" in run("schema", "patch").stderr
