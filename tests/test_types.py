@@ -102,7 +102,8 @@ def test_types_nest_fifty_deep_and_no_deeper() -> None:
     for _ in range(MAXIMUM_NESTING):
         deep = Type(sequence_type=SequenceType(elem_type=deep))
     text = format_type(deep)
-    assert text is not None and parse_type(text) == deep
+    assert text is not None
+    assert parse_type(text) == deep
     assert format_type(Type(sequence_type=SequenceType(elem_type=deep))) is None
     with pytest.raises(TypeSyntaxError):
         parse_type(f"seq({text})")

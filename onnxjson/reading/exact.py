@@ -1,0 +1,276 @@
+"""Any message from the object of its fields, driven by the table of messages (docs/format.md, section 10).
+
+Messages that have a form of their own (tensors, types, graphs, pairs, ...) are read by their modules wherever they
+stand; those modules read the ordinary fields of their message through `read_message`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from functools import cache
+from typing import Any, Final, TypeVar
+
+from onnxjson import document as d
+from onnxjson import elements
+from onnxjson.display import visible
+from onnxjson.messages import FIELDS, Field, Kind
+from onnxjson.names import ATTRIBUTE_TYPES, DATA_LOCATIONS
+from onnxjson.reading.context import Context, Place, nearest
+from onnxjson.reading.strings import (
+    read_base64_object,
+    read_bytes,
+    read_payload,
+    read_string,
+    read_text_or_lines,
+    read_unknown_fields,
+)
+from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.types import TypeSyntaxError, parse_data_type
+from onnxjson.wire.varints import varint_text
+
+R = TypeVar("R", bound=d.Record)
+Reader = Callable[[Tree, Place, Context], Any]
+"""Gives the value of a field, or `None` after saying what is wrong."""
+
+OWNERS: Final[dict[type[d.Record], str]] = {
+    d.Model: "the document",
+    d.Graph: "a graph",
+    d.Node: "a node",
+    d.ValueInfo: "a value",
+    d.Tensor: "a tensor",
+    d.Attribute: "an attribute in full",
+    d.Function: "a function",
+    d.Type: "a type in full",
+    d.TrainingInfo: "a training step",
+    d.SparseTensor: "a sparse tensor",
+}
+"""What a message is called in findings; others by the name of their record."""
+
+_INTEGERS: Final = {
+    Kind.INT64: (-(2**63), 2**63 - 1),
+    Kind.UINT64: (0, 2**64 - 1),
+    Kind.INT32: (-(2**31), 2**31 - 1),
+}
+_ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
+    Kind.ATTRIBUTE_TYPE: (ATTRIBUTE_TYPES, "an AttributeType"),
+    Kind.DATA_LOCATION: (DATA_LOCATIONS, "a DataLocation"),
+}
+
+
+def owner_of(record: type[d.Record]) -> str:
+    """What a message is called in findings."""
+    return OWNERS.get(record) or f"a {record.__name__}"
+
+
+def read_message(
+    record: type[R],
+    tree: Tree,
+    place: Place,
+    context: Context,
+    *,
+    given: Mapping[str, Any] | None = None,
+    others: Collection[str] = (),
+) -> R | None:
+    """The record of an object of fields; what cannot be read is reported and left out. `None` if it is no object.
+
+    `given` are fields that the caller has read itself, `others` keys that are no fields of the message.
+    """
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, f"an object ({owner_of(record)})")
+        return None
+    readers = field_readers(record)
+    values: dict[str, Any] = dict(given or ())
+    for key, member in tree.items():
+        if key in values or key in others:
+            continue
+        reader = readers.get(key)
+        if reader is None:
+            fits = [*readers, *others]
+            context.unknown_key(key, place.at(key), fits, owner_of(record))
+            continue
+        value = reader(member, place.at(key), context)
+        if value is not None:
+            values[key] = value
+    _check_oneofs(record, tree, place, context)
+    return record(**values)
+
+
+def read_list(tree: Tree, place: Place, context: Context, reader: Reader, fits: str) -> tuple[Any, ...] | None:
+    """The readable items of a list. `None` if it is no list."""
+    if not isinstance(tree, list):
+        context.wrong_type(tree, place, fits)
+        return None
+    items = [reader(item, place.at(index), context) for index, item in enumerate(tree)]
+    return tuple([item for item in items if item is not None])
+
+
+def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.INT64) -> int | None:
+    """An integer: a number without fraction, or its decimal digits as a string."""
+    low, high = _INTEGERS[kind]
+    if type(tree) is int and low <= tree <= high:
+        return tree
+    try:
+        return elements.parse_int(tree, low, high)
+    except elements.ElementError as error:
+        report_number(error, tree, place, context)
+        return None
+
+
+def read_float(tree: Tree, place: Place, context: Context) -> bytes | None:
+    """The 4 bytes of a float32, little-endian."""
+    try:
+        return elements.float32_bits(tree)
+    except elements.ElementError as error:
+        report_number(error, tree, place, context)
+        return None
+
+
+def report_number(error: elements.ElementError, tree: Tree, place: Place, context: Context) -> None:
+    """Says why a value is not the number that belongs there."""
+    if isinstance(tree, bool | dict | list) or tree is None or tree is UNREADABLE:
+        context.wrong_type(tree, place, error.fits)
+    else:
+        context.error(place, "bad-number", f"{error.found}, but {error.fits} fits here")
+
+
+def read_numbers(data_type: int, tree: Tree, place: Place, context: Context) -> bytes | None:
+    """The bytes, as in ``raw_data``, of a flat list of numbers of a data type."""
+    if not isinstance(tree, list):
+        context.wrong_type(tree, place, "a list of numbers")
+        return None
+    if any(item is UNREADABLE for item in tree):
+        return None
+    try:
+        return elements.pack(data_type, tree)
+    except elements.ElementError as error:
+        report_number(error, tree[error.index], place.at(error.index), context)
+        return None
+
+
+def read_data_type(tree: Tree, place: Place, context: Context) -> int | None:
+    """A number of TensorProto.DataType, by name or as a number."""
+    if not isinstance(tree, str) or tree.lstrip("-").isdigit():
+        return read_integer(tree, place, context, Kind.INT32)
+    try:
+        return parse_data_type(tree)
+    except TypeSyntaxError as error:
+        context.error(place, "unknown-dtype", f"found {error.found}", error.fits, character=error.position)
+        return None
+
+
+def _read_enum(kind: Kind, tree: Tree, place: Place, context: Context) -> int | None:
+    numbers, what = _ENUMS[kind]
+    if isinstance(tree, str) and tree in numbers:
+        return numbers[tree]
+    if isinstance(tree, str) and not tree.isdigit():
+        context.error(place, "unknown-name", f'"{visible(tree)}" is not {what}', nearest(tree, numbers))
+        return None
+    number = read_integer(tree, place, context)
+    if number is not None and number not in numbers.values():
+        context.error(place, "unknown-name", f"{what} has no number {number}", nearest("", numbers))
+        return None
+    return number
+
+
+@cache
+def field_readers(record: type[d.Record]) -> Mapping[str, Reader]:
+    """How each key of a message is read."""
+    fields = FIELDS[record]
+    readers = {field.name: _field_reader(record, field) for field in fields}
+    readers["unknown_fields"] = lambda tree, place, context: read_unknown_fields(tree, fields, place, context)
+    return readers
+
+
+def message_reader(record: type[d.Record]) -> Reader:
+    """The function that reads a message wherever it stands."""
+    special = _special_readers().get(record)
+    return special or (lambda tree, place, context: read_message(record, tree, place, context))
+
+
+@cache
+def _special_readers() -> Mapping[type[d.Record], Reader]:
+    # Imported here, since each of these modules reads the ordinary fields of its message through this one.
+    from onnxjson.reading import model, tensors, types
+
+    return {
+        d.Graph: model.read_graph,
+        d.Node: model.read_node,
+        d.Function: model.read_function,
+        d.Tensor: tensors.read_tensor,
+        d.Type: types.read_type,
+    }
+
+
+def _field_reader(record: type[d.Record], field: Field) -> Reader:
+    if record is d.Tensor and field.name == "raw_data":
+        return _read_raw_data
+    if field.name == "doc_string":
+        return read_text_or_lines
+    if field.packed:
+        return _packed_reader(field.kind)
+    if field.repeated and field.kind is Kind.FLOAT:
+        return lambda tree, place, context: read_numbers(1, tree, place, context)
+    if field.message in (d.StringStringEntry, d.OperatorSetId, d.Attribute):
+        return _side_reader(field)
+    single = _single_reader(field)
+    if not field.repeated:
+        return single
+    fits = f"a list ({field.name})"
+    return lambda tree, place, context: read_list(tree, place, context, single, fits)
+
+
+def _side_reader(field: Field) -> Reader:
+    from onnxjson.reading import attributes, pairs
+
+    if field.message is d.Attribute:
+        return lambda tree, place, context: attributes.read_attributes(tree, {}, place, context)
+    if field.message is d.OperatorSetId:
+        return pairs.read_opset_imports
+    lines = field.name == "metadata_props"
+    return lambda tree, place, context: pairs.read_pairs(tree, place, context, lines=lines)
+
+
+def _single_reader(field: Field) -> Reader:
+    kind = field.kind
+    if field.message is not None:
+        return message_reader(field.message)
+    if kind in _INTEGERS:
+        return lambda tree, place, context: read_integer(tree, place, context, kind)
+    if kind in _ENUMS:
+        return lambda tree, place, context: _read_enum(kind, tree, place, context)
+    readers: dict[Kind, Reader] = {
+        Kind.STRING: read_string,
+        Kind.BYTES: read_bytes,
+        Kind.DATA_TYPE: read_data_type,
+        Kind.FLOAT: read_float,
+    }
+    return readers[kind]
+
+
+def _packed_reader(kind: Kind) -> Reader:
+    if kind in (Kind.FLOAT, Kind.DOUBLE):
+        data_type = 1 if kind is Kind.FLOAT else 11
+        return lambda tree, place, context: read_numbers(data_type, tree, place, context)
+    return lambda tree, place, context: _read_varints(kind, tree, place, context)
+
+
+def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> bytes | None:
+    numbers = read_list(
+        tree, place, context, lambda item, at, context: read_integer(item, at, context, kind), "a list of numbers"
+    )
+    return None if numbers is None else "".join(map(varint_text, numbers)).encode("latin-1")
+
+
+def _read_raw_data(tree: Tree, place: Place, context: Context) -> Any:
+    if isinstance(tree, dict) and set(tree) == {"base64"}:
+        return read_payload(tree["base64"], place.at("base64"), context)
+    if isinstance(tree, dict):
+        return read_base64_object(tree, place, context, "nothing")
+    context.wrong_type(tree, place, '{"base64": "..."}')
+    return None
+
+
+def _check_oneofs(record: type[d.Record], tree: dict[str, Tree], place: Place, context: Context) -> None:
+    """At most one member of a oneof may stand: protobuf keeps the last one only."""
+    members = [field.name for field in FIELDS[record] if field.oneof and field.name in tree]
+    if len(members) > 1:
+        message = f"{owner_of(record)} holds " + " and ".join(members)
+        context.error(place.at(members[1]), "conflicting-keys", message, "only one of them can stand", on_key=True)

@@ -1,0 +1,104 @@
+"""Models, graphs, functions and nodes (docs/format.md, sections 4 and 9)."""
+
+import difflib
+from typing import Any
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import Function, Graph, Model, Node
+from onnxjson.messages import FIELDS
+from onnxjson.operators import attribute_types
+from onnxjson.reading.attributes import read_attributes
+from onnxjson.reading.context import ROOT, Context, Place, describe
+from onnxjson.reading.exact import read_message
+from onnxjson.reading.pairs import ELEMENT_KINDS, attach_element_metadata
+from onnxjson.reading.tree import Tree
+
+FORMAT = "onnxjson/1"
+"""What the key "format" of a document says."""
+
+
+def looks_like_proto_json(tree: Tree) -> bool:
+    """Whether a tree is a ModelProto as protobuf's JSON writes it: no "format", but a graph and an IR version."""
+    return (
+        isinstance(tree, dict)
+        and "format" not in tree
+        and "graph" in tree
+        and ("ir_version" in tree or "irVersion" in tree)
+    )
+
+
+def read_model(tree: Tree, context: Context, place: Place = ROOT) -> Model | None:
+    """The model of a whole document; `None`, after saying why, if the document is of another format."""
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, f'a document, {{"format": "{FORMAT}", ...}},')
+        return None
+    found = tree.get("format")
+    if "format" not in tree:
+        context.error(place, "no-format", "the document does not say its format", f'add the line "format": "{FORMAT}",')
+        return None
+    if not isinstance(found, str):
+        context.wrong_type(found, place.at("format"), f'"{FORMAT}"')
+        return None
+    if found != FORMAT:
+        message = f'the format is "{visible(found)}"; this version of onnxjson reads "{FORMAT}"'
+        newer = found.startswith("onnxjson/")
+        hint = "a newer onnxjson may read it" if newer else f'the line is "format": "{FORMAT}",'
+        context.error(place.at("format"), "other-format", message, hint)
+        return None
+    _refuse_weights_elsewhere(tree, place, context)
+    return read_message(Model, tree, place, context, others=("format", "weights", "blobs"))
+
+
+def _refuse_weights_elsewhere(tree: dict[str, Tree], place: Place, context: Context) -> None:
+    for key in ("weights", "blobs"):
+        if key in tree:
+            what = f'"{key}" ({describe(tree[key])})'
+            message = f"{what} says that the weights stand elsewhere, which this version does not read"
+            hint = "write the document with its weights inline"
+            context.error(place.at(key), "weights-elsewhere", message, hint, on_key=True)
+
+
+def read_graph(tree: Tree, place: Place, context: Context) -> Graph | None:
+    """A graph with the metadata of its elements."""
+    graph = read_message(Graph, tree, place, context, others=("element_metadata",))
+    if graph is None or not isinstance(tree, dict) or "element_metadata" not in tree:
+        return graph
+    elements = {kind: getattr(graph, kind) for kind in ELEMENT_KINDS}
+    changed = attach_element_metadata(elements, tree["element_metadata"], place.at("element_metadata"), context)
+    return msgspec.structs.replace(graph, **changed)
+
+
+def read_function(tree: Tree, place: Place, context: Context) -> Function | None:
+    """A model-local function with the metadata of its nodes and values."""
+    function = read_message(Function, tree, place, context, others=("element_metadata",))
+    if function is None or not isinstance(tree, dict) or "element_metadata" not in tree:
+        return function
+    elements = {"node": function.node, "value_info": function.value_info}
+    changed = attach_element_metadata(elements, tree["element_metadata"], place.at("element_metadata"), context)
+    return msgspec.structs.replace(function, **changed)
+
+
+def read_node(tree: Tree, place: Place, context: Context) -> Node | None:
+    """A node; its op_type and domain say how its bare attributes are read."""
+    given: dict[str, Any] = {}
+    if isinstance(tree, dict) and "attribute" in tree:
+        op_type, domain = _named(tree, "op_type"), _named(tree, "domain")
+        table = attribute_types(domain, op_type)
+        at = place.at("attribute")
+        given["attribute"] = read_attributes(tree["attribute"], table, at, context, op_type=op_type) or ()
+    return read_message(Node, tree, place, context, given=given)
+
+
+def _named(tree: dict[str, Tree], key: str) -> str:
+    """The text under a key, or, so that a misspelt key is the only finding, under the key most like it."""
+    if key not in tree:
+        fits = {name.replace("_", "").lower(): name for name in tree if name not in _NODE_KEYS}
+        near = difflib.get_close_matches(key.replace("_", ""), fits, n=1, cutoff=0.8)
+        key = fits[near[0]] if near else key
+    value = tree.get(key)
+    return value if isinstance(value, str) else ""
+
+
+_NODE_KEYS = frozenset(field.name for field in FIELDS[Node])

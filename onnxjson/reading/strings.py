@@ -1,0 +1,124 @@
+"""Strings, bytes and base64 (docs/format.md, section 2)."""
+
+from onnxjson.errors import LimitError, OnnxJsonError
+from onnxjson.messages import Field
+from onnxjson.payloads import Data
+from onnxjson.reading.context import Context, Place
+from onnxjson.reading.tree import Tree
+from onnxjson.wire.unknown import UnknownTail
+from onnxjson.wire.varints import NotCanonicalError
+
+
+def read_string(tree: Tree, place: Place, context: Context) -> str | None:
+    """A string field: a JSON string, or ``{"base64": ...}`` where its bytes are not UTF-8. `None` if it is neither."""
+    if isinstance(tree, str):
+        return tree
+    if isinstance(tree, dict):
+        data = read_base64_object(tree, place, context, "a text")
+        return None if data is None else data.decode("utf-8", "surrogateescape")
+    context.wrong_type(tree, place, "a text")
+    return None
+
+
+def read_bytes(tree: Tree, place: Place, context: Context) -> bytes | None:
+    """A bytes field: text where it is UTF-8, else ``{"base64": ...}``. `None` if it is neither."""
+    if isinstance(tree, str):
+        return tree.encode("utf-8")
+    if isinstance(tree, dict):
+        return read_base64_object(tree, place, context, "a text")
+    context.wrong_type(tree, place, "a text")
+    return None
+
+
+def read_text_or_lines(tree: Tree, place: Place, context: Context) -> str | None:
+    """A string, or the list of its lines."""
+    if not isinstance(tree, list):
+        return read_string(tree, place, context)
+    if all(isinstance(line, str) for line in tree):
+        return "\n".join(tree)
+    for index, line in enumerate(tree):
+        if not isinstance(line, str):
+            context.wrong_type(line, place.at(index), "a line of text")
+    return None
+
+
+def read_base64_object(tree: dict[str, Tree], place: Place, context: Context, fits: str) -> bytes | None:
+    """The bytes of ``{"base64": "..."}``."""
+    if "base64" not in tree:
+        context.wrong_type(tree, place, f'{fits} or {{"base64": "..."}}')
+        return None
+    for key in tree:
+        if key != "base64":
+            context.unknown_key(key, place.at(key), ("base64",), "an object of bytes")
+    return read_base64(tree["base64"], place.at("base64"), context)
+
+
+def read_base64(tree: Tree, place: Place, context: Context) -> bytes | None:
+    """The bytes of a string of canonical base64."""
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, "base64 text")
+        return None
+    import pybase64
+
+    try:
+        data: bytes = pybase64.b64decode(tree, validate=True)
+        if pybase64.b64encode_as_string(data) == tree:
+            return data
+    except ValueError:
+        pass
+    message, index = _base64_mistake(tree)
+    context.error(place, "bad-base64", message, "", character=index)
+    return None
+
+
+_ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+
+
+def _base64_mistake(text: str) -> tuple[str, int | None]:
+    """What is wrong with a text that is not canonical base64, and with which character."""
+    body = text.rstrip("=")
+    for index, character in enumerate(body):
+        if character not in _ALPHABET:
+            return f"the base64 holds {character!a}, which base64 does not use", index
+    padding = len(text) - len(body)
+    if len(text) % 4:
+        if len(body) % 4 == 1:
+            return (
+                f"the base64 has {len(body):,} digits, which no number of bytes has: a digit is lost or one too many",
+                None,
+            )
+        return (
+            f"the base64 has {len(text):,} characters with {padding} `=`; `=` must fill it up to a multiple of 4",
+            None,
+        )
+    if padding > 2 or (len(body) + padding) % 4 or (padding and (-len(body)) % 4 != padding):
+        return f"the base64 ends with {padding} `=`", len(body)
+    return f"the last digit of the base64, {body[-1:]}, has bits that belong to no byte", max(len(body) - 1, 0)
+
+
+def read_payload(tree: Tree, place: Place, context: Context) -> Data | None:
+    """The bytes of a tensor from base64: those of the text, or those that were cut out of it."""
+    if isinstance(tree, str) and (cut := context.cuts.get(tree)) is not None:
+        return cut
+    return read_base64(tree, place, context)
+
+
+def read_unknown_fields(tree: Tree, fields: tuple[Field, ...], place: Place, context: Context) -> bytes | None:
+    """The serialised fields that onnx.proto does not name, for a message with `fields`."""
+    data = read_base64(tree, place, context)
+    if data is None:
+        return None
+    try:
+        UnknownTail(fields).check(data, 0, len(data), 0)
+    except NotCanonicalError:
+        reason = "holds a field that onnx.proto does name"
+    except IndexError:
+        reason = "ends within a field"
+    except LimitError:
+        reason = "nests too deep"
+    except OnnxJsonError as error:
+        reason = f"is not well formed: {error}"
+    else:
+        return data
+    context.error(place, "bad-unknown-fields", f"unknown_fields {reason}", "leave it as it was written, or delete it")
+    return None

@@ -1,0 +1,252 @@
+"""Tensors: the short form with values, base64 or external data, and the full form (docs/format.md, section 7)."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+from onnxjson import elements
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.messages import FIELDS
+from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
+from onnxjson.payloads import Data
+from onnxjson.reading.context import Context, Place, nearest
+from onnxjson.reading.exact import read_message
+from onnxjson.reading.pairs import read_pairs
+from onnxjson.reading.strings import read_bytes, read_payload, read_string, read_text_or_lines, read_unknown_fields
+from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.reading.types import report_type
+from onnxjson.tensors import STORAGE, with_storage
+from onnxjson.types import TypeSyntaxError, parse_tensor_type
+
+MAXIMUM_RANK: Final = 8
+"""Values of a tensor of higher rank are one flat list."""
+
+_STRING: Final = 8
+_COMPLEX: Final = (14, 15)
+_PAYLOADS: Final = ("values", "base64", "external_data")
+_SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
+_ELSEWHERE: Final = ("blob", "sha256")
+
+
+def read_tensor(tree: Tree, place: Place, context: Context) -> Tensor | None:
+    """The tensor in a tree, whose key ``type`` tells the short form. `None`, after saying why, if it cannot be read."""
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, 'a tensor such as {"type": "float32[1]", "values": [0.5]}')
+        return None
+    for key in _ELSEWHERE:
+        if key in tree:
+            message = f'"{key}" says that the weights stand elsewhere, which this version does not read'
+            hint = "write the document with its weights inline"
+            context.error(place.at(key), "weights-elsewhere", message, hint, on_key=True)
+            return None
+    if "type" in tree:
+        return _read_short(tree, place, context)
+    if "data_type" not in tree and "dims" not in tree and any(key in tree for key in _PAYLOADS[:2]):
+        hint = 'add dtype and dims, such as "type": "float32[2,3]"'
+        context.error(place, "missing-key", 'the tensor has no "type"', hint)
+        return None
+    return read_message(Tensor, tree, place, context)
+
+
+def _read_short(tree: dict[str, Tree], place: Place, context: Context) -> Tensor | None:
+    fields = _read_ordinary_keys(tree, place, context)
+    chosen = [key for key in tree if key in _PAYLOADS]
+    if len(chosen) > 1:
+        message = "the tensor has " + " and ".join(f'"{key}"' for key in chosen)
+        context.error(place.at(chosen[1]), "conflicting-keys", message, "only one of them can stand", on_key=True)
+        return None
+    if not chosen:
+        hint = 'add "values", "base64" or "external_data"'
+        context.error(place, "missing-key", "the tensor has a type but no elements", hint)
+        return None
+    shape = _read_shape(tree["type"], place.at("type"), context)
+    if shape is None:
+        return None
+    data_type, dims = shape
+    payload = _read_elements(tree, chosen[0], data_type, dims, place, context)
+    return None if payload is None else Tensor(dims=dims, data_type=data_type, **fields, **payload)
+
+
+def _read_ordinary_keys(tree: dict[str, Tree], place: Place, context: Context) -> dict[str, Any]:
+    """Name, doc_string, metadata_props and unknown fields, as they are read; keys of no form are reported."""
+    fields: dict[str, Any] = {}
+    for key, member in tree.items():
+        at = place.at(key)
+        match key:
+            case "name":
+                fields[key] = read_string(member, at, context)
+            case "doc_string":
+                fields[key] = read_text_or_lines(member, at, context)
+            case "metadata_props":
+                fields[key] = read_pairs(member, at, context, lines=True) or ()
+            case "unknown_fields":
+                fields[key] = read_unknown_fields(member, FIELDS[Tensor], at, context) or b""
+            case _ if key not in _SHORT_KEYS:
+                full = any(field.name == key for field in FIELDS[Tensor])
+                hint = '"type" belongs to the short form; the full form has "data_type" and "dims"' if full else ""
+                message = f'a tensor with "type" has no key "{visible(key)}"'
+                context.error(at, "unknown-key", message, hint or nearest(key, _SHORT_KEYS), on_key=True)
+    return fields
+
+
+def _read_shape(tree: Tree, place: Place, context: Context) -> tuple[int, tuple[int, ...]] | None:
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, 'the type of a tensor, such as "float32[2,3]",')
+        return None
+    try:
+        return parse_tensor_type(tree)
+    except TypeSyntaxError as error:
+        report_type(error, place, context)
+        return None
+
+
+def _read_elements(
+    tree: dict[str, Tree], key: str, data_type: int, dims: tuple[int, ...], place: Place, context: Context
+) -> dict[str, Any] | None:
+    """The fields of the tensor that hold its elements."""
+    at = place.at(key)
+    if key == "external_data":
+        if "storage" in tree:
+            message = '"storage" says where elements stand that are in this document'
+            hint = "external data has none: delete it"
+            context.error(place.at("storage"), "conflicting-keys", message, hint, on_key=True)
+        pairs = read_pairs(tree[key], at, context)
+        return None if pairs is None else {"external_data": pairs, "data_location": DATA_LOCATIONS["EXTERNAL"]}
+    if data_type == _STRING:
+        return _read_strings(tree, key, dims, place, context)
+    if data_type not in STORAGE:
+        message = f"elements of the dtype {DATA_TYPE_NAMES[data_type]} have no form"
+        context.error(place.at("type"), "bad-type", message, "only external data can have it")
+        return None
+    storage = _read_storage(tree, data_type, place, context)
+    if key == "values":
+        flat = _flatten(tree[key], dims, at, context, is_complex=data_type in _COMPLEX)
+        raw: Data | None = None if flat is None else _pack(data_type, flat, dims, at, context)
+    else:
+        raw = read_payload(tree[key], at, context)
+        if raw is not None and not _check_length(raw, data_type, dims, at, context):
+            return None
+    if raw is None or storage is UNREADABLE:
+        return None
+    try:
+        return with_storage(raw, data_type, storage, math.prod(dims)) if raw or storage is None else {}
+    except elements.ElementError as error:
+        context.error(at, "bad-base64", f"the base64 ends with {error.found}", f"what fits: {error.fits}")
+        return None
+
+
+def _read_storage(tree: dict[str, Tree], data_type: int, place: Place, context: Context) -> Any:
+    """The typed field that holds the elements, `None` for raw_data, `UNREADABLE` after an error."""
+    if "storage" not in tree:
+        return None
+    storage = tree["storage"]
+    if storage == STORAGE[data_type]:
+        return storage
+    if not isinstance(storage, str):
+        context.wrong_type(storage, place.at("storage"), f'"{STORAGE[data_type]}"')
+    else:
+        message = f'elements of {DATA_TYPE_NAMES[data_type]} do not stand in "{visible(storage)}"'
+        hint = f'write "{STORAGE[data_type]}", or leave storage out for raw_data'
+        context.error(place.at("storage"), "bad-storage", message, hint)
+    return UNREADABLE
+
+
+def _check_length(raw: Data, data_type: int, dims: tuple[int, ...], place: Place, context: Context) -> bool:
+    needed = elements.byte_length(data_type, math.prod(dims))
+    if len(raw) == needed:
+        return True
+    message = f"the base64 holds {len(raw):,} bytes; {_shape_text(data_type, dims)} needs {_count(needed or 0)}"
+    context.error(place, "wrong-length", message)
+    return False
+
+
+def _read_strings(
+    tree: dict[str, Tree], key: str, dims: tuple[int, ...], place: Place, context: Context
+) -> dict[str, Any] | None:
+    if "storage" in tree:
+        message = "elements of the dtype string always stand in string_data"
+        context.error(place.at("storage"), "bad-storage", message, "delete storage", on_key=True)
+    if key != "values":
+        context.error(place.at(key), "wrong-type", "elements of the dtype string are values, not base64", on_key=True)
+        return None
+    at = place.at(key)
+    flat = _flatten(tree[key], dims, at, context)
+    if flat is None:
+        return None
+    strings = [read_bytes(item, _place_of(index, dims, at), context) for index, item in enumerate(flat)]
+    return {"string_data": tuple([string for string in strings if string is not None])}
+
+
+def _pack(data_type: int, flat: list[Tree], dims: tuple[int, ...], place: Place, context: Context) -> bytes | None:
+    if any(item is UNREADABLE for item in flat):
+        return None
+    try:
+        return elements.pack(data_type, flat)
+    except elements.ElementError as error:
+        at = _place_of(error.index, dims, place)
+        context.error(at, "bad-number", f"{error.found}, but {error.fits} fits here")
+        return None
+
+
+def _flatten(
+    tree: Tree, dims: Sequence[int], place: Place, context: Context, *, is_complex: bool = False
+) -> list[Tree] | None:
+    """The elements of nested lists in order, found to have the shape `dims`."""
+    if not dims:
+        if isinstance(tree, list) and not (is_complex and len(tree) == 2):
+            context.wrong_type(tree, place, "one value (the tensor has no dims)")
+            return None
+        return [tree]
+    count = math.prod(dims)
+    lengths: Sequence[int] = (count,) if count == 0 or len(dims) > MAXIMUM_RANK else dims
+    level: list[Tree] = [tree]
+    for depth, length in enumerate(lengths):
+        found: list[Tree] = []
+        for index, member in enumerate(level):
+            if not isinstance(member, list) or len(member) != length:
+                at = _place_of(index, lengths[:depth], place)
+                _report_shape(member, length, at, lengths, depth, dims, context)
+                return None
+            found.extend(member)
+        level = found
+    return level
+
+
+def _report_shape(
+    tree: Tree,
+    length: int,
+    place: Place,
+    lengths: Sequence[int],
+    depth: int,
+    dims: Sequence[int],
+    context: Context,
+) -> None:
+    inner = "lists" if depth + 1 < len(lengths) else "values"
+    shape = ",".join(map(str, dims))
+    if isinstance(tree, list):
+        message = f"{len(tree):,} {inner} stand here; the shape [{shape}] needs {length:,}"
+        context.error(place, "wrong-count", message)
+    else:
+        context.wrong_type(tree, place, f"a list of {length:,} {inner} (the shape is [{shape}])")
+
+
+def _place_of(index: int, dims: Sequence[int], place: Place) -> Place:
+    """The place of an element, by its index in the flat list."""
+    if len(dims) > MAXIMUM_RANK:
+        return place.at(index)
+    indices = []
+    for dim in reversed(dims):
+        index, position = divmod(index, dim)
+        indices.append(position)
+    for position in reversed(indices):
+        place = place.at(position)
+    return place
+
+
+def _shape_text(data_type: int, dims: Sequence[int]) -> str:
+    return f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, dims))}]"
+
+
+def _count(number: int) -> str:
+    return f"{number:,}" if number < 10**30 else "more than any file holds"
