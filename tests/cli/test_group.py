@@ -124,7 +124,7 @@ def test_line_is_one_line_whatever_it_holds() -> None:
 
 
 def test_python_m_is_the_same_program(tmp_path: Path) -> None:
-    assert run_process("--help", folder=tmp_path).stdout == run("--help").stdout
+    assert run_process("--help", folder=tmp_path).stdout.split() == run("--help").stdout.split()
 
 
 def test_reader_that_goes_away_is_no_failure() -> None:
@@ -174,11 +174,11 @@ def test_control_c_is_code_130(tmp_path: Path) -> None:
 
 
 def test_terminal_without_the_characters_gets_escapes(tmp_path: Path) -> None:
-    words = [command_line()[0], "-m", "onnxjson", "check", str(tmp_path / "é.onnx")]
-    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    words = [command_line()[0], "-m", "onnxjson", "check", str(tmp_path / "é€.onnx")]
+    environment = os.environ | {"PYTHONIOENCODING": "latin-1"}
     result = subprocess.run(words, env=environment, stderr=subprocess.PIPE, check=False, timeout=60)
     assert result.returncode == 66
-    assert rb"\xe9.onnx" in result.stderr
+    assert b"\xe9\\u20ac.onnx" in result.stderr
 
 
 def test_help_takes_no_noticeable_time() -> None:

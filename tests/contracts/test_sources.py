@@ -1,5 +1,6 @@
 """Habits of the source text that no linter knows."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,6 +12,16 @@ SOURCES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
 
 TABLES = {"onnxjson/attribute_table.py", "onnxjson/characters.py"}
 """Modules that are data."""
+
+IMPORTERS = {
+    "click": {"onnxjson/cli/"},
+    "rich": {"onnxjson/cli/"},
+    "textual": {"tui/onnxjson_tui/"},
+    "onnx": {"onnxjson/serde.py", "onnxjson/protojson.py", "onnxjson/worker.py", "onnxjson/example.py"},
+    "google": {"onnxjson/serde.py", "onnxjson/protojson.py"},
+    "onnxruntime": {"onnxjson/worker.py"},
+}
+"""Packages that few may import, and who: modules, or whole folders."""
 
 STARTERS = {"onnxjson/worker.py", "onnxjson/cli/processes.py"}
 """Modules that may start processes."""
@@ -40,6 +51,27 @@ def test_module_has_a_name_from_the_field(path: Path) -> None:
 def test_nothing_is_left_for_later(path: Path) -> None:
     left = re.findall(r"\b(?:TO[D]O|FIX[M]E|XX[X]|HAC[K])\b", path.read_text(encoding="utf-8"))
     assert not left
+
+
+def _imported(path: Path) -> set[str]:
+    """The top-level packages that a module imports anywhere, but for type checkers."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            node.body = []
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add(node.module or "")
+    return {name.partition(".")[0] for name in names}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=_name)
+def test_few_modules_import_heavy_packages(path: Path) -> None:
+    for package in _imported(path) & IMPORTERS.keys():
+        assert _name(path).startswith(tuple(IMPORTERS[package])), package
 
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
