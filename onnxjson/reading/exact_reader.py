@@ -18,7 +18,7 @@ from onnxjson.reading.scan import Scan, scan
 from onnxjson.reading.tokens import Mistake
 from onnxjson.reading.tree import Tree
 
-__all__ = ["is_proto_json", "looks_like_proto_json", "parse_tree", "read"]
+__all__ = ["is_proto_json", "locate", "looks_like_proto_json", "parse_tree", "read", "summary"]
 
 
 def read(
@@ -46,10 +46,10 @@ def read(
         model = _decode(tree, context)
     if model is not None and not context.remarks and (scanned is None or not scanned.mistakes):
         return model, ()
-    findings = _findings(scanned or scan(text), context.remarks, file)
+    findings = locate(scanned or scan(text), context.remarks, file)
     errors = [finding for finding in findings if finding.severity == "error"]
     if model is None or errors:
-        raise DecodeError(_summary(errors), findings)
+        raise DecodeError(summary(errors), findings)
     return model, findings
 
 
@@ -74,13 +74,14 @@ def _decode(tree: Tree, context: Context) -> Model | None:
         return None
 
 
-def _summary(errors: Sequence[Finding]) -> str:
+def summary(errors: Sequence[Finding]) -> str:
+    """One line for many findings: the first, and how many there are besides."""
     more = len(errors) - 1
     return str(errors[0]) + (f" (and {more:,} more)" if more else "")
 
 
-def _findings(scanned: Scan, remarks: Sequence[Remark], file: str) -> tuple[Finding, ...]:
-    """All findings in the order of the text."""
+def locate(scanned: Scan, remarks: Sequence[Remark], file: str) -> tuple[Finding, ...]:
+    """The findings of a scanned text and the remarks about its tree, in the order of the text."""
     lines = Lines(scanned.text)
     order = itertools.count()
     placed = [(mistake.offset, next(order), _of_mistake(mistake, lines, file)) for mistake in scanned.mistakes]
