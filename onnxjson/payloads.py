@@ -9,6 +9,7 @@ import os
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from onnxjson.display import visible
@@ -31,15 +32,19 @@ class SourceFile:
 
     __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
         """Opens `path`; what is no regular file (a folder, a pipe, a device) is refused without waiting for it.
+
+        A `descriptor` that is already open on it is taken over instead; it is closed with this object.
 
         Raises:
             MissingInputError: it is no regular file.
             OSError: the system cannot open it.
         """
         self.path = path
-        self._file = open(path, "rb", buffering=0, opener=_open_without_waiting)  # noqa: SIM115 - closed with the object
+        file: int | Path = path if descriptor is None else descriptor
+        opener = _open_without_waiting if descriptor is None else None
+        self._file = open(file, "rb", buffering=0, opener=opener)  # noqa: SIM115 - closed with the object
         self.status = os.fstat(self._file.fileno())
         """What the system said of the file when it was opened."""
         if not stat.S_ISREG(self.status.st_mode):
@@ -48,6 +53,11 @@ class SourceFile:
         self.size = self.status.st_size
         self._identity = (self.status.st_size, self.status.st_mtime_ns)
         self._lock = threading.Lock()
+
+    def __del__(self) -> None:
+        # Said here, since a file that is left to the interpreter to close is reported as forgotten.
+        with suppress(AttributeError):
+            self._file.close()
 
     def fileno(self) -> int:
         """The descriptor, for a memory map."""
@@ -70,7 +80,9 @@ class SourceFile:
         except OSError as error:
             raise FileError(f"{visible(str(self.path), None)} cannot be read: {error.strerror}") from error
         if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
-            raise ChangedUnderneathError(f"{visible(str(self.path), None)} was changed while it was open; open it again")
+            raise ChangedUnderneathError(
+                f"{visible(str(self.path), None)} was changed while it was open; open it again"
+            )
         return data
 
 
