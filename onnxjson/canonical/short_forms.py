@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import pybase64
+
 from onnxjson import document as d
 from onnxjson import tensors, types
 from onnxjson.canonical import pairs as pairs_of
@@ -75,8 +77,6 @@ class ShortForms:
     def unknown(self, data: bytes, line: bytes | None) -> None:
         """The member `unknown_fields`."""
         if data:
-            import pybase64
-
             self.key(b'"unknown_fields": "' + pybase64.b64encode(data) + b'"', line)
 
     def list_of(
@@ -137,7 +137,7 @@ class ShortForms:
         """
         inner = indent + (1 if is_item else 2)
         head = tensor_text.type_text(tensor.data_type, tensor.dims) if tensor.data_type is not None else None
-        body = tensor_text.body(tensor, inner, tokens) if head is not None else None
+        body = self.tensor_body(tensor, inner, tokens) if head is not None else None
         if head is None or body is None:
             self.exact(tensor, indent, without=() if inline else ("metadata_props",))
             return
@@ -150,6 +150,10 @@ class ShortForms:
         if tensor.external_data:
             self.out.append(pairs_of.pairs(tensor.external_data, self.exact_line))
         self._element_end(tensor, inner, line, inline)
+
+    def tensor_body(self, tensor: d.Tensor, indent: int, tokens: list[bytes] | None) -> tensor_text.Body | None:
+        """The elements of a tensor; see `tensors.body`."""
+        return tensor_text.body(tensor, indent, tokens)
 
     def tensor_item(self, tensor: d.Tensor, indent: int) -> None:
         """A TensorProto as an element of a list in an attribute."""

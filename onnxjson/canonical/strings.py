@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 import msgspec
+import pybase64
 
 encode_string = msgspec.json.Encoder().encode
 """The fast way for strings that are valid UTF-8; characters that the text must not show are escaped later, by `escaped`."""
@@ -14,8 +15,6 @@ INDENTS: Final = tuple(b"\n" + b" " * width for width in range(400))
 
 def base64_of(data: bytes) -> bytes:
     """``{"base64": "..."}``."""
-    import pybase64
-
     return b'{"base64": "' + pybase64.b64encode(data) + b'"}'
 
 

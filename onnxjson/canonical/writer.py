@@ -8,11 +8,13 @@ reader give equal things the same identity.
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import pybase64
+
 from onnxjson import document as d
 from onnxjson.canonical import pairs as pairs_of
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.canonical.short_forms import ShortForms
-from onnxjson.canonical.strings import INDENTS, encode_string, escaped, string, strings
+from onnxjson.canonical.strings import INDENTS, encode_string, escaped, string, string_or_lines, strings
 from onnxjson.operators import attribute_types
 from onnxjson.payloads import Data
 
@@ -28,7 +30,7 @@ class TextWriter(ShortForms):
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         super().__init__()
-        self._write = write
+        self.write = write
         self._blocks: dict[tuple[int, str | None, str | None, int], tuple[object, bytes]] = {}
 
     def model(self, model: d.Model) -> None:
@@ -59,17 +61,20 @@ class TextWriter(ShortForms):
             if type(piece) is bytes:
                 batch.append(piece)
                 continue
-            self._write(escaped(b"".join(batch)))
+            self.write(escaped(b"".join(batch)))
             batch = []
-            self._write_base64(piece.data)  # type: ignore[union-attr]
-        self._write(escaped(b"".join(batch)))
+            self.write_base64(piece.data)  # type: ignore[union-attr]
+        self.write(escaped(b"".join(batch)))
         self.out.clear()
 
-    def _write_base64(self, data: Data) -> None:
-        import pybase64
+    def float_tokens(self, batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
+        """The values of the small float32 tensors of a batch, by identity."""
+        return tensor_text.float_tokens(batch)
 
+    def write_base64(self, data: Data) -> None:
+        """Writes a payload as base64, piece by piece."""
         for chunk in (data,) if isinstance(data, bytes) else data.chunks():
-            self._write(pybase64.b64encode(chunk))
+            self.write(pybase64.b64encode(chunk))
 
     def graph(self, graph: d.Graph, indent: int) -> None:
         """A graph, the value of a key whose line starts at `indent`."""
@@ -176,7 +181,7 @@ class TextWriter(ShortForms):
         separator = INDENTS[indent + 2]
         for start in range(0, len(initializers), BATCH):
             batch = initializers[start : start + BATCH]
-            floats = tensor_text.float_tokens(batch)
+            floats = self.float_tokens(batch)
             for tensor in batch:
                 self.out.append(separator)
                 self.tensor(tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor)))
@@ -189,73 +194,77 @@ class TextWriter(ShortForms):
             return
         self.key(b'"node": [', INDENTS[indent])
         line = INDENTS[indent + 2]
-        self.out.append(line)
-        first = True
+        next_line = b"," + line
+        separator = line
+        out = self.out
         for position, node in enumerate(nodes, 1):
-            if not first:
-                self.out.append(b"," + line)
-            first = False
-            start = len(self.out)
+            start = len(out)
+            out.append(separator)
+            separator = next_line
             try:
                 self._node(node, indent + 2, encode_string, id(node) in inline)
             except UnicodeEncodeError:
                 # A name that is not UTF-8: begin again with the encoder that knows such names.
-                del self.out[start:]
+                del out[start + 1 :]
                 self._node(node, indent + 2, string, id(node) in inline)
             if not position % BATCH:
                 self.flush_if_free()
-        self.out += (INDENTS[indent], b"]")
+        out += (INDENTS[indent], b"]")
 
     def _node(self, node: d.Node, indent: int, encode: Callable[[str], bytes], inline: bool) -> None:
+        op_type, output = node.op_type, node.output
+        if op_type is None or not output or inline or node.device_configurations or node.unknown_fields:
+            self._rare_node(node, indent, encode, inline)
+            return
         out = self.out
         line = INDENTS[indent + 1]
-        op_type, output, names = node.op_type, node.output, node.input
-        if op_type is not None and output:
-            if len(output) == 1:
-                out += (b'{"op_type": ', encode(op_type), b', "output": [', encode(output[0]), b"]")
-            else:
-                out += (b'{"op_type": ', encode(op_type), b', "output": [', b", ".join([encode(x) for x in output]), b"]")
-        elif op_type is not None:
-            out += (b'{"op_type": ', encode(op_type))
-        elif output:
-            out += (b'{"output": [', b", ".join([encode(x) for x in output]), b"]")
+        outputs = encode(output[0]) if len(output) == 1 else b", ".join(map(encode, output))
+        if names := node.input:
+            inputs = b", ".join(map(encode, names))
+            out += (b'{"op_type": ', encode(op_type), b', "output": [', outputs, b"],", line, b'"input": [', inputs, b"]")
         else:
-            out.append(b"{")
-            line = b""
-        if names:
-            self.key(b'"input": [', line)
-            out += (b", ".join([encode(x) for x in names]), b"]")
-            line = INDENTS[indent + 1]
+            out += (b'{"op_type": ', encode(op_type), b', "output": [', outputs, b"]")
         if node.name is not None:
-            self.key(b'"name": ', line)
-            out.append(encode(node.name))
-            line = INDENTS[indent + 1]
+            out += (b",", line, b'"name": ', encode(node.name))
         if node.domain is not None or node.overload is not None or node.doc_string is not None:
-            line = self._rare_node_strings(node, line, indent)
+            self.scalar("domain", node.domain, line)
+            self.scalar("overload", node.overload, line)
+            self.doc_string(node.doc_string, indent + 1)
         if node.attribute:
-            self.key(b'"attribute": ', line)
+            out += (b",", line, b'"attribute": ')
             self._attribute_block(node, indent + 1)
-            line = INDENTS[indent + 1]
-        if inline or node.device_configurations or node.unknown_fields:
-            if inline:
-                self.key(b'"metadata_props": ' + pairs_of.pairs(node.metadata_props, self.exact_line), line)
-                line = INDENTS[indent + 1]
-            if node.device_configurations:
-                self.list_of(b"device_configurations", node.device_configurations, self.exact, indent + 1, line)
-                line = INDENTS[indent + 1]
-            self.unknown(node.unknown_fields, line)
         out.append(b"}")
 
-    def _rare_node_strings(self, node: d.Node, line: bytes, indent: int) -> bytes:
-        for name in ("domain", "overload"):
+    def _rare_node(self, node: d.Node, indent: int, encode: Callable[[str], bytes], inline: bool) -> None:
+        """A node with anything that few nodes have; its first key stands on the first line, whatever it is."""
+        self.out.append(b"{")
+        line = INDENTS[indent + 1]
+        if node.op_type is not None:
+            self.key(b'"op_type": ' + encode(node.op_type), None)
+        if node.output:
+            self.key(b'"output": ' + strings(node.output), None)
+        if node.input:
+            self._node_key(b'"input": ' + strings(node.input), line)
+        for name in ("name", "domain", "overload"):
             value = getattr(node, name)
             if value is not None:
-                self.scalar(name, value, line)
-                line = INDENTS[indent + 1]
+                self._node_key(b'"%b": %b' % (name.encode(), string(value)), line)
         if node.doc_string is not None:
-            self.doc_string(node.doc_string, indent + 1, line)
-            line = INDENTS[indent + 1]
-        return line
+            self._node_key(b'"doc_string": ' + string_or_lines(node.doc_string, indent + 1)[0], line)
+        if node.attribute:
+            self._node_key(b'"attribute": ', line)
+            self._attribute_block(node, indent + 1)
+        if inline:
+            self._node_key(b'"metadata_props": ' + pairs_of.pairs(node.metadata_props, self.exact_line), line)
+        if node.device_configurations:
+            self._node_key(b'"device_configurations": ', line)
+            self.items(node.device_configurations, self.exact, indent + 1)
+        if node.unknown_fields:
+            self._node_key(b'"unknown_fields": "' + pybase64.b64encode(node.unknown_fields) + b'"', line)
+        self.out.append(b"}")
+
+    def _node_key(self, text: bytes, line: bytes) -> None:
+        self.key(text, None if self.out[-1] == b"{" else line)
 
     def _attribute_block(self, node: d.Node, indent: int) -> None:
         attributes = node.attribute

@@ -21,15 +21,22 @@ from onnxjson.wire.varints import MAX_DEPTH, Buffer, NotCanonicalError, read_var
 _REMEMBERED = 512
 """Longest run of attributes, in bytes, that is remembered by its bytes."""
 
+_SHALLOW = 128
+"""A type of so many bytes has at most half as many levels: it nests too deep nowhere above `_SHALLOW` / 4 levels."""
+
 
 class _Rule:
     """How one field is read by the generic walk."""
 
-    __slots__ = ("enum", "field", "index", "read")
+    __slots__ = ("enum", "field", "frequent", "index", "once", "read")
 
     def __init__(self, index: int, field: Field) -> None:
         self.index = index
         self.field = field
+        self.once = not field.repeated or field.packed
+        # A run of messages that have a method of their own is read in one loop, where their tag is one byte.
+        runs = field.repeated and field.message is not None and tag_of(field) < 0x80
+        self.frequent = _FREQUENT.get(field.message) if runs else None  # type: ignore[arg-type]
         self.enum = CLOSED_ENUMS.get(field.kind)
         self.read = _READERS[_PACKED if field.packed else field.kind]
 
@@ -93,8 +100,12 @@ class WireReader:
                 values[-1] = buffer[start:end]
                 break
             index = rule.index
-            if index <= last and (index < last or not rule.field.repeated or rule.field.packed):
+            if index <= last and (index < last or rule.once):
                 raise NotCanonicalError
+            if rule.frequent is not None and depth < MAX_DEPTH - 4:
+                values[index], position = self._run(rule.frequent, tag, position, end, depth)
+                last = index
+                continue
             value, position = rule.read(self, position, end, rule, depth)
             if position > end:
                 raise WireError(f"{rule.field.name} is longer than the message that holds it", start)
@@ -108,6 +119,25 @@ class WireReader:
         if rules.oneofs and sum(values[index] is not None for index in rules.oneofs) > 1:
             raise NotCanonicalError
         return rules.record(*[tuple(v) if type(v) is list else v for v in values])
+
+    def _run(self, read: "_ReadFrequent", tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
+        """Messages that follow one another under the same tag, whose first length stands at `position`."""
+        buffer = self._buffer
+        depth += 1
+        found: list[Any] = []
+        while True:
+            size = buffer[position]
+            if size < 0x80:
+                position += 1
+            else:
+                size, position = read_varint(buffer, position)
+            stop = position + size
+            if stop > end:
+                raise WireError("a message is longer than the one that holds it", position)
+            found.append(read(self, position, stop, depth))
+            if stop >= end or buffer[stop] != tag:
+                return found, stop
+            position = stop + 1
 
     def text(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[str, int]:
         """A string field."""
@@ -208,17 +238,34 @@ class WireReader:
             position = stop
             tag = buffer[position] if position < end else 0
         if tag == 0x1A:
-            position, stop = self._extent(position + 1)
+            size = buffer[position + 1]
+            if size > 0x7F:
+                size, position = read_varint(buffer, position + 1)
+            else:
+                position += 2
+            stop = position + size
             name = str(buffer[position:stop], "utf-8", "surrogateescape")
             position = stop
             tag = buffer[position] if position < end else 0
         if tag == 0x22:
-            position, stop = self._extent(position + 1)
-            op_type = self._name(buffer[position:stop])
+            size = buffer[position + 1]
+            if size > 0x7F:
+                size, position = read_varint(buffer, position + 1)
+            else:
+                position += 2
+            stop = position + size
+            raw = buffer[position:stop]
+            op_type = names.get(raw)
+            if op_type is None:
+                op_type = names[raw] = str(raw, "utf-8", "surrogateescape")
             position = stop
             tag = buffer[position] if position < end else 0
+        if position == end:
+            return d.Node(tuple(inputs), tuple(outputs), name, op_type)
         if tag == 0x2A:
             attributes, position = self._attribute_run(position, end, depth)
+            if position == end:
+                return d.Node(tuple(inputs), tuple(outputs), name, op_type, attributes)
             tag = buffer[position] if position < end else 0
         if tag == 0x3A:
             position, stop = self._extent(position + 1)
@@ -243,23 +290,35 @@ class WireReader:
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
         buffer = self._buffer
         start = position
-        extents = []
         while position < end and buffer[position] == 0x2A:
-            position, stop = self._extent(position + 1)
-            extents.append((position, stop))
-            position = stop
+            size = buffer[position + 1]
+            if size > 0x7F:
+                size, position = read_varint(buffer, position + 1)
+                position += size
+            else:
+                position += 2 + size
         if position > end:
             raise WireError("attribute is longer than the node that holds it", start)
         if position - start > _REMEMBERED:
-            return tuple([self.attribute(a, b, depth + 1) for a, b in extents]), position
+            return self._attributes_between(start, position, depth, self.attribute), position
         run = buffer[start:position]
         attributes = self._attribute_runs.get(run)
         if attributes is None:
-            attributes = tuple([self._remembered_attribute(a, b, depth + 1) for a, b in extents])
+            attributes = self._attributes_between(start, position, depth, self._remembered_attribute)
             # Graphs nest: whether they nest too deep depends on where they stand, so their bytes alone do not say all.
-            if not any(a.g or a.graphs or a.tp or a.type_protos for a in attributes):
+            if not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
                 self._attribute_runs[run] = attributes
         return attributes, position
+
+    def _attributes_between(
+        self, position: int, end: int, depth: int, read: Callable[[int, int, int], d.Attribute]
+    ) -> tuple[d.Attribute, ...]:
+        attributes = []
+        while position < end:
+            position, stop = self._extent(position + 1)
+            attributes.append(read(position, stop, depth + 1))
+            position = stop
+        return tuple(attributes)
 
     def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
         if end - position > 64:
@@ -362,15 +421,25 @@ class WireReader:
         buffer = self._buffer
         start = position
         if position < end and buffer[position] == 0x0A:
-            position, stop = self._extent(position + 1)
-            name = self._name(buffer[position:stop])
+            size = buffer[position + 1]
+            if size > 0x7F:
+                size, position = read_varint(buffer, position + 1)
+            else:
+                position += 2
+            stop = position + size
+            raw = buffer[position:stop]
+            name = self._names.get(raw)
+            if name is None:
+                name = self._names[raw] = str(raw, "utf-8", "surrogateescape")
             position = stop
             if position < end and buffer[position] == 0x12:
                 position, stop = self._extent(position + 1)
                 raw = buffer[position:stop]
                 type_ = self._types.get(raw)
                 if type_ is None and stop <= end:
-                    type_ = self._types[raw] = self.message(d.Type, position, stop, MAX_DEPTH // 2)
+                    type_ = self._type(raw, position, stop, depth + 1)
+                if stop == end:
+                    return d.ValueInfo(name, type_)
                 position = stop
                 metadata: list[d.StringStringEntry] = []
                 while position < end and buffer[position] == 0x22:
@@ -383,6 +452,13 @@ class WireReader:
                     return d.ValueInfo(name, type_, None, tuple(metadata))
         value_info: d.ValueInfo = self.message(d.ValueInfo, start, end, depth)
         return value_info
+
+    def _type(self, raw: bytes, position: int, end: int, depth: int) -> d.Type:
+        """A TypeProto; one that cannot nest too deep anywhere is remembered by its bytes."""
+        type_: d.Type = self.message(d.Type, position, end, depth)
+        if len(raw) <= _SHALLOW and depth < _SHALLOW // 4:
+            self._types[raw] = type_
+        return type_
 
     def entry(self, position: int, end: int, depth: int) -> d.StringStringEntry:
         """A StringStringEntryProto; by hand where it is key and value."""
@@ -430,14 +506,15 @@ _READERS: Final[dict[Kind | str, _Read]] = {
     Kind.MESSAGE: WireReader.submessage,
     _PACKED: WireReader.packed,
 }
-_RULES: Final = {record: _Rules(record, fields) for record, fields in FIELDS.items()}
-_FREQUENT: Final[dict[type[d.Record], Callable[[WireReader, int, int, int], Any]]] = {
+_ReadFrequent = Callable[[WireReader, int, int, int], Any]
+_FREQUENT: Final[dict[type[d.Record], _ReadFrequent]] = {
     d.Node: WireReader.node,
     d.Attribute: WireReader.attribute,
     d.Tensor: WireReader.tensor,
     d.ValueInfo: WireReader.value_info,
     d.StringStringEntry: WireReader.entry,
 }
+_RULES: Final = {record: _Rules(record, fields) for record, fields in FIELDS.items()}
 
 
 def read_model(data: Buffer, source: SourceFile | None = None) -> d.Model:
