@@ -1,8 +1,8 @@
 """The JSON Schema (2020-12) of a document, built from the field table and the short forms of docs/format.md.
 
-The schema is for editors and for other languages. It describes the shape of a text and knows neither the attribute
-table nor how many values a tensor needs: what it refuses the reader refuses, but not the other way round. The files in
-schemas/ are what ``onnxjson schema`` prints; nothing reads them at run time.
+The schema is for editors and for other languages. It describes the shape of a text and the attributes of operators, and
+does not know how many values a tensor needs or which names exist: what it refuses the reader refuses, but not the other
+way round. The files in schemas/ are what ``onnxjson schema`` prints; nothing reads them at run time.
 """
 
 import json
@@ -12,7 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from onnxjson import document as d
 from onnxjson.messages import FIELDS, Field, Kind
-from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPES, DATA_LOCATIONS, DATA_TYPES
+from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES, DATA_LOCATIONS, DATA_TYPES
+from onnxjson.operators import ATTRIBUTE_TYPES_BY_OPERATOR
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -162,7 +163,8 @@ def document_schema() -> Schema:
         ),
         "$defs": {
             **dict(sorted(definitions.items())),
-            "attribute_value": _attribute_value(),
+            **_attribute_values(),
+            "operator_attributes": _operator_attributes(),
             **dict(sorted(_VALUES.items())),
         },
     }
@@ -185,6 +187,8 @@ def _definition(message: type[d.Record]) -> Schema:
         return description | {"if": {"required": ["type"]}, "then": _short_tensor(), "else": full}
     if message is d.Type:
         return description | {"if": {"type": "string"}, "then": {"pattern": _type_pattern()}, "else": full}
+    if message is d.Node:
+        return description | full | {"allOf": [_reference("operator_attributes")]}
     return description | full
 
 
@@ -243,24 +247,55 @@ def _type_pattern() -> str:
     return rf"^ *(?:{tensor}|(?:seq|optional|map|sparse|opaque) *\(.*\)) *$"
 
 
-def _attribute_value() -> Schema:
-    """What stands for the attribute of a name: bare, tagged with its type, or in full."""
+def _attribute_values() -> dict[str, Schema]:
+    """What may stand for the attribute of a name: anything, or what fits the type that its operator gives it."""
+    payloads = {field.name: _field(d.Attribute, field) for field in FIELDS[d.Attribute]}
+    by_type = {name: payloads[ATTRIBUTE_PAYLOADS[number]] for name, number in ATTRIBUTE_TYPES.items() if number}
     numbers = _either(_reference("float"), _reference("int64"))
-    payload_of = {field.name: _field(d.Attribute, field) for field in FIELDS[d.Attribute]}
-    tagged = [
-        _record({tag: payload_of[ATTRIBUTE_PAYLOADS[number]]}, required=[tag])
-        for tag, number in ATTRIBUTE_TYPES.items()
-        if number in ATTRIBUTE_PAYLOADS
-    ]
+    messages = [_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
+    tagged = [_record({name: payload}, required=[name]) for name, payload in by_type.items()]
     full = _record({"AttributeProto": _full_form(d.Attribute, without="name")}, required=["AttributeProto"])
-    bare = [
-        numbers,
-        _reference("string"),
-        *(_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)),
-        _list(_either(numbers, _reference("string"))),
-        *(_list(_reference(message.__name__)) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)),
-    ]
+    of_the_table = {number for attributes in ATTRIBUTE_TYPES_BY_OPERATOR.values() for number in attributes.values()}
     return {
-        "description": "Bare, tagged with the name of its type, or in full.",
-        **_either(*bare, *tagged, full),
+        "attribute_value": {
+            "description": "Bare, tagged with the name of its type, or in full.",
+            **_either(
+                numbers,
+                _reference("string"),
+                _list(_either(numbers, _reference("string"))),
+                *messages,
+                *map(_list, messages),
+                _reference("tagged_value"),
+            ),
+        },
+        "tagged_value": {
+            "description": "The type of the attribute and its value, or all fields of the attribute.",
+            **_either(*tagged, full),
+        },
+        **{
+            _value_name(number): _either(by_type[ATTRIBUTE_TYPE_NAMES[number]], _reference("tagged_value"))
+            for number in sorted(of_the_table)
+        },
     }
+
+
+def _value_name(number: int) -> str:
+    """The definition of the values of an attribute type, such as ``INTS_value``."""
+    return f"{ATTRIBUTE_TYPE_NAMES[number]}_value"
+
+
+def _operator_attributes() -> Schema:
+    """The attributes of every operator in the frozen table; others may stand beside them."""
+    branches = []
+    for (domain, op_type), attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():
+        values = {name: _reference(_value_name(number)) for name, number in attributes.items()}
+        branches.append(
+            {
+                "if": {
+                    "properties": {"op_type": {"const": op_type}, "domain": {"const": domain}},
+                    "required": ["op_type", "domain"] if domain else ["op_type"],
+                },
+                "then": {"properties": {"attribute": {"properties": values}}},
+            }
+        )
+    return {"allOf": branches}

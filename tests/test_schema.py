@@ -36,6 +36,10 @@ def _attribute(value: Any) -> dict[str, Any]:
     return _node(attribute={"a": value})
 
 
+def _attribute_of(op_type: str, **attributes: Any) -> dict[str, Any]:
+    return _node(op_type=op_type, attribute=attributes)
+
+
 def _tensor(**changes: Any) -> dict[str, Any]:
     return _graph(initializer=[{"name": "w", **changes}])
 
@@ -69,6 +73,11 @@ def test_every_field_of_every_message_has_a_key() -> None:
         definition = whole if message is document.Model else whole["$defs"][message.__name__]
         properties = definition.get("properties") or definition["else"]["properties"]
         assert {field.name for field in fields} <= properties.keys(), message.__name__
+
+
+def test_every_operator_of_the_table_has_its_attributes() -> None:
+    branches = schema.document_schema()["$defs"]["operator_attributes"]["allOf"]
+    assert sum(len(branch["then"]["properties"]["attribute"]["properties"]) for branch in branches) == 555
 
 
 def test_every_reference_has_a_definition() -> None:
@@ -115,6 +124,10 @@ RIGHT = {
     "attribute-bare-tensor": _attribute({"type": "float32[]", "values": 1.5}),
     "attribute-graph": _attribute({"GRAPH": {"name": "body", "node": [{"op_type": "Relu"}]}}),
     "attribute-full": _attribute({"AttributeProto": {"i": 1, "doc_string": "why", "type": "INT"}}),
+    "attribute-of-the-table": _attribute_of("Conv", pads=[1, 1], auto_pad="VALID", group={"INT": "1"}),
+    "attribute-of-the-table-tagged-otherwise": _attribute_of("Conv", group={"FLOAT": 1.0}),
+    "attribute-beside-the-table": _attribute_of("Conv", mine="x"),
+    "attribute-of-another-domain": _node(op_type="Conv", domain="com.example", attribute={"group": "x"}),
     "attributes-in-full": _node(attribute=[{"name": "1", "type": "INT", "i": 3}, {"type": "GRAPH", "g": {}}]),
     "tensor-values": _tensor(type="float32[2,2]", values=[[0.1, "NaN"], ["-0.0", 1]]),
     "tensor-base64": _tensor(type="bfloat16[1]", base64="AAA="),
@@ -156,6 +169,10 @@ WRONG = {
     "node-outputs": _graph(node=[{"op_type": "Relu", "output": "y"}]),
     "node-null": _graph(node=[None]),
     "input-number": _node(input=[3]),
+    "attribute-of-the-table": _attribute_of("Conv", pads="SAME"),
+    "attribute-of-the-table-int": _attribute_of("Transpose", perm="abc"),
+    "attribute-of-the-table-float": _attribute_of("LeakyRelu", alpha="zero"),
+    "attribute-of-an-ml-operator": _node(op_type="Normalizer", domain="ai.onnx.ml", attribute={"norm": 3}),
     "attribute-null": _attribute(None),
     "attribute-boolean": _attribute(True),
     "attribute-unknown-tag": _attribute({"FLOTA": 1.0}),
