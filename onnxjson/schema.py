@@ -53,10 +53,16 @@ def _record(properties: Mapping[str, Schema], **more: Any) -> Schema:
     return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
 
 
+def _attributes(value: str) -> Schema:
+    return {
+        "description": "Name -> value; a list of full forms where names repeat, are absent or all digits.",
+        **_either({"type": "object", "additionalProperties": _reference(value)}, _list(_reference("Attribute"))),
+    }
+
+
 _BASE64: Final = _reference("base64")
 _BASE64_OBJECT: Final = _record({"base64": _BASE64}, required=["base64"])
 _PAIRS: Final = _reference("pairs")
-_ATTRIBUTES: Final = _reference("attributes")
 
 _VALUES: Final[dict[str, Schema]] = {
     "base64": {"type": "string", "contentEncoding": "base64", "pattern": _CANONICAL_BASE64},
@@ -101,12 +107,8 @@ _VALUES: Final[dict[str, Schema]] = {
         "description": 'Domain -> version; "" is the default domain.',
         **_either({"type": "object", "additionalProperties": _reference("int64")}, _list(_reference("OperatorSetId"))),
     },
-    "attributes": {
-        "description": "Name -> value; a list of full forms where names repeat, are absent or all digits.",
-        **_either(
-            {"type": "object", "additionalProperties": _reference("attribute_value")}, _list(_reference("Attribute"))
-        ),
-    },
+    "attributes": _attributes("attribute_value"),
+    "function_attributes": _attributes("untabled_value"),
     "element_metadata": {
         "description": "Metadata of the elements: kind, owner, key, value.",
         **_list(
@@ -142,8 +144,8 @@ _SCALARS: Final[dict[Kind, str]] = {
 }
 
 _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
-    (d.Node, "attribute"): _ATTRIBUTES,
-    (d.Function, "attribute_proto"): _ATTRIBUTES,
+    (d.Node, "attribute"): _reference("attributes"),
+    (d.Function, "attribute_proto"): _reference("function_attributes"),
     (d.Tensor, "raw_data"): _BASE64_OBJECT,
 }
 """Fields whose text is not what their kind says."""
@@ -268,6 +270,16 @@ def _attribute_values() -> dict[str, Schema]:
                 _reference("tagged_value"),
             ),
         },
+        "untabled_value": {
+            "description": "An integer, text, a list of either; all other types tagged.",
+            **_either(
+                {"type": "integer"},
+                {"type": "string"},
+                {**_list({"type": "integer"}), "minItems": 1},
+                {**_list({"type": "string"}), "minItems": 1},
+                _reference("tagged_value"),
+            ),
+        },
         "tagged_value": {
             "description": "The type of the attribute and its value, or all fields of the attribute.",
             **_either(*tagged, full),
@@ -285,7 +297,8 @@ def _value_name(number: int) -> str:
 
 
 def _operator_attributes() -> Schema:
-    """The attributes of every operator in the frozen table; others may stand beside them."""
+    """The attributes of every operator in the frozen table, and what others may be."""
+    untabled = {"additionalProperties": _reference("untabled_value")}
     branches = []
     for (domain, op_type), attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():
         values = {name: _reference(_value_name(number)) for name, number in attributes.items()}
@@ -295,7 +308,12 @@ def _operator_attributes() -> Schema:
                     "properties": {"op_type": {"const": op_type}, "domain": {"const": domain}},
                     "required": ["op_type", "domain"] if domain else ["op_type"],
                 },
-                "then": {"properties": {"attribute": {"properties": values}}},
+                "then": {"properties": {"attribute": {"properties": values, **untabled}}},
             }
         )
-    return {"allOf": branches}
+    op_types = sorted({op_type for _, op_type in ATTRIBUTE_TYPES_BY_OPERATOR})
+    other = {
+        "if": {"properties": {"op_type": {"not": {"enum": op_types}}}},
+        "then": {"properties": {"attribute": untabled}},
+    }
+    return {"allOf": [*branches, other]}
