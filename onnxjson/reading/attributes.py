@@ -131,23 +131,25 @@ def _fits(number: int, tree: Tree) -> bool:
     """Whether a bare value has the outer kind that a type needs; what is inside is for its reader."""
     if number in (6, _INTS, _STRINGS, 9, 10, 12, 14):
         return isinstance(tree, list)
-    if number in (_FLOAT, _INT):
-        if number == _INT:
-            return _is_number(tree) and not (isinstance(tree, float) and not tree.is_integer())
-        return _is_number(tree)
+    if number == _INT:
+        return _is_number(tree) if not isinstance(tree, str) else tree.removeprefix("-").isdecimal()
+    if number == _FLOAT:
+        return _is_number(tree) or (isinstance(tree, str) and _is_float_text(tree))
     if number == _STRING:
         return isinstance(tree, str) or (isinstance(tree, dict) and "base64" in tree)
     return isinstance(tree, dict) or (number == 13 and isinstance(tree, str))
 
 
 def _is_number(tree: Tree) -> bool:
-    if isinstance(tree, str):
-        try:
-            elements.float64_bits(tree)
-        except elements.ElementError:
-            return False
-        return True
     return isinstance(tree, int | float) and not isinstance(tree, bool)
+
+
+def _is_float_text(text: str) -> bool:
+    try:
+        elements.float32_bits(text)
+    except elements.ElementError:
+        return False
+    return True
 
 
 def _value_text(tree: Tree) -> str:

@@ -23,6 +23,7 @@ from onnxjson.reading.strings import (
     read_unknown_fields,
 )
 from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.scalars import LARGEST_PLAIN
 from onnxjson.types import TypeSyntaxError, parse_data_type
 from onnxjson.wire.varints import varint_text
 
@@ -107,15 +108,32 @@ def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.I
     low, high = _INTEGERS[kind]
     if type(tree) is int and low <= tree <= high:
         return tree
-    try:
-        return elements.parse_int(tree, low, high)
-    except elements.ElementError as error:
-        report_number(error, tree, place, context)
-        return None
+    if isinstance(tree, int | float | str) and not isinstance(tree, bool):
+        try:
+            return elements.parse_int(tree, low, high)
+        except elements.ElementError as error:
+            _report_integer(error.found, tree, place, context, kind)
+    else:
+        context.wrong_type(tree, place, "a whole number")
+    return None
+
+
+def _report_integer(found: str, tree: float | str, place: Place, context: Context, kind: Kind) -> None:
+    is_whole = isinstance(tree, int) or (isinstance(tree, float) and tree.is_integer())
+    if not is_whole and not (isinstance(tree, str) and tree.removeprefix("-").isdecimal()):
+        context.wrong_type(tree, place, "a whole number")
+    elif isinstance(tree, float) and abs(tree) > LARGEST_PLAIN:
+        hint = "write whole numbers beyond 2^53 as digits in quotes"
+        context.error(place, "bad-number", f"{found} may have lost digits", hint)
+    else:
+        low, high = _INTEGERS[kind]
+        context.error(place, "out-of-range", f"{found} is no {kind.value}", f"what fits: {low} to {high}")
 
 
 def read_float(tree: Tree, place: Place, context: Context) -> bytes | None:
     """The 4 bytes of a float32, little-endian."""
+    if tree is UNREADABLE:
+        return None
     try:
         return elements.float32_bits(tree)
     except elements.ElementError as error:
@@ -136,13 +154,18 @@ def read_numbers(data_type: int, tree: Tree, place: Place, context: Context) -> 
     if not isinstance(tree, list):
         context.wrong_type(tree, place, "a list of numbers")
         return None
-    if any(item is UNREADABLE for item in tree):
+    if has_unreadable(tree):
         return None
     try:
         return elements.pack(data_type, tree)
     except elements.ElementError as error:
         report_number(error, tree[error.index], place.at(error.index), context)
         return None
+
+
+def has_unreadable(items: list[Tree]) -> bool:
+    """Whether one of the numbers, or a part of a complex one, is no value of JSON (which was said already)."""
+    return any(item is UNREADABLE or (isinstance(item, list) and UNREADABLE in item) for item in items)
 
 
 def read_data_type(tree: Tree, place: Place, context: Context) -> int | None:

@@ -11,7 +11,7 @@ from onnxjson.messages import FIELDS
 from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
 from onnxjson.payloads import Data
 from onnxjson.reading.context import Context, Place, nearest
-from onnxjson.reading.exact import read_message
+from onnxjson.reading.exact import has_unreadable, read_message
 from onnxjson.reading.pairs import read_pairs
 from onnxjson.reading.strings import read_bytes, read_payload, read_string, read_text_or_lines, read_unknown_fields
 from onnxjson.reading.tree import UNREADABLE, Tree
@@ -179,7 +179,7 @@ def _read_strings(
 
 
 def _pack(data_type: int, flat: list[Tree], dims: tuple[int, ...], place: Place, context: Context) -> bytes | None:
-    if any(item is UNREADABLE for item in flat):
+    if has_unreadable(flat):
         return None
     try:
         return elements.pack(data_type, flat)
