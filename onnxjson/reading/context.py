@@ -1,7 +1,6 @@
 """What every decoding function is handed: the place of its tree, and where to say what is wrong with it."""
 
-import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from onnxjson.checking import Severity
@@ -9,6 +8,7 @@ from onnxjson.display import visible
 from onnxjson.payloads import Payload
 from onnxjson.reading.positions import Key
 from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.suggestions import suggest
 
 
 class Place:
@@ -70,6 +70,7 @@ class Context:
         self.drop_orphans = drop_orphans
         """Whether metadata of elements that do not exist is left out with a warning."""
         self.remarks: list[Remark] = []
+        self._suggestions = _MOST_SUGGESTIONS
 
     @property
     def has_errors(self) -> bool:
@@ -92,6 +93,11 @@ class Context:
     def warning(self, place: Place, code: str, message: str, hint: str = "") -> None:
         """Notes a warning."""
         self.remarks.append(Remark(place, "warning", code, message, hint, False, None))
+
+    def suggest(self, name: str, names: Collection[str]) -> str:
+        """The names most like one that does not exist; after some dozens of them no more, since it takes long."""
+        self._suggestions -= 1
+        return suggest(name, names) if self._suggestions >= 0 else ""
 
     def wrong_type(self, tree: Tree, place: Place, fits: str, hint: str = "") -> None:
         """Notes that a value is of the wrong kind, unless it was no value of JSON at all and that was said already."""
@@ -128,20 +134,14 @@ def describe(tree: Tree) -> str:
     return "something that is no JSON"
 
 
-def nearest(name: str, names: Iterable[str], otherwise: str = "") -> str:
+def nearest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: those most like it, or, if none is, all of them where they are few."""
     names = list(names)
-    near = difflib.get_close_matches(_plain(name), map(_plain, names), n=3, cutoff=0.6)
-    spelled = [next(each for each in names if _plain(each) == plain) for plain in dict.fromkeys(near)]
-    if spelled:
-        return "did you mean " + " or ".join(f'"{visible(each)}"' for each in spelled) + "?"
-    if otherwise:
-        return otherwise
-    if 0 < len(names) <= 24:
-        return "what fits: " + ", ".join(visible(each) for each in names)
-    return ""
+    hint = suggest(name, names)
+    if hint or len(names) > _MOST_LISTED:
+        return hint
+    return "what fits: " + ", ".join(visible(each) for each in names) if names else ""
 
 
-def _plain(name: str) -> str:
-    """A name for comparison: opType, OP_TYPE and op_type are alike."""
-    return name[:200].lower().replace("_", "")
+_MOST_LISTED = 24
+_MOST_SUGGESTIONS = 50

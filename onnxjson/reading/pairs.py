@@ -138,7 +138,7 @@ def _find_owner(kind: str, owner: str, place: Place, context: Context, owners: _
             context.warning(place.at(1), "dropped-metadata", f"{what}; its metadata is dropped")
             return None
         renamed = f"{'output' if kind == 'node' else kind} renamed? change the owner here too, or use --drop-orphans"
-        near = nearest(owner, list(owners.of(kind)), " ").strip()
+        near = context.suggest(owner, owners.of(kind))
         context.error(place.at(1), "unknown-owner", what, f"{near} {renamed}".strip())
         return None
     if owners.counts[kind][owner] > 1:

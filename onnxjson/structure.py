@@ -1,0 +1,260 @@
+"""Whether a model hangs together, found out without onnx: names, order, scopes, versions, sizes of constants.
+
+Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from onnxjson.checking import Finding, Severity
+from onnxjson.display import visible
+from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor
+from onnxjson.suggestions import suggest
+from onnxjson.tensor_checks import tensor_mistakes
+
+_MOST_SUGGESTIONS = 50
+_WITHOUT_TYPES = 1
+"""The IR version whose attributes had no type."""
+
+
+def check_structure(model: Model) -> tuple[Finding, ...]:
+    """What is wrong with the structure of a model, each finding with the address of its element."""
+    checker = _Checker(model.ir_version)
+    checker.model(model)
+    return tuple(checker.findings)
+
+
+class _Scope:
+    """The names that nodes of one graph or function can use."""
+
+    def __init__(self, outer: "_Scope | None" = None) -> None:
+        self.outer = outer
+        self.known: dict[str, str] = {}
+        """What is there when the current node runs: name -> who makes it, for messages."""
+        self.later: dict[str, int] = {}
+        """What nodes make: name -> position of the first node that does."""
+
+    def chain(self) -> "Iterator[_Scope]":
+        """This scope and those around it, innermost first."""
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def names(self) -> set[str]:
+        """Every name that is visible, now or later."""
+        return {name for scope in self.chain() for name in (*scope.known, *scope.later)}
+
+
+class _Checker:
+    """Walks a model once and collects findings."""
+
+    def __init__(self, ir_version: int | None) -> None:
+        self.findings: list[Finding] = []
+        self._ir_version = ir_version
+        self._suggestions = _MOST_SUGGESTIONS
+        self._domains: dict[str, str] = {}
+        """Domains that nodes use -> address of the first such node."""
+
+    def model(self, model: Model) -> None:
+        if model.ir_version is None:
+            self._add("error", "no-ir-version", "", "the model has no ir_version", 'add it, such as "ir_version": 10')
+        for position, function in enumerate(model.functions):
+            self._function(function, f"/functions/{position}")
+        self._duplicates(
+            [f"{function.domain or ''}:{function.name}:{function.overload or ''}" for function in model.functions],
+            "/functions/{}",
+            "the function {}",
+        )
+        self._domains = {}
+        if model.graph is None:
+            self._add("error", "no-graph", "", "the model has no graph")
+            return
+        scope = _Scope()
+        self._graph(model.graph, "/graph", scope)
+        for position, step in enumerate(model.training_info):
+            for name, graph in (("initialization", step.initialization), ("algorithm", step.algorithm)):
+                if graph is not None:
+                    self._graph(graph, f"/training_info/{position}/{name}", _Scope(scope))
+        self._imports(model.opset_import, "", "the model")
+
+    def _function(self, function: Function, address: str) -> None:
+        self._domains = {}
+        scope = _Scope()
+        self._duplicates(function.input, f"{address}/input/{{}}", "the input {}")
+        scope.known = {name: "an input" for name in function.input if name}
+        self._nodes(function.node, address, scope)
+        for position, name in enumerate(function.output):
+            self._output(name, f"{address}/output/{position}", "function", scope)
+        self._imports(function.opset_import, address, "the function")
+
+    def _graph(self, graph: Graph, address: str, scope: _Scope) -> None:
+        self._duplicates([value.name for value in graph.input], f"{address}/input/{{}}", "the input {}")
+        self._duplicates([value.name for value in graph.output], f"{address}/output/{{}}", "the output {}")
+        self._initializers(graph, address, scope)
+        for value in graph.input:
+            if value.name:
+                scope.known[value.name] = "an input"
+        self._nodes(graph.node, address, scope)
+        for position, value in enumerate(graph.output):
+            self._output(value.name, f"{address}/output/{position}", "graph", scope)
+
+    def _initializers(self, graph: Graph, address: str, scope: _Scope) -> None:
+        names = [tensor.name for tensor in graph.initializer]
+        self._duplicates(names, f"{address}/initializer/{{}}", "the initializer {}")
+        sparse_names = [None if sparse.values is None else sparse.values.name for sparse in graph.sparse_initializer]
+        for position, tensor in enumerate(graph.initializer):
+            if not tensor.name:
+                self._add("error", "missing-name", f"{address}/initializer/{position}", "an initializer has no name")
+            self._tensor(tensor, f"{address}/initializer/{position}")
+        for position, name in enumerate(sparse_names):
+            at = f"{address}/sparse_initializer/{position}"
+            if not name:
+                self._add("error", "missing-name", at, "a sparse initializer has no name", "its values carry it")
+            elif name in names or name in sparse_names[:position]:
+                self._add("error", "duplicate-name", at, f'the initializer "{visible(name)}" stands already')
+        scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
+
+    def _nodes(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
+        for position, node in enumerate(nodes):
+            for name in node.output:
+                if name:
+                    scope.later.setdefault(name, position)
+        is_sorted = True
+        for position, node in enumerate(nodes):
+            at = f"{address}/node/{position}"
+            for slot, name in enumerate(node.input):
+                if name and name not in scope.known:
+                    is_sorted = self._name(name, f"{at}/input/{slot}", scope) and is_sorted
+            self._node(node, at, scope)
+            for slot, name in enumerate(node.output):
+                if not name:
+                    continue
+                if name in scope.known:
+                    message = f'"{visible(name)}" is made twice: {scope.known[name]} has that name already'
+                    self._add(
+                        "error", "duplicate-output", f"{at}/output/{slot}", message, "give one of them another name"
+                    )
+                else:
+                    scope.known[name] = f"an output of node {position}"
+        if not is_sorted:
+            self._cycle(nodes, address, scope)
+
+    def _node(self, node: Node, address: str, scope: _Scope) -> None:
+        if not node.op_type:
+            self._add("error", "missing-op-type", address, "a node has no op_type")
+        self._domains.setdefault(node.domain or "", address)
+        names = [attribute.name for attribute in node.attribute]
+        self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
+        for position, attribute in enumerate(node.attribute):
+            name = attribute.name
+            part = f"#{position}" if name is None or names.count(name) > 1 else _escaped(name)
+            self._attribute(attribute, f"{address}/attribute/{part}", scope)
+
+    def _attribute(self, attribute: Attribute, address: str, scope: _Scope) -> None:
+        if not attribute.name:
+            self._add("error", "missing-name", address, "an attribute has no name")
+        if not attribute.type and self._ir_version != _WITHOUT_TYPES:
+            hint = 'add it, such as "type": "INT"'
+            self._add(
+                "error",
+                "attribute-without-type",
+                address,
+                f'the attribute "{visible(attribute.name or "")}" has no type',
+                hint,
+            )
+        for field, tensors in (("t", (attribute.t,)), ("tensors", attribute.tensors)):
+            for position, tensor in enumerate(tensors):
+                if tensor is not None:
+                    self._tensor(tensor, f"{address}/{field}" + (f"/{position}" if field == "tensors" else ""))
+        if attribute.g is not None:
+            self._graph(attribute.g, f"{address}/g", _Scope(scope))
+        for position, graph in enumerate(attribute.graphs):
+            self._graph(graph, f"{address}/graphs/{position}", _Scope(scope))
+
+    def _tensor(self, tensor: Tensor, address: str) -> None:
+        for code, message, hint in tensor_mistakes(tensor):
+            self._add("error", code, address, message, hint)
+
+    def _name(self, name: str, address: str, scope: _Scope) -> bool:
+        """Says what is wrong with a name that no node before makes; False where a later node makes it."""
+        for each in scope.chain():
+            if name in each.known:
+                return True
+            if name in each.later:
+                message = f'"{visible(name)}" is used before node {each.later[name]} makes it'
+                self._add("error", "not-sorted", address, message, "move that node up")
+                return False
+        self._undefined("undefined-input", address, f'nothing makes the input "{visible(name)}"', name, scope)
+        return True
+
+    def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
+        if not name:
+            self._add("error", "missing-name", address, f"an output of the {kind} has no name")
+        elif not any(name in each.known for each in scope.chain()):
+            message = f'nothing makes the output "{visible(name)}" of the {kind}'
+            self._undefined("undefined-output", address, message, name, scope)
+
+    def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope) -> None:
+        self._suggestions -= 1
+        self._add("error", code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
+
+    def _cycle(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
+        """Says which nodes need each other, if it is not only the order that is wrong."""
+        waiting = [
+            {scope.later[name] for name in node.input if name in scope.later and scope.later[name] != position}
+            | ({position} if any(scope.later.get(name) == position for name in node.input if name) else set())
+            for position, node in enumerate(nodes)
+        ]
+        users: dict[int, list[int]] = {}
+        for position, makers in enumerate(waiting):
+            for maker in makers:
+                users.setdefault(maker, []).append(position)
+        ready = [position for position, makers in enumerate(waiting) if not makers]
+        while ready:
+            maker = ready.pop()
+            for user in users.get(maker, ()):
+                waiting[user].discard(maker)
+                if not waiting[user]:
+                    ready.append(user)
+        stuck = next((position for position, makers in enumerate(waiting) if makers), None)
+        if stuck is None:
+            return
+        way: list[int] = []
+        while stuck not in way:
+            way.append(stuck)
+            stuck = min(waiting[stuck])
+        ring = way[way.index(stuck) :]
+        shown = ", ".join(str(position) for position in sorted(ring)[:8]) + (", ..." if len(ring) > 8 else "")
+        at = f"{address}/node/{min(ring)}"
+        message = f"node {shown} needs its own output" if len(ring) == 1 else f"nodes {shown} need each other's outputs"
+        self._add("error", "cycle", at, message, "take one of these inputs from elsewhere")
+
+    def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
+        if not imports:
+            if self._domains:
+                hint = 'add it, such as "opset_import": {"": 20}'
+                self._add("warning", "missing-opset", address, f"{owner} has no opset_import", hint)
+            return
+        known = {_domain(each.domain) for each in imports}
+        for domain, at in self._domains.items():
+            if _domain(domain) not in known:
+                message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'
+                self._add("warning", "missing-opset", at, message)
+
+    def _duplicates(self, names: Iterable[str | None], address: str, what: str, code: str = "duplicate-name") -> None:
+        first: dict[str, int] = {}
+        for position, name in enumerate(names):
+            if name and first.setdefault(name, position) != position:
+                shown = what.format(f'"{visible(name)}"')
+                self._add("error", code, address.format(position), f"{shown} stands already, at position {first[name]}")
+
+    def _add(self, severity: Severity, code: str, address: str, message: str, hint: str = "") -> None:
+        self.findings.append(Finding(severity=severity, code=code, address=address, message=message, hint=hint))
+
+
+def _domain(domain: str | None) -> str:
+    return "" if domain is None or domain == "ai.onnx" else domain
+
+
+def _escaped(segment: str) -> str:
+    return segment.replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,81 @@
+"""Whether the bytes of a constant are as many as its dtype and dims need."""
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from onnxjson.document import Tensor
+from onnxjson.elements import byte_length
+from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
+from onnxjson.payloads import Data, pieces
+from onnxjson.tensors import STORAGE
+from onnxjson.types import format_data_type
+
+_STRING: Final = 8
+_COMPLEX: Final = (14, 15)
+_ELEMENTS_A_BYTE: Final = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}
+"""How many elements one entry of ``int32_data`` holds, for the packed types."""
+
+_FIELDS: Final = ("raw_data", "string_data", *sorted(set(STORAGE.values())))
+_LAST_BYTES: Final = bytes(range(128))
+"""Bytes that end a varint."""
+
+
+def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
+    """What is wrong with a tensor: code, message and hint of each finding."""
+    name = None if tensor.data_type is None else DATA_TYPE_NAMES.get(tensor.data_type)
+    if tensor.data_type is None or not tensor.data_type:
+        yield "undefined-dtype", "the tensor has no data_type", ""
+        return
+    if name is None:
+        yield "undefined-dtype", f"onnx defines no data type {format_data_type(tensor.data_type)}", ""
+        return
+    if any(dim < 0 for dim in tensor.dims):
+        yield "negative-dim", f"the tensor has the dim {min(tensor.dims)}", "dims of a constant are 0 or more"
+        return
+    if tensor.data_location == DATA_LOCATIONS["EXTERNAL"]:
+        if not any(entry.key == "location" and entry.value for entry in tensor.external_data):
+            yield "missing-location", "the tensor is in another file, but external_data has no location", ""
+        return
+    if tensor.segment is None:
+        yield from _payload_mistakes(tensor, tensor.data_type)
+
+
+def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str, str]]:
+    filled = [field for field in _FIELDS if _is_filled(tensor, field)]
+    shape = f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
+    count = math.prod(tensor.dims)
+    if len(filled) > 1:
+        yield "several-payloads", f"the tensor has elements in {' and '.join(filled)}", "only one of them can hold them"
+        return
+    if not filled:
+        if count:
+            yield "wrong-length", f"the tensor has no elements; {shape} needs {count:,}", ""
+        return
+    field = filled[0]
+    fits = "string_data" if data_type == _STRING else STORAGE[data_type]
+    if field not in (fits, "raw_data") or (field == "raw_data" and data_type == _STRING):
+        yield "wrong-storage", f"elements of {DATA_TYPE_NAMES[data_type]} do not stand in {field}", f"they belong in {fits}"
+        return
+    found, needed, unit = _sizes(tensor, field, data_type, count)
+    if found != needed:
+        yield "wrong-length", f"{field} holds {found:,} {unit}; {shape} needs {needed:,}", ""
+
+
+def _is_filled(tensor: Tensor, field: str) -> bool:
+    value = getattr(tensor, field)
+    return value is not None if field == "raw_data" else len(value) > 0
+
+
+def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int, int, str]:
+    """How much is there, how much is needed, and of what."""
+    if field == "string_data":
+        return len(tensor.string_data), count, "strings"
+    if field == "raw_data":
+        return len(tensor.raw_data or b""), byte_length(data_type, count) or 0, "bytes"
+    data: Data = getattr(tensor, field)
+    if field in ("float_data", "double_data"):
+        each = 4 if field == "float_data" else 8
+        return len(data) // each, count * (2 if data_type in _COMPLEX else 1), "numbers"
+    entries = sum(len(piece) - len(piece.translate(None, _LAST_BYTES)) for piece in pieces(data))
+    return entries, -(-count // _ELEMENTS_A_BYTE.get(data_type, 1)), "numbers"
