@@ -65,7 +65,8 @@ BASE = """{
     {"name": "e", "type": "float32[9]", "external_data": {"location": "w.bin", "offset": "0"}}
   ],
   "sparse_initializer": [
-    {"values": {"name": "s", "type": "float32[1]", "values": [1.0]}, "indices": {"type": "int64[1]", "values": [3]}, "dims": [4]}
+    {"values": {"name": "s", "type": "float32[1]", "values": [1.0]}, "indices": {"type": "int64[1]", "values": [3]},
+     "dims": [4]}
   ],
   "quantization_annotation": [
     {"tensor_name": "x", "quant_parameter_tensor_names": {"SCALE_TENSOR": "b"}}
@@ -388,7 +389,8 @@ def lengths() -> Iterator[BrokenDocument]:
             yield BrokenDocument(
                 f"{dtype}: {length} bytes for {size}", _tensor({"type": f"{dtype}[5]", "base64": text})
             )
-    for values in ([[1.0]], [[1.0, 2.0], [3.0]], [1.0, 2.0, 3.0, 4.0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], [[1.0, 2.0], 3.0], [], 1.0,
+    for values in ([[1.0]], [[1.0, 2.0], [3.0]], [1.0, 2.0, 3.0, 4.0], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]],
+                   [[1.0, 2.0], 3.0], [], 1.0,
                    [[[1.0], [2.0]], [[3.0], [4.0]]]):  # fmt: skip
         yield BrokenDocument(f"float32[2,2] is {values}", _tensor({"type": "float32[2,2]", "values": values}))
     yield BrokenDocument("a scalar is a list", _tensor({"type": "float32[]", "values": [1.0]}))
@@ -573,7 +575,8 @@ def metadata() -> Iterator[BrokenDocument]:
 def pairs() -> Iterator[BrokenDocument]:
     """Pairs that are none."""
     places = (("metadata_props",), ("graph", "initializer", 2, "external_data"), ("training_info", 0, "update_binding"))
-    wrong: tuple[Any, ...] = ("a", 1, {"a": 1}, {"a": ["b", 1]}, {"a": {}}, [1], ["a", "b"], [["a"]], [["a", "b", "c"]], [["a", 1]],
+    wrong: tuple[Any, ...] = ("a", 1, {"a": 1}, {"a": ["b", 1]}, {"a": {}}, [1], ["a", "b"],
+                              [["a"]], [["a", "b", "c"]], [["a", 1]],
                               [{"key": 1}], [{"key": "a", "valu": "b"}], [[["a"], "b"]])  # fmt: skip
     for path in places:
         for value in wrong:
@@ -611,7 +614,8 @@ def depth() -> Iterator[BrokenDocument]:
 
 CATEGORIES: dict[str, Callable[[], Iterator[BrokenDocument]]] = {
     one.__name__: one
-    for one in (cut, syntax, whole, wrong_types, keys, integers, lengths, elements, base64_texts, types, attributes, metadata, pairs, depth)
+    for one in (cut, syntax, whole, wrong_types, keys, integers, lengths, elements, base64_texts, types, attributes,
+                metadata, pairs, depth)
 }  # fmt: skip
 
 
