@@ -1,0 +1,257 @@
+"""Proto-JSON -> ModelProto: everything is checked against the table of messages before json_format reads it.
+
+https://protobuf.dev/programming-guides/json/ has the rules; fields go by their camelCase or their .proto name.
+"""
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson import document as d
+from onnxjson.display import visible
+from onnxjson.elements import ElementError, float32_bits
+from onnxjson.errors import DecodeError
+from onnxjson.messages import FIELDS, Field, Kind
+from onnxjson.reading.context import ROOT, Context, Place
+from onnxjson.reading.exact import field_readers, owner_of, read_integer, report_number
+from onnxjson.reading.exact_reader import locate, summary
+from onnxjson.reading.scan import scan
+from onnxjson.reading.strings import read_base64
+from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.wire.varints import MAX_DEPTH
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
+    """The model that a proto-JSON text stands for.
+
+    Args:
+        text: UTF-8; integers as numbers or strings, enums by name or number, base64 with the standard or the URL-safe
+            alphabet, padded or not.
+        file: the name that findings give the text.
+
+    Raises:
+        DecodeError: the text is no ModelProto, or says something that json_format would drop or guess; ``findings`` has
+            all reasons with line and column.
+    """
+    from google.protobuf.json_format import ParseDict, ParseError
+    from onnx import ModelProto
+
+    context = Context()
+    scanned = None
+    tree: Any = _decode(text)
+    if tree is UNREADABLE:
+        scanned = scan(text)
+        tree = scanned.tree
+    if scanned is None or scanned.is_sound:
+        _check_message(d.Model, tree, ROOT, context, 0)
+    if context.remarks or (scanned and scanned.mistakes):
+        # The scanner also reports what is a mistake only in onnxjson/1; of a text that json reads, the checks decide.
+        located = scanned or scan(text)
+        if scanned is None:
+            located.mistakes.clear()
+        findings = locate(located, context.remarks, file)
+        raise DecodeError(summary(findings), findings)
+    try:
+        return ParseDict(tree, ModelProto(), max_recursion_depth=MAX_DEPTH + 1)
+    except ParseError as error:
+        raise DecodeError(
+            f"{visible(file, None) or 'the text'} is no ModelProto: {visible(str(error), 400)}"
+        ) from error
+
+
+def _decode(text: bytes) -> Tree:
+    """The tree of a text that the standard library reads without loss, else UNREADABLE."""
+    decoder = _DECODER_OF_MINUS_ZERO if _MINUS_ZERO.search(text) else _DECODER
+    try:
+        return decoder.decode(text.decode())
+    except (ValueError, RecursionError):
+        return UNREADABLE
+
+
+_MINUS_ZERO: Final = re.compile(rb"-0(?![.0-9eE])")
+
+
+def _object(pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a key stands twice")
+    return members
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("beyond float64")
+    return number
+
+
+def _integer(text: str) -> int | float:
+    """C++ and Go write the float -0.0 as ``-0``."""
+    return -0.0 if text == "-0" else int(text)
+
+
+def _constant(text: str) -> float:
+    raise ValueError(text)
+
+
+_HOOKS: Final[dict[str, Any]] = {"object_pairs_hook": _object, "parse_float": _float, "parse_constant": _constant}
+_DECODER: Final = json.JSONDecoder(**_HOOKS)
+_DECODER_OF_MINUS_ZERO: Final = json.JSONDecoder(parse_int=_integer, **_HOOKS)
+
+
+def json_name(name: str) -> str:
+    """The camelCase name that protobuf gives a field in JSON."""
+    return re.sub("_([a-z])", lambda match: match[1].upper(), name)
+
+
+@cache
+def _fields_by_key(record: type[d.Record]) -> Mapping[str, Field]:
+    """The fields of a message by both of their names, camelCase first."""
+    fields = FIELDS[record]
+    return {json_name(field.name): field for field in fields} | {field.name: field for field in fields}
+
+
+def _check_message(record: type[d.Record], tree: Tree, place: Place, context: Context, depth: int) -> None:
+    """Reports what is wrong with an object of fields; spells numbers that json_format misreads as it reads them."""
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, f"an object ({owner_of(record)})")
+        return
+    if depth > MAX_DEPTH:
+        context.error(
+            place, "nesting-too-deep", f"messages nest deeper than {MAX_DEPTH} levels; protobuf reads no more"
+        )
+        return
+    fields = _fields_by_key(record)
+    keys: dict[str, str] = {}
+    oneofs: dict[str, str] = {}
+    for key, value in tree.items():
+        field = fields.get(key)
+        inner = place.at(key)
+        if field is None:
+            alike = reversed(list(fields)) if "_" in key else fields
+            context.unknown_key(key, inner, alike, owner_of(record))
+            continue
+        if (other := keys.setdefault(field.name, key)) != key:
+            message = f'"{key}" and "{other}" are two names of one field'
+            context.error(inner, "duplicate-key", message, "keep one of them", on_key=True)
+        if value is None or value is UNREADABLE:
+            continue
+        if field.oneof and (other := oneofs.setdefault(field.oneof, key)) != key and field.name != fields[other].name:
+            message = f'"{key}" stands beside "{other}", but only one of them can be set'
+            context.error(inner, "conflicting-keys", message, "keep one of them", on_key=True)
+        if field.repeated:
+            _check_list(record, field, value, inner, context, depth)
+        elif (checked := _check(record, field, value, inner, context, depth)) is not value:
+            tree[key] = checked
+
+
+def _check_list(record: type[d.Record], field: Field, tree: Tree, place: Place, context: Context, depth: int) -> None:
+    if not isinstance(tree, list):
+        context.wrong_type(tree, place, "a list")
+        return
+    for index, item in enumerate(tree):
+        if item is None:
+            context.error(place.at(index), "wrong-type", "null, which is no item of a list", "delete it")
+        elif (checked := _check(record, field, item, place.at(index), context, depth)) is not item:
+            tree[index] = checked
+
+
+def _check(record: type[d.Record], field: Field, tree: Tree, place: Place, context: Context, depth: int) -> Tree:
+    """The value of a field as json_format reads it rightly."""
+    if field.message is not None:
+        _check_message(field.message, tree, place, context, depth + 1)
+        return tree
+    if field.kind in (Kind.ATTRIBUTE_TYPE, Kind.DATA_LOCATION):
+        field_readers(record)[field.name](tree, place, context)
+        return tree
+    return _CHECKS[field.kind](tree, place, context)
+
+
+def _check_integer(tree: Tree, place: Place, context: Context, kind: Kind) -> Tree:
+    checked = read_integer(tree, place, context, kind)
+    return tree if type(tree) is int or checked is None else checked
+
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NAMED: Final = ("NaN", "Infinity", "-Infinity")
+_FLOAT32_LARGEST: Final = 3.4028234663852886e38
+
+
+def _check_float32(tree: Tree, place: Place, context: Context) -> Tree:
+    if type(tree) is float and -_FLOAT32_LARGEST <= tree <= _FLOAT32_LARGEST:
+        return tree
+    number = _check_float64(tree, place, context)
+    if type(number) is not float:
+        return tree
+    try:
+        # json_format writes the largest float32 as 3.4028235e+38 and refuses to read that.
+        return float(struct.unpack("<f", float32_bits(number))[0])
+    except ElementError as error:
+        report_number(error, tree, place, context)
+        return tree
+
+
+def _check_float64(tree: Tree, place: Place, context: Context) -> Tree:
+    if type(tree) is float or (isinstance(tree, str) and tree in _NAMED):
+        return tree
+    try:
+        if type(tree) is int:
+            return float(tree)
+        if isinstance(tree, str) and len(tree) <= 400 and _NUMBER.fullmatch(tree):
+            number = float(tree)
+            if math.isfinite(number):
+                return number
+    except OverflowError:
+        pass
+    fits = 'a number, "NaN", "Infinity" or "-Infinity"'
+    if isinstance(tree, int | str) and not isinstance(tree, bool):
+        shown = visible(tree, 40) if isinstance(tree, str) else "an integer beyond float64"
+        context.error(place, "bad-number", f"{shown}, but {fits} fits here")
+    else:
+        context.wrong_type(tree, place, fits)
+    return tree
+
+
+def _check_string(tree: Tree, place: Place, context: Context) -> Tree:
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, "a text")
+        return tree
+    try:
+        tree.encode()
+    except UnicodeEncodeError as error:
+        message = f"the text holds \\u{ord(tree[error.start]):04x}, half of a surrogate pair"
+        context.error(place, "half-surrogate", message, character=error.start)
+    return tree
+
+
+_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
+
+
+def _check_bytes(tree: Tree, place: Place, context: Context) -> Tree:
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, "base64 text")
+        return tree
+    text = tree.translate(_STANDARD_ALPHABET) if "-" in tree or "_" in tree else tree
+    if not text.endswith("=") and len(text) % 4 > 1:
+        text += "=" * (4 - len(text) % 4)
+    read_base64(text, place, context)
+    return tree
+
+
+_CHECKS: Final[dict[Kind, Callable[[Tree, Place, Context], Tree]]] = {
+    Kind.INT64: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT64),
+    Kind.UINT64: lambda tree, place, context: _check_integer(tree, place, context, Kind.UINT64),
+    Kind.INT32: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT32),
+    Kind.DATA_TYPE: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT32),
+    Kind.FLOAT: _check_float32,
+    Kind.DOUBLE: _check_float64,
+    Kind.STRING: _check_string,
+    Kind.BYTES: _check_bytes,
+}
