@@ -44,7 +44,7 @@ class _Rule:
 class _Rules:
     """How one message is read by the generic walk."""
 
-    __slots__ = ("by_tag", "defaults", "oneofs", "record", "unknown")
+    __slots__ = ("by_tag", "defaults", "floats", "oneofs", "record", "unknown")
 
     def __init__(self, record: type[d.Record], fields: tuple[Field, ...]) -> None:
         self.record = record
@@ -52,6 +52,7 @@ class _Rules:
         self.by_tag = {tag_of(field): _Rule(index, field) for index, field in enumerate(fields)}
         self.unknown = UnknownTail(fields)
         self.oneofs = [index for index, field in enumerate(fields) if field.oneof]
+        self.floats = [i for i, field in enumerate(fields) if field.kind is Kind.FLOAT and field.repeated]
 
 
 class WireReader:
@@ -118,6 +119,9 @@ class WireReader:
             last = index
         if rules.oneofs and sum(values[index] is not None for index in rules.oneofs) > 1:
             raise NotCanonicalError
+        for index in rules.floats:
+            if type(values[index]) is list:
+                values[index] = b"".join(values[index])
         return rules.record(*[tuple(v) if type(v) is list else v for v in values])
 
     def _run(self, read: "_ReadFrequent", tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
@@ -283,9 +287,7 @@ class WireReader:
         if position != end:
             node: d.Node = self.message(d.Node, start, end, depth)
             return node
-        return d.Node(
-            tuple(inputs), tuple(outputs), name, op_type, attributes, None, domain, None, tuple(metadata)
-        )
+        return d.Node(tuple(inputs), tuple(outputs), name, op_type, attributes, None, domain, None, tuple(metadata))
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
         buffer = self._buffer
@@ -410,9 +412,7 @@ class WireReader:
                     raw_data = self._data(position, stop)
                 position = stop
             if position == end:
-                return d.Tensor(
-                    tuple(dims), data_type, float_data=float_data, name=name, raw_data=raw_data
-                )
+                return d.Tensor(tuple(dims), data_type, float_data=float_data, name=name, raw_data=raw_data)
         tensor: d.Tensor = self.message(d.Tensor, start, end, depth)
         return tensor
 
