@@ -3,8 +3,9 @@
 import json
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
@@ -12,6 +13,9 @@ import msgspec
 from onnxjson.checking import Finding, Severity
 from onnxjson.cli import failures, findings, output
 from onnxjson.errors import DecodeError, OnnxJsonError
+
+if TYPE_CHECKING:
+    from onnxjson.worker import Worker
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
@@ -33,17 +37,18 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
     """
     found: list[Finding] = []
     code = looked_at = 0
-    for path in paths:
-        try:
-            with output.working(f"checking {path}"):
-                of_file = _findings(path, deep=deep)
-        except OnnxJsonError as error:
-            code = failures.report(error)
-            continue
-        looked_at += 1
-        found += of_file
-        if not as_json:
-            output.findings_data(of_file)
+    with _native_analysis() if deep else nullcontext() as worker:
+        for path in paths:
+            try:
+                with output.working(f"checking {path}"):
+                    of_file = _findings(path, worker)
+            except OnnxJsonError as error:
+                code = failures.report(error)
+                continue
+            looked_at += 1
+            found += of_file
+            if not as_json:
+                output.findings_data(of_file)
     if as_json:
         _print_json(found)
     severities = Counter(finding.severity for finding in found)
@@ -54,21 +59,30 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
     ctx.exit(code)
 
 
-def _findings(path: Path, *, deep: bool) -> list[Finding]:
+def _native_analysis() -> "Worker":
+    from onnxjson.worker import Worker
+
+    return Worker()
+
+
+def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
     """Everything that is found in one file.
 
     Raises:
         OnnxJsonError: the file could not be looked at; that it is no model is a finding.
     """
     from onnxjson import files
+    from onnxjson.reading.comments import CODE as COMMENTS_CODE
 
     try:
         loaded = files.load(path)
     except DecodeError as error:
         return _of_unreadable(path, error)
-    found = [*loaded.warnings, *findings.of_structure(path, loaded)]
-    if deep:
-        found += findings.of_native_analysis(path, loaded)
+    # Comments are nothing wrong; they matter only to commands that write.
+    found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
+    found += findings.of_structure(path, loaded)
+    if worker is not None:
+        found += findings.of_native_analysis(path, loaded, worker)
     return found
 
 

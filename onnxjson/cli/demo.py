@@ -62,7 +62,9 @@ class Demonstration:
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")
         self._title("Now yours")
-        self.console.print(f"  less {self.folder / 'digits.onnx.json'}\n  onnxjson convert YOUR_MODEL.onnx")
+        self.console.print(
+            f"  less {self.folder / 'digits.onnx.json'}\n  onnxjson convert YOUR_MODEL.onnx\n  onnxjson --help"
+        )
 
     def _make_folder(self) -> None:
         try:
@@ -97,7 +99,7 @@ class Demonstration:
         after = before.replace(OLD_LINE, NEW_LINE)
         (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")
         names = (source, destination)
-        for text in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=2, lineterm=""):
+        for text in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=1, lineterm=""):
             style = {"+": "green", "-": "red", "@": "cyan"}.get(text[0], "")
             self.console.print(output.line(text), style=style)
 

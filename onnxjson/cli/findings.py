@@ -9,6 +9,7 @@ from onnxjson.checking import Finding
 
 if TYPE_CHECKING:
     from onnxjson.files import Loaded
+    from onnxjson.worker import Worker
 
 
 def of_structure(path: Path, loaded: "Loaded") -> list[Finding]:
@@ -27,11 +28,34 @@ def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]
     places: dict[str, tuple[int, int]] = {}
     addresses = [finding.address for finding in found if finding.address and not finding.line]
     if addresses and loaded.format == "json":
-        from onnxjson.structure import locate
+        from onnxjson.reading.location import locate
 
-        places = dict(locate(path.read_text(encoding="utf-8"), addresses))
+        places = locate(_without_weights(path), addresses)
     located_findings = []
     for finding in found:
         line, column = places.get(finding.address, (finding.line, finding.column))
         located_findings.append(msgspec.structs.replace(finding, file=str(path), line=line, column=column))
     return located_findings
+
+
+def _without_weights(path: Path) -> bytes:
+    """The text of a file; that of a big one without its long base64 values, which no line and hardly a column needs."""
+    from onnxjson.payloads import SourceFile
+    from onnxjson.reading.cutting import CUT_FROM, cut_base64
+
+    source = SourceFile(path)
+    return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
+
+
+def of_native_analysis(path: Path, loaded: "Loaded", worker: "Worker") -> list[Finding]:
+    """What onnx's checker and shape inference find, each with its place in the text where the file is one.
+
+    Raises:
+        WorkerError: the analysis crashed, hung or ran out of memory.
+        LimitError: the model is too big for it.
+    """
+    if loaded.format == "onnx":
+        return located(path, loaded, list(worker.check(path, full=True)))
+    from onnxjson.wire.writing import message_bytes
+
+    return located(path, loaded, list(worker.check(message_bytes(loaded.model), full=True)))

@@ -11,6 +11,7 @@ from typing import Final, Literal, NamedTuple
 from onnxjson.checking import Finding
 from onnxjson.document import Model
 from onnxjson.payloads import Payload, SourceFile
+from onnxjson.reading.comments import of_comments
 from onnxjson.reading.cutting import CUT_FROM, cut_base64
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -68,4 +69,4 @@ def read_bytes(
 
         return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
     model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts)
-    return Read(model, "json", findings)
+    return Read(model, "json", (*findings, *of_comments(text, file)))

@@ -118,7 +118,7 @@ def test_name_of_the_binary_comes_from_that_of_the_text(text: Path, source: str,
 def test_ending_of_the_destination_decides(binary: Path) -> None:
     destination = binary.with_name("m.onnxjson")
     assert run("convert", binary, "-o", destination).exit_code == 0
-    assert "irVersion" in json.loads(destination.read_text())
+    assert "ir_version" in json.loads(destination.read_text())
 
 
 def test_format_goes_before_the_ending(binary: Path) -> None:
@@ -184,7 +184,13 @@ def test_comments_that_go_are_mentioned(text: Path) -> None:
     text.write_text(text.read_text().replace('"graph"', '// the network\n"graph"'))
     result = run("convert", text)
     assert result.exit_code == 0
-    assert "comment" in result.stderr
+    number = 1 + text.read_text().partition("//")[0].count("\n")
+    assert f"{text}:{number}:1: warning[comments-not-kept]: " in result.stderr
+
+
+def test_slashes_in_names_are_no_comments(text: Path) -> None:
+    text.write_text(text.read_text().replace('"/conv"', '"https://conv",').replace(",,", ","))
+    assert "comment" not in run("convert", text, "-o", text.with_name("m.onnx")).stderr
 
 
 def test_orphaned_metadata_is_refused_and_dropped_on_request(tmp_path: Path) -> None:
