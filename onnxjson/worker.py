@@ -1,0 +1,224 @@
+"""Native analysis in a guarded process: whatever the model, this process lives.
+
+The checker and the shape inference of onnx are C++ that crashes, hangs or fills the memory on models that an editor
+produces every minute. `Worker` starts a small server (`onnxjson.worker_server`) on first use; that one forks a child
+with limits for each job (2 ms), so that a crash costs a message.
+"""
+
+import os
+import site
+import stat
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from onnxjson.checking import Finding
+from onnxjson.display import visible
+from onnxjson.errors import LimitError, MissingInputError, WorkerError
+from onnxjson.identity import reading_error
+from onnxjson.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
+
+LARGEST_BYTES: Final = (1 << 31) - 1
+"""Bytes of a serialised model that protobuf reads; bigger ones are checked by path."""
+
+_GRACE_SECONDS: Final = 15.0
+"""What the server may need beyond the job: starting, importing onnx, passing on the answer."""
+
+# -I keeps the current folder, PYTHONPATH and the like out, so that a json.py beside a model is never imported. The
+# package is given by its own folder, since it may be installed where -I does not look (from a checkout).
+_START: Final = """
+import sys, types
+package = types.ModuleType("onnxjson")
+package.__path__ = [sys.argv[1]]
+sys.modules["onnxjson"] = package
+sys.path += sys.argv[2:]
+from onnxjson.worker_server import main
+main()
+"""
+
+_WHO: Final[dict[Job, str]] = {
+    "check": "the checker of onnx",
+    "check_shapes": "the shape inference of onnx",
+    "infer_shapes": "the shape inference of onnx",
+}
+
+
+class Worker:
+    """A guarded process, started on first use; use it in a ``with`` statement. Threads take turns.
+
+    Args:
+        limits: what one job may use; its memory is raised to four times the size of the model.
+    """
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        self._limits = limits or Limits()
+        self._server: subprocess.Popen[bytes] | None = None
+        self._turn = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next job would start another one."""
+        with self._turn:
+            self._stop()
+
+    def check(self, model: bytes | Path, full: bool = False) -> tuple[Finding, ...]:
+        """What the checker of onnx says of a model and, with `full`, what its strict shape inference says.
+
+        A model with external data, or of more than 2 GB, is given by its path: the checker looks beside it.
+        What both print are findings too (warnings, code ``check-note``).
+
+        Raises:
+            WorkerError: the analysis crashed, hung or ran out of memory and found nothing before.
+            MissingInputError, AccessDeniedError, FileError: there is no such file.
+            LimitError: more bytes than protobuf reads.
+        """
+        findings = self._findings("check", model)
+        if not full or any(finding.code == "check-failed" for finding in findings):
+            return findings
+        try:
+            return findings + self._findings("check_shapes", model)
+        except WorkerError as error:
+            if not findings:
+                raise
+            # Half-edited models crash shape inference most often; why they are broken is known already.
+            return (*findings, Finding(severity="warning", code="check-unfinished", message=str(error)))
+
+    def infer_shapes(self, model: bytes) -> bytes:
+        """The serialised model with the types and shapes that onnx can infer.
+
+        Raises:
+            WorkerError: the analysis crashed, hung, ran out of memory or did not take the model.
+            LimitError: more bytes than protobuf reads.
+        """
+        answer, inferred = self._asked("infer_shapes", model)
+        if answer.outcome == "failed":
+            raise WorkerError(f"{_WHO['infer_shapes']} does not take this model: {answer.detail}")
+        return inferred
+
+    def _findings(self, job: Job, model: bytes | Path) -> tuple[Finding, ...]:
+        answer, _ = self._asked(job, model)
+        findings = list(answer.findings)
+        if answer.outcome == "failed":
+            findings.append(Finding(severity="error", code="check-failed", message=f"{_WHO[job]}: {answer.detail}"))
+        for line in answer.output.splitlines():
+            findings.append(Finding(severity="warning", code="check-note", message=line))
+        return tuple(findings)
+
+    def _asked(self, job: Job, model: bytes | Path) -> tuple[Answer, bytes]:
+        """The answer to a job that came to an end, "done" or "failed"."""
+        path = None if isinstance(model, bytes) else os.fsencode(model.absolute())
+        blob = model if isinstance(model, bytes) else b""
+        size = len(model) if isinstance(model, bytes) else _size(model)
+        if len(blob) > LARGEST_BYTES:
+            raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_BYTES:,}")
+        limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
+        answer, result = self._exchanged(Request(job=job, path=path, limits=limits), blob)
+        if answer.outcome == "unavailable":
+            raise WorkerError(f"{_WHO[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
+        if answer.outcome not in {"done", "failed"}:
+            raise WorkerError(_became(answer, _WHO[job], limits))
+        return answer, result
+
+    def _exchanged(self, request: Request, blob: bytes) -> tuple[Answer, bytes]:
+        # Half a minute for a model of 2 GB to go through the pipes, there and back.
+        until = time.monotonic() + request.limits.wall_seconds + _GRACE_SECONDS + len(blob) / 50e6
+        with self._turn:
+            try:
+                server = self._started()
+                assert server.stdin
+                assert server.stdout
+                send(server.stdin.fileno(), request, blob, until=until)
+                return receive(server.stdout.fileno(), Answer, until=until, blob_bytes=request.limits.answer_bytes)
+            except (BrokenConversationError, EOFError) as error:
+                self._stop()
+                reason = str(error) or "it has ended"
+                raise WorkerError(f"the process for {_WHO[request.job]} does not answer: {reason}") from error
+            except BaseException:
+                # Interrupted between a request and its answer: what comes next would be the wrong answer.
+                self._stop()
+                raise
+
+    def _started(self) -> "subprocess.Popen[bytes]":
+        if self._server is None or self._server.poll() is not None:
+            self._stop()
+            package = str(Path(__file__).resolve().parent)
+            try:
+                self._server = subprocess.Popen(
+                    [sys.executable, "-I", "-c", _START, package, *_user_packages()],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    bufsize=0,
+                    cwd="/",
+                    env=_environment(),
+                    start_new_session=True,  # Control-C is for the client, which then ends the server.
+                )
+            except OSError as error:
+                raise WorkerError(f"no process can be started with {sys.executable!r}: {error.strerror}") from error
+            assert self._server.stdin
+            os.set_blocking(self._server.stdin.fileno(), False)
+        return self._server
+
+    def _stop(self) -> None:
+        server, self._server = self._server, None
+        if server is None:
+            return
+        for pipe in (server.stdin, server.stdout):
+            with suppress(OSError):
+                if pipe:
+                    pipe.close()
+        # Its input is closed, so it kills its child and ends.
+        try:
+            server.wait(2)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _size(path: Path) -> int:
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise reading_error(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
+    return status.st_size
+
+
+def _became(answer: Answer, who: str, limits: Limits) -> str:
+    detail = f": {answer.detail}" if answer.detail else ""
+    said = {
+        "memory": f"{who} needs more than {limits.memory / 2**30:.1f} GiB of memory for this model",
+        "time": f"{who} does not come to an end on this model{detail}",
+        "crashed": f"{who} crashed on this model{detail}",
+        "exited": f"{who} ended its process on this model{detail}",
+    }
+    return f"{said[answer.outcome]}; the model itself is untouched"
+
+
+def _user_packages() -> list[str]:
+    """The user's own site-packages, which -I leaves out, where this process uses it."""
+    if not site.ENABLE_USER_SITE:
+        return []
+    folder = site.getusersitepackages()
+    return [folder] if folder in sys.path and Path(folder).is_absolute() else []
+
+
+def _environment() -> dict[str, str]:
+    # One thread in the server, and no configuration of onnxruntime from inside a model.
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {name: value for name, value in os.environ.items() if name != "ORT_LOAD_CONFIG_FROM_MODEL"} | threads

@@ -1,0 +1,87 @@
+"""What runs inside the guarded process: the native analysis of onnx, its complaints turned into findings.
+
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.worker_server`.
+"""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from onnxjson.checking import Finding
+from onnxjson.display import visible
+from onnxjson.worker_protocol import Answer, Job
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+MESSAGE_LENGTH: Final = 1000
+"""Characters of a finding's message."""
+
+FINDINGS: Final = 1000
+"""Findings of one job."""
+
+_INFERENCE_ERROR: Final = re.compile(r"(?=\(op_type:)")
+
+
+def prepare() -> None:
+    """Import onnx, once for all jobs.
+
+    Raises:
+        ImportError: it is not installed for this Python.
+    """
+    import onnx.checker
+    import onnx.shape_inference  # noqa: F401
+
+
+def check(model: bytes | str) -> tuple[Answer, bytes]:
+    """onnx.checker on a serialised model, or on the file at a path (which it needs for external data and over 2 GB)."""
+    from onnx import checker
+
+    try:
+        checker.check_model(model)
+    except checker.ValidationError as error:
+        return _found("check-model", [str(error)])
+    return Answer(outcome="done"), b""
+
+
+def check_shapes(model: bytes | str) -> tuple[Answer, bytes]:
+    """Strict shape inference of onnx, for its complaints alone."""
+    from onnx import checker, shape_inference
+
+    try:
+        if isinstance(model, str):
+            checker.check_model(model, full_check=True)
+        else:
+            shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except checker.ValidationError:
+        return Answer(outcome="done"), b""  # `check` has reported it.
+    except shape_inference.InferenceError as error:
+        head, *each = _INFERENCE_ERROR.split(str(error))
+        return _found("check-shapes", each or [head])
+    return Answer(outcome="done"), b""
+
+
+def infer_shapes(model: bytes | str) -> tuple[Answer, bytes]:
+    """Shape inference of onnx as far as it comes; the answer holds the serialised model with value_info."""
+    from onnx import shape_inference
+
+    assert isinstance(model, bytes), "only checks read from a path"
+    inferred: ModelProto = shape_inference.infer_shapes(model, data_prop=True)
+    return Answer(outcome="done"), inferred.SerializeToString()
+
+
+JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
+    "check": check,
+    "check_shapes": check_shapes,
+    "infer_shapes": infer_shapes,
+}
+
+
+def one_line(text: str) -> str:
+    """A message of native code on one line, safe to print."""
+    return visible(" ".join(text[: MESSAGE_LENGTH * 4].split()), MESSAGE_LENGTH)
+
+
+def _found(code: str, messages: list[str]) -> tuple[Answer, bytes]:
+    findings = [Finding(severity="error", code=code, message=one_line(text)) for text in messages[:FINDINGS]]
+    return Answer(outcome="done", findings=tuple(findings)), b""
