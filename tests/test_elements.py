@@ -173,26 +173,33 @@ def pattern_sets() -> dict[str, numpy.ndarray]:
         "powers of two": numpy.tile(numpy.arange(512) << 23, 2),
         "around powers of two": numpy.concatenate([(numpy.arange(1, 512) << 23) + step for step in (-2, -1, 1, 2)]),
         "edges": numpy.array([sign + edge for edge in edges for sign in (0, 1 << 31)] * 20),
-        "small subnormals": numpy.arange(70_000),
-        "subnormals": random.integers(0, 1 << 23, 70_000),
+        "small subnormals": numpy.arange(200_000),
+        "subnormals": random.integers(0, 1 << 23, 300_000),
         "bfloat16": numpy.arange(65536) << 16,
         "float16": halves,
-        "any": random.integers(0, 1 << 32, 150_000),
-        "weights": random.standard_normal(50_000).astype("<f4").view("<u4"),
-        "ties": (random.integers(1 << 21, 1 << 24, 30_000) / 8).astype("<f4").view("<u4"),
-        "large": random.uniform(1e6, 1e10, 30_000).astype("<f4").view("<u4"),
+        "any": random.integers(0, 1 << 32, 1_000_000),
+        "weights": random.standard_normal(200_000).astype("<f4").view("<u4"),
+        "ties": (random.integers(1 << 21, 1 << 24, 100_000) / 8).astype("<f4").view("<u4"),
+        "large": random.uniform(1e6, 1e10, 100_000).astype("<f4").view("<u4"),
     }
 
 
-@pytest.mark.parametrize("name", pattern_sets())
+PATTERN_SETS = pattern_sets()
+
+
+def test_the_patterns_are_two_million() -> None:
+    assert sum(map(len, PATTERN_SETS.values())) > 2_000_000
+
+
+@pytest.mark.parametrize("name", PATTERN_SETS)
 def test_float32_in_batches_and_one_by_one_are_spelled_alike(name: str) -> None:
-    patterns = pattern_sets()[name]
+    patterns = PATTERN_SETS[name]
     assert floats.float32_tokens(patterns.astype("<u4").tobytes()) == pure(patterns)
 
 
-@pytest.mark.parametrize("name", pattern_sets())
+@pytest.mark.parametrize("name", PATTERN_SETS)
 def test_float32_tokens_come_back_when_read_as_float64_and_rounded(name: str) -> None:
-    data = pattern_sets()[name].astype("<u4").tobytes()
+    data = PATTERN_SETS[name].astype("<u4").tobytes()
     values = json.loads(b"[" + b",".join(floats.float32_tokens(data)) + b"]")
     assert elements.pack(1, values) == data
 
