@@ -3,7 +3,7 @@
 Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onnxjson.checking import Finding, Severity
 from onnxjson.display import visible
@@ -12,6 +12,7 @@ from onnxjson.suggestions import suggest
 from onnxjson.tensor_checks import tensor_mistakes
 
 _MOST_SUGGESTIONS = 50
+_MOST_SHOWN = 8
 _WITHOUT_TYPES = 1
 """The IR version whose attributes had no type."""
 
@@ -119,25 +120,35 @@ class _Checker:
             for name in node.output:
                 if name:
                     scope.later.setdefault(name, position)
-        is_sorted = True
+        late: list[tuple[int, int, str]] = []
         for position, node in enumerate(nodes):
             at = f"{address}/node/{position}"
             for slot, name in enumerate(node.input):
-                if name and name not in scope.known:
-                    is_sorted = self._name(name, f"{at}/input/{slot}", scope) and is_sorted
-            self._node(node, at, scope)
-            for slot, name in enumerate(node.output):
-                if not name:
+                if not name or name in scope.known:
                     continue
-                if name in scope.known:
-                    message = f'"{visible(name)}" is made twice: {scope.known[name]} has that name already'
-                    self._add(
-                        "error", "duplicate-output", f"{at}/output/{slot}", message, "give one of them another name"
-                    )
+                if name in scope.later:
+                    late.append((position, slot, name))
                 else:
-                    scope.known[name] = f"an output of node {position}"
-        if not is_sorted:
-            self._cycle(nodes, address, scope)
+                    self._outer_name(name, f"{at}/input/{slot}", scope)
+            self._node(node, at, scope)
+            self._outputs(node, position, at, scope)
+        ring = _ring(nodes, scope.later) if late else []
+        if ring:
+            self._cycle(nodes, ring, address)
+        for position, slot, name in late:
+            if position not in ring or scope.later[name] not in ring:
+                self._not_sorted(name, scope.later[name], f"{address}/node/{position}/input/{slot}")
+
+    def _outputs(self, node: Node, position: int, address: str, scope: _Scope) -> None:
+        for slot, name in enumerate(node.output):
+            if not name:
+                continue
+            if name in scope.known:
+                message = f'"{visible(name)}" is made twice: {scope.known[name]} has that name already'
+                hint = "give one of them another name"
+                self._add("error", "duplicate-output", f"{address}/output/{slot}", message, hint)
+            else:
+                scope.known[name] = f"an output of node {position}"
 
     def _node(self, node: Node, address: str, scope: _Scope) -> None:
         if not node.op_type:
@@ -175,17 +186,19 @@ class _Checker:
         for code, message, hint in tensor_mistakes(tensor):
             self._add("error", code, address, message, hint)
 
-    def _name(self, name: str, address: str, scope: _Scope) -> bool:
-        """Says what is wrong with a name that no node before makes; False where a later node makes it."""
+    def _outer_name(self, name: str, address: str, scope: _Scope) -> None:
+        """Says what is wrong with a name that its own graph does not make."""
         for each in scope.chain():
             if name in each.known:
-                return True
+                return
             if name in each.later:
-                message = f'"{visible(name)}" is used before node {each.later[name]} makes it'
-                self._add("error", "not-sorted", address, message, "move that node up")
-                return False
+                self._not_sorted(name, each.later[name], address)
+                return
         self._undefined("undefined-input", address, f'nothing makes the input "{visible(name)}"', name, scope)
-        return True
+
+    def _not_sorted(self, name: str, maker: int, address: str) -> None:
+        message = f'"{visible(name)}" is used before node {maker} makes it'
+        self._add("error", "not-sorted", address, message, "move that node up")
 
     def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
         if not name:
@@ -198,36 +211,14 @@ class _Checker:
         self._suggestions -= 1
         self._add("error", code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
 
-    def _cycle(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
-        """Says which nodes need each other, if it is not only the order that is wrong."""
-        waiting = [
-            {scope.later[name] for name in node.input if name in scope.later and scope.later[name] != position}
-            | ({position} if any(scope.later.get(name) == position for name in node.input if name) else set())
-            for position, node in enumerate(nodes)
-        ]
-        users: dict[int, list[int]] = {}
-        for position, makers in enumerate(waiting):
-            for maker in makers:
-                users.setdefault(maker, []).append(position)
-        ready = [position for position, makers in enumerate(waiting) if not makers]
-        while ready:
-            maker = ready.pop()
-            for user in users.get(maker, ()):
-                waiting[user].discard(maker)
-                if not waiting[user]:
-                    ready.append(user)
-        stuck = next((position for position, makers in enumerate(waiting) if makers), None)
-        if stuck is None:
-            return
-        way: list[int] = []
-        while stuck not in way:
-            way.append(stuck)
-            stuck = min(waiting[stuck])
-        ring = way[way.index(stuck) :]
-        shown = ", ".join(str(position) for position in sorted(ring)[:8]) + (", ..." if len(ring) > 8 else "")
-        at = f"{address}/node/{min(ring)}"
-        message = f"node {shown} needs its own output" if len(ring) == 1 else f"nodes {shown} need each other's outputs"
-        self._add("error", "cycle", at, message, "take one of these inputs from elsewhere")
+    def _cycle(self, nodes: Sequence[Node], ring: Sequence[int], address: str) -> None:
+        names = [next((name for name in nodes[position].output if name), "") for position in ring[:_MOST_SHOWN]]
+        shown = ", ".join(f'"{visible(name)}"' for name in names) + (", ..." if len(ring) > _MOST_SHOWN else "")
+        if len(ring) == 1:
+            message = f"the node that makes {shown} needs its own output"
+        else:
+            message = f"the nodes that make {shown} need each other's outputs"
+        self._add("error", "cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere")
 
     def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
         if not imports:
@@ -250,6 +241,45 @@ class _Checker:
 
     def _add(self, severity: Severity, code: str, address: str, message: str, hint: str = "") -> None:
         self.findings.append(Finding(severity=severity, code=code, address=address, message=message, hint=hint))
+
+
+def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:
+    """The positions of nodes that need each other's outputs, in file order; none where only the order is wrong."""
+    waiting = [{makers[name] for name in _needed(node) if name in makers} for node in nodes]
+    users: dict[int, list[int]] = {}
+    for position, needed in enumerate(waiting):
+        for maker in needed:
+            users.setdefault(maker, []).append(position)
+    ready = [position for position, needed in enumerate(waiting) if not needed]
+    while ready:
+        maker = ready.pop()
+        for user in users.get(maker, ()):
+            waiting[user].discard(maker)
+            if not waiting[user]:
+                ready.append(user)
+    stuck = next((position for position, needed in enumerate(waiting) if needed), None)
+    if stuck is None:
+        return []
+    way: dict[int, None] = {}
+    while stuck not in way:
+        way[stuck] = None
+        stuck = min(waiting[stuck])
+    passed = list(way)
+    return sorted(passed[passed.index(stuck) :])
+
+
+def _needed(node: Node) -> set[str]:
+    """The names that a node needs, those that its subgraphs take from around it included."""
+    needed = set(node.input)
+    for attribute in node.attribute:
+        for graph in (*attribute.graphs, *(() if attribute.g is None else (attribute.g,))):
+            own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+            used = {value.name for value in graph.output}
+            for inner in graph.node:
+                own.update(inner.output)
+                used |= _needed(inner)
+            needed |= {name for name in used - own if name}
+    return needed
 
 
 def _domain(domain: str | None) -> str:

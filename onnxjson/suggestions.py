@@ -21,7 +21,7 @@ def suggest(name: str, names: Collection[str]) -> str:
     spelled: dict[str, str] = {}
     for each in _comparable(name, names):
         spelled.setdefault(_plain(each), each)
-    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.6)
+    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.65)
     if not near:
         return ""
     return "did you mean " + " or ".join(f'"{visible(spelled[each])}"' for each in near) + "?"

@@ -11,6 +11,7 @@ from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import Reader, field_readers, read_list, read_message
 from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.suggestions import suggest
 
 FULL: Final = "AttributeProto"
 """The tag of an attribute with all its fields."""
@@ -77,7 +78,8 @@ def _read_value(
     elif not _fits(number, tree):
         if tree is not UNREADABLE:
             what = f'"{visible(name)}" of {visible(op_type)} is {ATTRIBUTE_TYPE_NAMES[number]}, {_FITS[number]}'
-            context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", _tag_hint(tree))
+            hint = _tag_hint(tree).replace("tag it:", "if it is to be another type, tag it:")
+            context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", hint)
         return None
     return _with_payload(name, number, tree, place, context)
 
@@ -132,7 +134,9 @@ def _fits(number: int, tree: Tree) -> bool:
     if number in (6, _INTS, _STRINGS, 9, 10, 12, 14):
         return isinstance(tree, list)
     if number == _INT:
-        return _is_number(tree) if not isinstance(tree, str) else tree.removeprefix("-").isdecimal()
+        if isinstance(tree, str):
+            return tree.removeprefix("-").isdecimal()
+        return _is_number(tree) and not (isinstance(tree, float) and not tree.is_integer())
     if number == _FLOAT:
         return _is_number(tree) or (isinstance(tree, str) and _is_float_text(tree))
     if number == _STRING:
@@ -192,7 +196,8 @@ def _tag_hint(tree: Tree) -> str:
             return 'tag it: {"SPARSE_TENSOR": {...}}'
         case {"type": _} | {"data_type": _}:
             return 'tag it: {"TENSOR": {...}}'
-    return f"the tags are {', '.join(TAGS)} and {FULL}"
+    near = suggest(next(iter(tree), ""), [*TAGS, FULL]) if isinstance(tree, dict) else ""
+    return near or f"the tags are {', '.join(TAGS)} and {FULL}"
 
 
 def _list_hint(tree: list[Tree]) -> str:

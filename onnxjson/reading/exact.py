@@ -84,6 +84,8 @@ def read_message(
             continue
         reader = readers.get(key)
         if reader is None:
+            if member is UNREADABLE:
+                continue
             fits = [*readers, *others]
             context.unknown_key(key, place.at(key), fits, owner_of(record))
             continue

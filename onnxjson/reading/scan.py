@@ -128,7 +128,9 @@ class _Scanner:
     def _value(self, token: Token, top: _Open) -> bool:
         if top.state == "comma":
             what = "the next key" if top.bracket == "{" else "the next item"
-            self._structure(self._last_end, "missing-comma", f"a comma is missing before {what}", "add `,`")
+            is_glued = token.start == self._last_end and self.tokens.text[token.start - 1] == '"'
+            hint = 'add `,`, or write a quote inside a text as `\\"`' if is_glued else "add `,`"
+            self._structure(self._last_end, "missing-comma", f"a comma is missing before {what}", hint)
             top.state = "key" if top.bracket == "{" else "value"
         if top.state == "colon":
             self._structure(self._last_end, "missing-colon", "a colon is missing between key and value", "add `:`")
@@ -200,7 +202,7 @@ class _Scanner:
         if top.state == "comma":
             top.state = "key" if top.bracket == "{" else "value"
         elif top.bracket == "{" and top.state in ("colon", "value"):
-            self._structure(token.start, "missing-value", "the key before this comma has no value")
+            self._structure(token.start, "missing-value", "the key before this comma has no value", "add it")
             self._put(top, UNREADABLE, token.start)
             top.state = "key"
         else:
@@ -216,7 +218,7 @@ class _Scanner:
             self._stack.pop()
             return
         if top.bracket == "{" and top.state in ("colon", "value"):
-            self._structure(token.start, "missing-value", f"the key before this `{token.kind}` has no value")
+            self._structure(token.start, "missing-value", f"the key before this `{token.kind}` has no value", "add it")
             self._put(top, UNREADABLE, token.start)
         self._stack.pop()
 

@@ -30,4 +30,5 @@ def report_type(error: TypeSyntaxError, place: Place, context: Context) -> None:
     is_data_type = error.found.startswith("the dtype")
     code = "unknown-dtype" if is_data_type else "bad-type"
     hint = error.fits if is_data_type else f"what fits: {error.fits}"
-    context.error(place, code, f"found {error.found} in the type", hint, character=error.position)
+    found = error.found if error.found.startswith("the end") else f"{error.found} in the type"
+    context.error(place, code, f"found {found}", hint, character=error.position)
