@@ -15,7 +15,8 @@ from onnxjson.payloads import SourceFile
 from onnxjson.reading import text_file
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
-from onnxjson.wire.writing import message_size, write_message
+from onnxjson.wire.varints import LARGEST_MESSAGE
+from onnxjson.wire.writing import write_message
 
 Format = Literal["onnx", "json", "protojson"]
 """Serialised protobuf, the text onnxjson/1, protobuf's own JSON."""
@@ -70,8 +71,8 @@ def load(path: str | Path, *, drop_orphans: bool = False) -> Loaded:
 
 
 def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
-    if source.size > serde.LARGEST_MESSAGE:
-        raise LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {serde.LARGEST_MESSAGE:,}")
+    if source.size > LARGEST_MESSAGE:
+        raise LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {LARGEST_MESSAGE:,}")
     if source.size < _MAPPED_FROM:
         return _parse_binary(source.read_at(0, source.size), source, name)
     with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
@@ -114,7 +115,10 @@ def save(
     expect: Identity | None = None,
     backup: bool = False,
 ) -> None:
-    """Writes a model to a file, all or nothing: read back and compared before it replaces what was there.
+    """Writes a model to a file, all or nothing.
+
+    The bytes are read back and their hash compared before they get the name; where they replace a file, they are also
+    loaded as a model first.
 
     Args:
         model: the model.
@@ -131,14 +135,15 @@ def save(
     """
     form = format or format_for(path)
     path = Path(path)
-    if form == "onnx":
-        _check_size(model)
 
     def written(sink: Sink) -> None:
         write(model, sink, form, lossy=lossy)
 
     def read_back(temporary: Path) -> None:
-        verify(temporary, form)
+        # That the bytes are those that were written is known by their hash. Before they take the place of a file, perhaps
+        # the only copy, they are also read as a user would read them.
+        if path.exists():
+            verify(temporary, form)
 
     if backup:
         from onnxjson.state import keep_backup
@@ -172,15 +177,6 @@ def _reparse(source: SourceFile) -> None:
         return
     with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
         serde.parse(mapped, source)
-
-
-def _check_size(model: Model) -> None:
-    size = message_size(model)
-    if size > serde.LARGEST_MESSAGE:
-        raise LimitError(
-            f"the model would have {size:,} bytes; protobuf reads no more than {serde.LARGEST_MESSAGE:,}; "
-            "keep its weights in external data"
-        )
 
 
 def write(model: Model, sink: Sink, form: Format, *, lossy: bool = False) -> None:

@@ -11,15 +11,11 @@ from onnxjson import document as d
 from onnxjson.errors import LimitError, WireError
 from onnxjson.payloads import LAZY_FROM, Data, SourceFile, whole
 from onnxjson.wire.reading import read_model
-from onnxjson.wire.varints import Buffer, NotCanonicalError
+from onnxjson.wire.varints import LARGEST_MESSAGE, Buffer, NotCanonicalError
 from onnxjson.wire.writing import message_bytes, message_size
 
 if TYPE_CHECKING:
     import onnx
-
-LARGEST_MESSAGE = 2**31 - 1
-"""Bytes that protobuf can serialise or parse at once."""
-
 
 class Parsed(NamedTuple):
     """A model read from serialised bytes."""

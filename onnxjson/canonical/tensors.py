@@ -77,6 +77,7 @@ def elements_in(dims: Sequence[int]) -> int:
     return count
 
 
+@lru_cache(maxsize=4096)
 def takes_lines(dims: tuple[int, ...]) -> bool:
     """Whether values of this shape take several lines."""
     return 2 <= len(dims) <= DEEPEST_VALUES and elements_in(dims) > 0

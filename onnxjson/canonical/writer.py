@@ -6,9 +6,11 @@ reader give equal things the same identity.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
 
 import pybase64
+from msgspec.structs import astuple
 
 from onnxjson import document as d
 from onnxjson.canonical import pairs as pairs_of
@@ -23,6 +25,25 @@ BATCH: Final = 512
 
 _REMEMBERED = 2048
 """Longest attribute block, in bytes, that is remembered."""
+
+
+class _NodeLayout(NamedTuple):
+    """The layout of the most frequent nodes, those with inputs and a name."""
+
+    first: bytes
+    next: bytes
+    """What stands before the first node and before each other."""
+    plain: bytes
+    with_attributes: bytes
+
+    @classmethod
+    @lru_cache
+    def at(cls, indent: int) -> "_NodeLayout":
+        """The layout of nodes at an indentation."""
+        line = INDENTS[indent + 1]
+        open_ = b'{"op_type": %b, "output": [%b],' + line + b'"input": [%b],' + line + b'"name": %b'
+        attributes = open_ + b"," + line + b'"attribute": %b}'
+        return cls(INDENTS[indent], b"," + INDENTS[indent], open_ + b"}", attributes)
 
 
 class TextWriter(ShortForms):
@@ -193,54 +214,49 @@ class TextWriter(ShortForms):
         if not nodes:
             return
         self.key(b'"node": [', INDENTS[indent])
-        line = INDENTS[indent + 2]
-        next_line = b"," + line
-        separator = line
         out = self.out
+        layout = _NodeLayout.at(indent + 2)
+        separator = layout.first
         for position, node in enumerate(nodes, 1):
-            start = len(out)
-            out.append(separator)
-            separator = next_line
-            try:
-                self._node(node, indent + 2, encode_string, id(node) in inline)
-            except UnicodeEncodeError:
-                # A name that is not UTF-8: begin again with the encoder that knows such names.
-                del out[start + 1 :]
-                self._node(node, indent + 2, string, id(node) in inline)
+            text = None if inline and id(node) in inline else self._frequent_node(node, indent + 2, layout)
+            if text is None:
+                out.append(separator)
+                self._rare_node(node, indent + 2, id(node) in inline)
+            else:
+                out += (separator, text)
+            separator = layout.next
             if not position % BATCH:
                 self.flush_if_free()
         out += (INDENTS[indent], b"]")
 
-    def _node(self, node: d.Node, indent: int, encode: Callable[[str], bytes], inline: bool) -> None:
-        op_type, output = node.op_type, node.output
-        if op_type is None or not output or inline or node.device_configurations or node.unknown_fields:
-            self._rare_node(node, indent, encode, inline)
-            return
-        out = self.out
-        line = INDENTS[indent + 1]
-        outputs = encode(output[0]) if len(output) == 1 else b", ".join(map(encode, output))
-        if names := node.input:
-            inputs = b", ".join(map(encode, names))
-            out += (b'{"op_type": ', encode(op_type), b', "output": [', outputs, b"],", line, b'"input": [', inputs, b"]")
-        else:
-            out += (b'{"op_type": ', encode(op_type), b', "output": [', outputs, b"]")
-        if node.name is not None:
-            out += (b",", line, b'"name": ', encode(node.name))
-        if node.domain is not None or node.overload is not None or node.doc_string is not None:
-            self.scalar("domain", node.domain, line)
-            self.scalar("overload", node.overload, line)
-            self.doc_string(node.doc_string, indent + 1)
-        if node.attribute:
-            out += (b",", line, b'"attribute": ')
-            self._attribute_block(node, indent + 1)
-        out.append(b"}")
+    def _frequent_node(self, node: d.Node, indent: int, layout: "_NodeLayout") -> bytes | None:
+        """A node that has nothing but op_type, outputs, inputs, name and attributes seen before; None for any other."""
+        inputs, outputs, name, op_type, attributes, doc_string, domain, overload, _, devices, unknown = astuple(node)
+        if op_type is None or not inputs or not outputs or name is None or devices or unknown:
+            return None
+        if doc_string is not None or domain is not None or overload is not None:
+            return None
+        encode = encode_string
+        try:
+            values = (
+                encode(op_type),
+                encode(outputs[0]) if len(outputs) == 1 else b", ".join(map(encode, outputs)),
+                encode(inputs[0]) if len(inputs) == 1 else b", ".join(map(encode, inputs)),
+                encode(name),
+            )
+        except UnicodeEncodeError:
+            return None
+        if not attributes:
+            return layout.plain % values
+        known = self._blocks.get((id(attributes), op_type, domain, indent + 1))
+        return None if known is None else layout.with_attributes % (*values, known[1])
 
-    def _rare_node(self, node: d.Node, indent: int, encode: Callable[[str], bytes], inline: bool) -> None:
+    def _rare_node(self, node: d.Node, indent: int, inline: bool) -> None:
         """A node with anything that few nodes have; its first key stands on the first line, whatever it is."""
         self.out.append(b"{")
         line = INDENTS[indent + 1]
         if node.op_type is not None:
-            self.key(b'"op_type": ' + encode(node.op_type), None)
+            self.key(b'"op_type": ' + string(node.op_type), None)
         if node.output:
             self.key(b'"output": ' + strings(node.output), None)
         if node.input:

@@ -8,7 +8,7 @@ from typing import Final
 
 from onnxjson.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile
 
-CUT_FROM: Final = 4 * 1024 * 1024
+CUT_FROM: Final = 64 * 1024 * 1024
 """Bytes of a file from which it is worth cutting."""
 
 _KEY: Final = b'"base64": "'

@@ -9,7 +9,7 @@ For any other text the answer is None, and the exact reader takes over.
 import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import pybase64
@@ -186,7 +186,25 @@ class _Proof(TextWriter):
         values = self._values.get(id(tensor))
         if values is None:
             return super().tensor_body(tensor, indent, tokens)
-        return tensor_text.Body(values, takes_lines=tensor_text.takes_lines(tensor.dims))
+        return tensor_text.Body(b'"values": ' + values, takes_lines=tensor_text.takes_lines(tensor.dims))
+
+
+class _Shape(NamedTuple):
+    """What the type of a tensor says, once for all tensors that have it."""
+
+    data_type: int
+    dims: tuple[int, ...]
+    count: int
+    skeleton: bytes | None
+    """The layout of `values` without its numbers, where they are read many at a time."""
+
+    @classmethod
+    def of(cls, text: str) -> "_Shape":
+        data_type, dims = types.parse_tensor_type(text)
+        count = tensor_text.elements_in(dims)
+        many = data_type in _NUMBERS and 0 < count <= tensor_text.MOST_VALUES
+        skeleton = tensor_text.values_template(dims, 5).replace(b"%b", b"") if many else None
+        return cls(data_type, dims, count, skeleton)
 
 
 class _Reader:
@@ -200,7 +218,7 @@ class _Reader:
         self._cuts = cuts
         self._context = Context(cuts=cuts)
         self._types: dict[str, d.Type] = {}
-        self._tensor_types: dict[str, tuple[int, tuple[int, ...]]] = {}
+        self._tensor_types: dict[str, _Shape] = {}
         self._attributes: dict[tuple[str | None, str | None, bytes], tuple[d.Attribute, ...]] = {}
         self._entries: dict[tuple[str, str], d.StringStringEntry] = {}
 
@@ -343,20 +361,18 @@ class _Reader:
         self, texts: list[_Tensor], metadata: Mapping[str, tuple[d.StringStringEntry, ...]]
     ) -> tuple[d.Tensor, ...]:
         made: list[d.Tensor | None] = [None] * len(texts)
-        batches: dict[int, list[tuple[int, bytes, int]]] = {}
+        batches: dict[int, list[tuple[int, bytes, _Shape]]] = {}
         known = self._tensor_types
         for position, text in enumerate(texts):
-            found = known.get(text.type)
-            if found is None:
-                found = known[text.type] = types.parse_tensor_type(text.type)
-            data_type, dims = found
-            if text.values is not _ABSENT and text.storage is None and data_type in _NUMBERS and not _has_rare(text):
+            shape = known.get(text.type)
+            if shape is None:
+                shape = known[text.type] = _Shape.of(text.type)
+            if text.values is not _ABSENT and text.storage is None and shape.skeleton is not None and not _has_rare(text):
                 raw = bytes(text.values)
-                template = tensor_text.values_template(dims, 5).replace(b"%b", b"")
-                if raw.translate(None, _LAYOUT) == template and tensor_text.elements_in(dims):
-                    batches.setdefault(data_type, []).append((position, raw, tensor_text.elements_in(dims)))
+                if raw.translate(None, _LAYOUT) == shape.skeleton:
+                    batches.setdefault(shape.data_type, []).append((position, raw, shape))
                     continue
-            made[position] = self._single_tensor(text, data_type, dims)
+            made[position] = self._single_tensor(text, shape)
         for data_type, batch in batches.items():
             self._numbers(data_type, batch, texts, made)
         tensors_made = tuple([tensor for tensor in made if tensor is not None])
@@ -373,30 +389,28 @@ class _Reader:
         return described
 
     def _numbers(
-        self, data_type: int, batch: list[tuple[int, bytes, int]], texts: list[_Tensor], made: list[d.Tensor | None]
+        self, data_type: int, batch: list[tuple[int, bytes, _Shape]], texts: list[_Tensor], made: list[d.Tensor | None]
     ) -> None:
         """Values of many tensors of one dtype in one go."""
-        code, shape = _NUMBERS[data_type]
+        code, kind = _NUMBERS[data_type]
         joined = b",".join([raw for _, raw, _ in batch])
         if _BARE_NEGATIVE_ZERO.search(joined):
             raise _NotCanonicalError
-        numbers = msgspec.json.decode(b"[" + joined.translate(None, b"[]\n ") + b"]", type=shape)
+        numbers = msgspec.json.decode(b"[" + joined.translate(None, b"[]\n ") + b"]", type=kind)
         data = struct.pack(f"<{len(numbers)}{code}", *numbers)
         size = struct.calcsize(code)
         start = 0
-        for position, raw, count in batch:
-            stop = start + count * size
-            text = texts[position]
-            dims = self._tensor_types[text.type][1]
-            tensor = d.Tensor(dims, data_type, name=text.name, raw_data=data[start:stop])
+        for position, raw, shape in batch:
+            stop = start + shape.count * size
+            tensor = d.Tensor(shape.dims, data_type, name=texts[position].name, raw_data=data[start:stop])
             made[position] = tensor
             self._kept.append(tensor)
-            self.values[id(tensor)] = b'"values": ' + raw
+            self.values[id(tensor)] = raw
             start = stop
         if start != len(data):
             raise _NotCanonicalError
 
-    def _single_tensor(self, text: _Tensor, data_type: int, dims: tuple[int, ...]) -> d.Tensor:
+    def _single_tensor(self, text: _Tensor, shape: _Shape) -> d.Tensor:
         if text.base64 is None or _has_rare(text):
             tree = {
                 key: _decode(value) if isinstance(value, msgspec.Raw) else value
@@ -407,15 +421,15 @@ class _Reader:
             if tensor is None or self._context.remarks:
                 raise _NotCanonicalError
             return tensor
-        count = tensor_text.elements_in(dims)
         data: Data | None = self._cuts.get(text.base64)
         if data is None:
             data = pybase64.b64decode(text.base64, validate=True)
-        if len(data) != elements.byte_length(data_type, count):
+        if len(data) != elements.byte_length(shape.data_type, shape.count):
             raise _NotCanonicalError
         if text.storage is None:
-            return d.Tensor(dims, data_type, name=text.name, raw_data=data)
-        return d.Tensor(dims, data_type, name=text.name, **tensors.with_storage(data, data_type, text.storage, count))  # type: ignore[arg-type]
+            return d.Tensor(shape.dims, shape.data_type, name=text.name, raw_data=data)
+        stored = tensors.with_storage(data, shape.data_type, text.storage, shape.count)
+        return d.Tensor(shape.dims, shape.data_type, name=text.name, **stored)
 
 
 def _has_rare(text: _Tensor) -> bool:

@@ -9,6 +9,9 @@ Buffer = bytes | mmap
 MAX_DEPTH = 100
 """How deep messages may nest below the outermost one; protobuf reads no deeper."""
 
+LARGEST_MESSAGE = 2**31 - 1
+"""Bytes that protobuf can serialise or parse at once."""
+
 
 class NotCanonicalError(Exception):
     """The bytes are not as protobuf writes them; protobuf itself must read them and write them again."""

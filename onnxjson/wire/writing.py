@@ -8,12 +8,14 @@ payload streams past.
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec.structs import astuple
+
 from onnxjson import document as d
 from onnxjson.errors import LimitError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.payloads import LAZY_FROM, Data, pieces
 from onnxjson.wire.unknown import tag_of
-from onnxjson.wire.varints import MAX_DEPTH, SMALL, size_text, varint_text
+from onnxjson.wire.varints import LARGEST_MESSAGE, MAX_DEPTH, SMALL, size_text, varint_text
 
 Piece = str | Data
 """A run of bytes as a latin-1 string, or a payload."""
@@ -40,13 +42,11 @@ class _Plan:
 _PLANS: Final = {record: [_Plan(i, f) for i, f in enumerate(fields)] for record, fields in FIELDS.items()}
 
 
-def _text(value: str) -> str:
-    return value if value.isascii() else value.encode("utf-8", "surrogateescape").decode("latin-1")
-
-
 def _string_field(tag: str, value: str) -> str:
-    value = _text(value)
-    return f"{tag}{size_text(len(value))}{value}"
+    if not value.isascii():
+        value = value.encode("utf-8", "surrogateescape").decode("latin-1")
+    size = len(value)
+    return f"{tag}{SMALL[size] if size < 2048 else varint_text(size)}{value}"
 
 
 class WireWriter:
@@ -65,11 +65,8 @@ class WireWriter:
         """
         if depth > MAX_DEPTH:
             raise LimitError(f"messages nest deeper than {MAX_DEPTH} levels; protobuf could not read the result")
-        kind = type(record)
-        if kind is d.Node:
-            return self._node(record, depth)  # type: ignore[arg-type]
         size = 0
-        for plan in _PLANS[kind]:
+        for plan in _PLANS[type(record)]:
             value = getattr(record, plan.field.name)
             if value is None or value == () or (plan.field.repeated and not value):
                 continue
@@ -80,8 +77,7 @@ class WireWriter:
             elif plan.field.kind is Kind.FLOAT:
                 size += self._append("".join([plan.tag + value[i : i + 4].decode("latin-1") for i in range(0, len(value), 4)]))
             elif plan.field.kind is Kind.MESSAGE:
-                for item in value:
-                    size += self._submessage(plan.tag, item, depth)
+                size += self._list(plan, value, depth)
             else:
                 for item in value:
                     size += self._field(plan, item, depth)
@@ -144,44 +140,105 @@ class WireWriter:
             known = self._types[id(record)] = (record, text)
         return known[1]
 
-    def _attribute_run(self, attributes: tuple[d.Attribute, ...], depth: int) -> int:
-        known = self._attributes.get(id(attributes))
-        if known is not None:
-            return self._append(known[1])
-        if any(a.t or a.g or a.graphs or a.tensors or a.sparse_tensor or a.sparse_tensors for a in attributes):
-            return sum([self._submessage("\x2a", attribute, depth) for attribute in attributes])
-        text = self._detached(attributes, "\x2a", depth)
-        if len(text) <= _SHARED_LENGTH * 4 and depth < _SHARED_DEPTH and not any(a.tp or a.type_protos for a in attributes):
-            self._attributes[id(attributes)] = (attributes, text)
-        return self._append(text)
+    def _list(self, plan: _Plan, records: Any, depth: int) -> int:
+        """A repeated message; frequent plain ones are made as one string each."""
+        plain = _PLAIN.get(plan.field.message)  # type: ignore[arg-type]
+        if plain is None or depth > MAX_DEPTH - 4:
+            return sum([self._submessage(plan.tag, record, depth) for record in records])
+        total = 0
+        tag = plan.tag
+        append = self.pieces.append
+        for record in records:
+            text = plain(self, record, depth)
+            if text is None:
+                total += self._submessage(tag, record, depth)
+                continue
+            size = len(text)
+            head = tag + (SMALL[size] if size < 2048 else varint_text(size))
+            append(head + text)
+            total += len(head) + size
+        return total
 
-    def _node(self, node: d.Node, depth: int) -> int:
-        text = "".join([_string_field("\x0a", name) for name in node.input])
-        text += "".join([_string_field("\x12", name) for name in node.output])
-        if node.name is not None:
-            text += _string_field("\x1a", node.name)
-        if node.op_type is not None:
-            text += _string_field("\x22", node.op_type)
-        self.pieces.append(text)
-        size = len(text)
-        if node.attribute:
-            size += self._attribute_run(node.attribute, depth)
-        if (
-            node.doc_string is None
-            and node.domain is None
-            and node.overload is None
-            and not node.metadata_props
-            and not node.device_configurations
-            and not node.unknown_fields
+    def _plain_node(self, node: d.Node, depth: int) -> str | None:
+        """A node with nothing but names, attributes seen before, domain and metadata."""
+        inputs, outputs, name, op_type, attributes, doc_string, domain, overload, metadata, devices, unknown = astuple(node)
+        if doc_string is not None or overload is not None or devices or unknown:
+            return None
+        text = ""
+        for value in inputs:
+            size = len(value)
+            text += f"\x0a{SMALL[size]}{value}" if size < 2048 and value.isascii() else _string_field("\x0a", value)
+        for value in outputs:
+            size = len(value)
+            text += f"\x12{SMALL[size]}{value}" if size < 2048 and value.isascii() else _string_field("\x12", value)
+        if name is not None:
+            text += _string_field("\x1a", name)
+        if op_type is not None:
+            text += _string_field("\x22", op_type)
+        if attributes:
+            known = self._attributes.get(id(attributes)) or self._remember_attributes(attributes, depth + 1)
+            if known is None:
+                return None
+            text += known[1]
+        if domain is not None:
+            text += _string_field("\x3a", domain)
+        if metadata:
+            entries = self._entries("\x4a", metadata)
+            return None if entries is None else text + entries
+        return text
+
+    def _remember_attributes(self, attributes: tuple[d.Attribute, ...], depth: int) -> tuple[object, str] | None:
+        """The run of attributes that hold no message, for use wherever the same tuple stands."""
+        if any([a.t or a.g or a.tp or a.tensors or a.graphs or a.type_protos for a in attributes]) or any(
+            [a.sparse_tensor or a.sparse_tensors for a in attributes]
         ):
-            return size
-        for plan in _PLANS[d.Node][5:]:
-            value = getattr(node, plan.field.name)
-            if plan.field.repeated:
-                size += sum([self._submessage(plan.tag, item, depth) for item in value])
-            elif value is not None:
-                size += self._append(_string_field(plan.tag, value))
-        return size + self._append(node.unknown_fields.decode("latin-1"))
+            return None
+        text = self._detached(attributes, "\x2a", depth)
+        known = self._attributes[id(attributes)] = (attributes, text)
+        return known
+
+    def _entries(self, tag: str, entries: tuple[d.StringStringEntry, ...]) -> str | None:
+        text = ""
+        for entry in entries:
+            if entry.key is None or entry.value is None or entry.unknown_fields:
+                return None
+            body = _string_field("\x0a", entry.key) + _string_field("\x12", entry.value)
+            text += tag + size_text(len(body)) + body
+        return text
+
+    def _plain_value_info(self, info: d.ValueInfo, depth: int) -> str | None:
+        """A value info of name, type and metadata."""
+        if info.name is None or info.type is None or info.doc_string is not None or info.unknown_fields:
+            return None
+        name = _string_field("\x0a", info.name)
+        known = self._types.get(id(info.type))
+        type_ = known[1] if known is not None and depth < _SHARED_DEPTH else self._shared_type(info.type, depth + 1)
+        if not info.metadata_props:
+            return f"{name}\x12{type_}"
+        metadata = self._entries("\x22", info.metadata_props)
+        return None if metadata is None else f"{name}\x12{type_}{metadata}"
+
+    def _plain_tensor(self, tensor: d.Tensor, depth: int) -> str | None:
+        """A tensor of name, dims, data_type and few raw bytes."""
+        raw = tensor.raw_data
+        if type(raw) is not bytes or len(raw) >= LAZY_FROM or tensor.name is None or tensor.data_type is None:
+            return None
+        if tensor.doc_string is not None or tensor.segment is not None or tensor.data_location is not None:
+            return None
+        if tensor.float_data or tensor.int32_data or tensor.string_data or tensor.int64_data or tensor.double_data:
+            return None
+        if tensor.uint64_data or tensor.external_data or tensor.metadata_props or tensor.unknown_fields:
+            return None
+        dims = "".join([f"\x08{SMALL[dim] if 0 <= dim < 2048 else varint_text(dim)}" for dim in tensor.dims])
+        kind = varint_text(tensor.data_type)
+        return f"{dims}\x10{kind}{_string_field(chr(0x42), tensor.name)}\x4a{size_text(len(raw))}{raw.decode('latin-1')}"
+
+
+_PLAIN: Final[dict[type[d.Record], Callable[[WireWriter, Any, int], str | None]]] = {
+    d.Node: WireWriter._plain_node,
+    d.ValueInfo: WireWriter._plain_value_info,
+    d.Tensor: WireWriter._plain_tensor,
+}
 
 
 def _latin(data: Data) -> str:
@@ -192,11 +249,16 @@ def write_message(record: d.Record, write: Callable[[bytes], object]) -> None:
     """Streams the serialised `record` to `write` in pieces.
 
     Raises:
-        LimitError: messages nest deeper than protobuf reads.
+        LimitError: messages nest deeper than protobuf reads, or the result would be bigger; nothing is written.
         ChangedUnderneathError, FileError: a payload's file cannot be read any more.
     """
     writer = WireWriter()
-    writer.message(record, 0)
+    size = writer.message(record, 0)
+    if size > LARGEST_MESSAGE:
+        raise LimitError(
+            f"the model would have {size:,} bytes; protobuf reads no more than {LARGEST_MESSAGE:,}; "
+            "keep its weights in external data"
+        )
     batch: list[str] = []
     for piece in writer.pieces:
         if isinstance(piece, str):
