@@ -65,6 +65,7 @@ def command(
     with output.working(f"writing {place}"):
         files.save(loaded.model, place, form, lossy=lossy)
     output.talk(f"wrote {place} ({output.size(place)})")
+    _say_what_must_go_along(source, loaded, place)
 
 
 def _other(loaded: "Loaded") -> "Format":
@@ -108,6 +109,25 @@ def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool) -> None:
     if form == "onnx" and sys.stdout.isatty():
         raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o DST")
     files.write(loaded.model, output.Stdout(), form, lossy=lossy)
+
+
+def _say_what_must_go_along(source: Path, loaded: "Loaded", place: Path) -> None:
+    """External data is found beside the model: elsewhere it is missing until somebody copies it."""
+    if place.parent.resolve() == source.parent.resolve():
+        return
+    from onnxjson.document import Tensor
+    from onnxjson.walking import walk
+
+    locations = dict.fromkeys(
+        entry.value
+        for tensor in walk(loaded.model, Tensor)
+        for entry in tensor.external_data
+        if entry.key == "location" and entry.value
+    )
+    for location in locations:
+        output.warn(
+            f"weights of the model stay in {output.quoted(location)} beside {source}; copy that file to {place.parent}/"
+        )
 
 
 def _warn(source: Path, loaded: "Loaded") -> None:

@@ -10,10 +10,12 @@
     73   cannot create               130  interrupted
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import click
 
+from onnxjson.checking import Finding
 from onnxjson.cli import output
 from onnxjson.errors import DecodeError, EncodeError, OnnxJsonError
 
@@ -44,11 +46,19 @@ def report(error: Exception) -> int:
     if isinstance(error.__cause__, BrokenPipeError):
         output.abandon_stdout()
         return PIPE_CLOSED
-    if isinstance(error, (DecodeError, EncodeError)):
-        output.findings(error.findings, limit=SHOWN)
     code, text = _code(error), _text(error)
+    if isinstance(error, (DecodeError, EncodeError)) and error.findings:
+        output.findings(error.findings, limit=SHOWN)
+        if isinstance(error, DecodeError):
+            text = _many(error.findings)
     output.failure(code, text)
     return code
+
+
+def _many(found: Sequence[Finding]) -> str:
+    """The last line after findings that stand above it."""
+    errors = output.counted(sum(finding.severity == "error" for finding in found), "error")
+    return f"{found[0].file or 'the text'} has {errors}; correct the text where it says so above"
 
 
 def _code(error: Exception) -> int:

@@ -193,6 +193,18 @@ def test_slashes_in_names_are_no_comments(text: Path) -> None:
     assert "comment" not in run("convert", text, "-o", text.with_name("m.onnx")).stderr
 
 
+def test_external_data_that_must_go_along_is_named(binary: Path) -> None:
+    model = onnx.load(binary)
+    onnx.save(model, binary, save_as_external_data=True, location="w.bin", size_threshold=100)
+    folder = binary.with_name("elsewhere")
+    folder.mkdir()
+    result = run("convert", binary, "-o", folder)
+    assert result.exit_code == 0
+    assert f"onnxjson: warning: weights of the model stay in 'w.bin' beside {binary}; copy" in result.stderr
+    assert result.stderr.count("warning") == 1
+    assert "warning" not in run("convert", binary).stderr
+
+
 def test_orphaned_metadata_is_refused_and_dropped_on_request(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx.json"
     path.write_text(
