@@ -28,7 +28,7 @@ from onnxjson.errors import (
     OutputError,
 )
 from onnxjson.identity import Identity, sha256_of
-from onnxjson.sinks import Output, Sink, system_error, system_errors
+from onnxjson.sinks import Output, system_error, system_errors
 
 LOCK_SECONDS = 5.0
 """How long a save waits while another one replaces a file in the same folder."""
@@ -36,7 +36,7 @@ LOCK_SECONDS = 5.0
 
 def save_file(
     path: Path,
-    write: Callable[[Sink], None],
+    write: Callable[[Output], None],
     *,
     verify: Callable[[Path], object] | None = None,
     expect: Identity | None = None,
@@ -51,7 +51,7 @@ def save_file(
     Args:
         path: a link is followed and kept; what it points to is replaced. Permissions, extended attributes and, where
             the system allows it, owner and group of an existing file are kept.
-        write: called once with the sink.
+        write: called once with where the content goes; see `sinks.Sink`.
         verify: called with the temporary file after its bytes were found to be those written; an exception stops it.
         expect: what was opened at `path`; refuse if something else stands there by now.
         replace: whether a file that exists may be replaced.
@@ -104,7 +104,7 @@ def save_file(
             os.close(descriptor)
 
 
-def write_stdout(write: Callable[[Sink], None]) -> None:
+def write_stdout(write: Callable[[Output], None]) -> None:
     """Send what `write` gives to standard output, as ``-o -`` asks for.
 
     Raises:

@@ -24,7 +24,7 @@ from onnxjson.display import visible
 from onnxjson.errors import AccessDeniedError, FileError, MissingInputError, OutputError
 from onnxjson.identity import reading_error, sha256_of
 from onnxjson.saving import remove_leftovers, save_file
-from onnxjson.sinks import PIECE, Output, Sink, system_error
+from onnxjson.sinks import PIECE, Output, system_error
 
 BACKUPS_A_PATH = 5
 """Backups of one path that are kept."""
@@ -114,18 +114,19 @@ def undo_save(path: Path) -> None:
     if chosen is None:
         raise MissingInputError(f"{name} already is what its backup holds")
 
-    def write(sink: Sink) -> None:
+    damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {name} stays as it is"
+
+    def write(output: Output) -> None:
         descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            _copy(descriptor, sink)
+            _copy(descriptor, output, chosen.sha256, damaged)
         finally:
             os.close(descriptor)
 
-    def verify(temporary: Path) -> None:
-        if sha256_of(temporary) != chosen.sha256:
-            raise FileError(f"the backup {visible(str(chosen.file), None)} is damaged; {name} stays as it is")
-
-    save_file(path, write, verify=verify, backup=keep_backup, mode=chosen.mode)
+    try:
+        save_file(path, write, backup=keep_backup, mode=chosen.mode)
+    except OSError as error:
+        raise reading_error(chosen.file, error) from error
     chosen.file.unlink(missing_ok=True)
 
 
@@ -150,16 +151,13 @@ def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
     folder = _folder_of(path)
     place = folder / f"{moment:020d}-{mode:o}-{offset}-{digest.hexdigest()}"
 
-    def verify(temporary: Path) -> None:
-        if sha256_of(temporary) != digest.hexdigest():
-            raise FileError(f"{name} was changed while its backup was made")
-
+    changed = f"{name} was changed while its backup was made"
     try:
         _make_private(folder)
         if not (folder / "path").exists():
             original = os.fsencode(os.path.realpath(path))
             save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
-        save_file(place, lambda sink: _copy(descriptor, sink), verify=verify, mode=0o600)
+        save_file(place, lambda output: _copy(descriptor, output, digest.hexdigest(), changed), mode=0o600)
         _let_go()
     except OSError as error:
         what = f"no backup of {name} can be kept in {visible(str(folder), None)}"
@@ -168,13 +166,16 @@ def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
         raise type(error)(f"no backup of {name} can be kept: {error}; {_WAY_OUT}") from error
 
 
-def _copy(descriptor: int, sink: Sink) -> None:
-    if isinstance(sink, Output) and sink.clone(descriptor):
-        return
-    offset = 0
-    while piece := os.pread(descriptor, PIECE, offset):
-        sink.write(piece)
-        offset += len(piece)
+def _copy(descriptor: int, output: Output, sha256: str, otherwise: str) -> None:
+    """Copy the whole file; an error that says `otherwise` if its content has another hash."""
+    if not output.clone(descriptor):
+        offset = 0
+        while piece := os.pread(descriptor, PIECE, offset):
+            output.write(piece)
+            offset += len(piece)
+        output.flush()
+    if output.sha256() != sha256:
+        raise FileError(otherwise)
 
 
 def _make_private(folder: Path) -> None:

@@ -8,10 +8,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 import onnxjson.saving
+from onnxjson.identity import sha256_of
 from onnxjson.saving import save_file
+from onnxjson.state import backups
 
 KILLS = int(os.environ.get("ONNXJSON_KILLS", "300"))
+"""Saves that are killed, in all; more by hand."""
 
 SIZE = 4_000_000
 
@@ -19,7 +24,9 @@ SIZE = 4_000_000
 SAVER = """
 import os, pathlib, sys
 from onnxjson.saving import save_file
+from onnxjson.state import keep_backup
 path = pathlib.Path(sys.argv[1])
+backup = keep_backup if sys.argv[2:] else None
 def write(sink):
     for _ in range(40):
         sink.write(new * (SIZE // 40))
@@ -29,7 +36,7 @@ while line := sys.stdin.buffer.readline():
     new = bytes([int(line)])
     child = os.fork()
     if not child:
-        save_file(path, write, verify=verify)
+        save_file(path, write, verify=verify, backup=backup)
         os._exit(0)
     sys.stdout.write(f"{child}\\n")
     sys.stdout.flush()
@@ -41,14 +48,20 @@ while line := sys.stdin.buffer.readline():
 """.replace("SIZE", str(SIZE))
 
 
-def test_a_killed_save_leaves_the_old_or_the_new_content(tmp_path: Path) -> None:
-    path = tmp_path / "model.onnx"
+@pytest.mark.parametrize("with_backup", [False, True])
+def test_a_killed_save_leaves_the_old_or_the_new_content(
+    with_backup: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / "models"
+    folder.mkdir()
+    path = folder / "model.onnx"
     content = bytes([0]) * SIZE
     path.write_bytes(content)
     dice = random.Random(20)
     killed = kept = left = 0
     package = Path(onnxjson.saving.__file__).parents[1]
-    command = [sys.executable, "-c", SAVER, str(path)]
+    command = [sys.executable, "-c", SAVER, str(path), *(["backup"] if with_backup else [])]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=package) as saver:
         assert saver.stdin
         assert saver.stdout
@@ -72,7 +85,7 @@ def test_a_killed_save_leaves_the_old_or_the_new_content(tmp_path: Path) -> None
             durations.append(time.perf_counter() - start)
             content = bytes([letter]) * SIZE
         longest = sorted(durations)[2] * 1.1
-        for count in range(KILLS):
+        for count in range(KILLS // 2):
             letter = 1 + (content[0] + 1 + count % 3) % 255
             status = save(letter, dice.uniform(0, longest))
             killed += status == -signal.SIGKILL
@@ -81,11 +94,14 @@ def test_a_killed_save_leaves_the_old_or_the_new_content(tmp_path: Path) -> None
             assert found in (content, new), f"torn after kill {count}"
             assert status != 0 or found == new
             kept += found == content
-            left += len(list(tmp_path.iterdir())) > 1
+            left += len(list(folder.iterdir())) > 1
             content = found
+            for backup in backups(path):
+                assert sha256_of(backup.file) == backup.sha256
         saver.stdin.close()
-    assert killed > KILLS // 4
-    assert kept > KILLS // 10
-    assert left > KILLS // 20, "no kill struck in the middle of a save"
+    assert bool(backups(path)) == with_backup
+    assert killed > KILLS // 8
+    assert kept > KILLS // 20
+    assert left > KILLS // 40, "no kill struck in the middle of a save"
     save_file(path, lambda sink: sink.write(b"end"))
-    assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
+    assert [entry.name for entry in folder.iterdir()] == ["model.onnx"]

@@ -1,0 +1,54 @@
+"""Law: one module writes files."""
+
+import ast
+from pathlib import Path
+
+import onnxjson.saving
+
+PACKAGE = Path(onnxjson.saving.__file__).parent
+
+METHODS = {"write_text", "write_bytes", "touch", "rename", "hardlink_to", "symlink_to"}
+
+FUNCTIONS = {"os.replace", "os.rename", "os.link", "os.symlink", "os.truncate", "os.mknod", "os.mkfifo"}
+
+FLAGS = {"O_WRONLY", "O_CREAT", "O_TRUNC", "O_APPEND"}
+
+OTHERS = {
+    "cli/demo.py": "plays the person who edits a text",
+    "cli/output.py": "opens the null device",
+    "example.py": "makes a new file, never replaces one",
+}
+
+
+def writes(module: Path) -> list[str]:
+    """What in a module would make or change a file, as ``line: call``."""
+    found = []
+    for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+        if isinstance(node, ast.Attribute) and node.attr in FLAGS:
+            found.append(f"{node.lineno}: {node.attr}")
+        if isinstance(node, ast.Call) and is_writing(node):
+            found.append(f"{node.lineno}: {ast.unparse(node)}")
+    return found
+
+
+def is_writing(call: ast.Call) -> bool:
+    function = ast.unparse(call.func)
+    name = function.rpartition(".")[2]
+    if function in FUNCTIONS or function.startswith(("shutil.", "tempfile.")):
+        return True
+    if isinstance(call.func, ast.Attribute) and name in METHODS:
+        return True
+    arguments = [*call.args, *(word.value for word in call.keywords)]
+    modes = [ast.literal_eval(argument) for argument in arguments if isinstance(argument, ast.Constant)]
+    return name == "open" and any(isinstance(mode, str) and len(mode) < 4 and set(mode) & set("wax+") for mode in modes)
+
+
+def test_only_saving_opens_files_for_writing() -> None:
+    modules = {module.relative_to(PACKAGE).as_posix(): writes(module) for module in PACKAGE.rglob("*.py")}
+    assert {module: found for module, found in modules.items() if found and module != "saving.py"}.keys() <= OTHERS.keys()
+
+
+def test_the_search_finds_what_saving_does() -> None:
+    found = " ".join(writes(PACKAGE / "saving.py"))
+    assert "os.replace" in found
+    assert "O_CREAT" in found
