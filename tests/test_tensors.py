@@ -257,9 +257,9 @@ def test_arrays_in_any_byte_order_and_layout_are_taken() -> None:
     tensor = tensors.from_numpy(array)
     assert (tensor.dims, tensor.data_type) == ((4, 3), 6)
     assert tensors.to_numpy(tensor).tolist() == array.tolist()
-    assert (
-        numpy_helper.to_array(helper.make_tensor("", 6, (4, 3), tensor.raw_data, raw=True)).tolist() == array.tolist()
-    )
+    assert isinstance(tensor.raw_data, bytes)
+    proto = helper.make_tensor("", 6, (4, 3), tensor.raw_data, raw=True)
+    assert numpy_helper.to_array(proto).tolist() == array.tolist()
     nibbles = numpy.arange(-6, 6).reshape(3, 4).astype(ml_dtypes.int4).T
     assert tensors.to_numpy(tensors.from_numpy(nibbles)).tolist() == nibbles.tolist()
 
