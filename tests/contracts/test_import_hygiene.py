@@ -12,9 +12,6 @@ import onnxjson
 
 HEAVY = {"numpy", "onnx", "onnxruntime", "textual", "ml_dtypes", "deepdiff", "rich", "google"}
 
-NATIVE = {"onnxjson.worker", "onnxjson.serde"}
-"""Modules whose business is onnx; they may load it when they are imported."""
-
 
 def _modules() -> list[str]:
     found = pkgutil.walk_packages([str(Path(onnxjson.__file__).parent)], "onnxjson.")
@@ -23,7 +20,9 @@ def _modules() -> list[str]:
 
 def _loaded_by(statement: str) -> set[str]:
     """The top-level modules that a fresh Python holds after `statement`."""
-    code = f"{statement}\nimport sys, json\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    code = (
+        f"{statement}\nimport sys, json\nprint(json.dumps(sorted({{name.partition('.')[0] for name in sys.modules}})))"
+    )
     result = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True, timeout=60)
     loaded: list[str] = json.loads(result.stdout.splitlines()[-1])
     return set(loaded)
@@ -34,7 +33,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_importing_every_module_of_the_text_path_loads_nothing_heavy() -> None:
-    light = [name for name in _modules() if name not in NATIVE and not name.startswith("onnxjson.cli")]
+    light = [name for name in _modules() if not name.startswith("onnxjson.cli")]
     assert not _loaded_by("\n".join(f"import {name}" for name in light)) & (HEAVY | {"click"})
 
 
@@ -45,7 +44,9 @@ def test_importing_every_command_loads_nothing_heavy() -> None:
 
 @pytest.mark.parametrize("arguments", [["--help"], ["convert", "--help"], ["--version"], ["nonsense"]])
 def test_help_imports_no_codec(arguments: list[str]) -> None:
-    statement = f"import onnxjson.cli.group\ntry: onnxjson.cli.group.onnxjson.main({arguments!r})\nexcept SystemExit: pass"
+    statement = (
+        f"import onnxjson.cli.group\ntry: onnxjson.cli.group.onnxjson.main({arguments!r})\nexcept SystemExit: pass"
+    )
     assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson"})
 
 

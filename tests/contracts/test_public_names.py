@@ -19,7 +19,9 @@ def _names_for_type_checkers() -> dict[str, str]:
     found = {}
     for statement in ast.walk(ast.parse(PACKAGE.read_text(encoding="utf-8"))):
         if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("onnxjson."):
-            found.update(dict.fromkeys((alias.asname or alias.name for alias in statement.names), statement.module or ""))
+            found.update(
+                dict.fromkeys((alias.asname or alias.name for alias in statement.names), statement.module or "")
+            )
     return found
 
 

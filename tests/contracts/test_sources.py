@@ -17,13 +17,13 @@ IMPORTERS = {
     "click": {"onnxjson/cli/"},
     "rich": {"onnxjson/cli/"},
     "textual": {"tui/onnxjson_tui/"},
-    "onnx": {"onnxjson/serde.py", "onnxjson/protojson.py", "onnxjson/worker.py", "onnxjson/example.py"},
-    "google": {"onnxjson/serde.py", "onnxjson/protojson.py"},
-    "onnxruntime": {"onnxjson/worker.py"},
+    "onnx": {"onnxjson/serde.py", "onnxjson/protojson/", "onnxjson/worker_jobs.py", "onnxjson/example.py"},
+    "google": {"onnxjson/serde.py", "onnxjson/protojson/"},
+    "onnxruntime": {"onnxjson/worker_jobs.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
-STARTERS = {"onnxjson/worker.py", "onnxjson/cli/processes.py"}
+STARTERS = {"onnxjson/worker.py", "onnxjson/worker_server.py", "onnxjson/cli/processes.py"}
 """Modules that may start processes."""
 
 
