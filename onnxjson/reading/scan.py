@@ -247,7 +247,7 @@ class _Scanner:
             self.is_sound = False
         elif self._stack[0].state == "value" and not self.tokens.mistakes:
             self._structure(
-                token.start, "empty-text", "the text is empty", 'a document begins with {"format": "onnxjson/1"'
+                token.start, "empty-text", "the text is empty", 'a document begins with {"format": "onnxjson/1", ...'
             )
 
     def _skip_conflict(self, token: Token) -> None:

@@ -1,0 +1,49 @@
+"""docs/findings.md lists every code that the package uses and no other, with sentences that really come."""
+
+import ast
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULTILINE))
+EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
+
+NOT_CODES = {"utf-8", "latin-1", "onnxjson-demo"}
+"""Other words with hyphens that stand alone in the source."""
+
+
+def codes_in_source() -> set[str]:
+    """Every string of the package that is written like a code."""
+    found = set()
+    for path in sorted((ROOT / "onnxjson").rglob("*.py")):
+        if "cli" in path.relative_to(ROOT).parts and path.name != "check.py":
+            continue  # options and names of commands are written in the same way
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.update(re.findall(r"\A[a-z0-9]+(?:-[a-z0-9]+)+\Z", node.value))
+    return found - NOT_CODES
+
+
+def test_every_code_of_the_source_is_on_the_page() -> None:
+    assert codes_in_source() - ENTRIES.keys() == set()
+
+
+def test_every_code_of_the_page_is_in_the_source() -> None:
+    assert ENTRIES.keys() - codes_in_source() == set()
+
+
+def test_no_code_stands_twice() -> None:
+    codes = re.findall(r"^- `([a-z0-9-]+)`:", PAGE, re.MULTILINE)
+    assert len(codes) == len(set(codes)) == len(ENTRIES)
+
+
+def test_the_sentences_are_those_of_the_hand_edits() -> None:
+    said: dict[str, set[str]] = {}
+    for edit in tomllib.loads(EDITS.read_text(encoding="utf-8"))["edit"]:
+        for says in edit["says"]:
+            code, _, _, _, sentence = says.split(":", 4)
+            said.setdefault(code, set()).add(sentence.strip())
+    for code, sentences in said.items():
+        assert ENTRIES[code] in sentences
