@@ -1,8 +1,8 @@
 """The examples of docs/format.md hold, both ways.
 
-An example is a fenced block ``json NAME`` with the text of one element, followed by a block ``textproto`` (protobuf's text
-format) or ``hex`` (the serialised message, where the text format cannot say it) with the message of type NAME that it
-stands for. ``json NAME read`` marks text that is read but never written.
+An example is a fenced block ``json NAME`` with the text of one element, followed by a block ``textproto`` (protobuf's
+text format) or ``hex`` (the serialised message, where the text format cannot say it) with the message of type NAME that
+it stands for. ``json NAME read`` marks text that is read but never written.
 """
 
 import re

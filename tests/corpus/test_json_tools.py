@@ -36,13 +36,8 @@ def through_node(texts: list[str]) -> list[str]:
 
 
 TOOLS = [
-    pytest.param(
-        tool, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"), id=label
-    )
-    for tool, name, label in (
-        (through_jq, "jq"),
-        (through_node, "node"),
-    )
+    pytest.param(tool, marks=pytest.mark.skipif(shutil.which(name) is None, reason=f"{name} is not installed"), id=name)
+    for tool, name in ((through_jq, "jq"), (through_node, "node"))
 ]
 
 

@@ -99,7 +99,7 @@ def output_name(model: ModelProto) -> Edit | None:
     for node in all_nodes(model):
         if node.output and node.output[0]:
             old, node.output[0] = node.output[0], "another name"
-            return Edit(model, json.dumps(old), '"another name"')
+            return Edit(model, f'"output": [{json.dumps(old)}', '"output": ["another name"')
     return None
 
 
@@ -119,7 +119,7 @@ def operator(model: ModelProto) -> Edit | None:
 
 EDITS: dict[Callable[[ModelProto], Edit | None], int] = {
     int_attribute: 600,
-    ints_attribute: 400,
+    ints_attribute: 370,
     string_attribute: 100,
     float_attribute: 50,
     dimension: 1_500,

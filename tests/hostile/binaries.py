@@ -47,7 +47,7 @@ def base() -> bytes:
         [
             helper.make_tensor("w", TensorProto.FLOAT, [2, 4], [0.5] * 8),
             helper.make_tensor("b", TensorProto.INT64, [2], b"\x01" * 16, raw=True),
-            helper.make_tensor("s", TensorProto.STRING, [2], [b"one", b"two"]),
+            TensorProto(name="s", data_type=TensorProto.STRING, dims=[2], string_data=[b"one", b"two"]),
         ],
         doc_string="a graph",
     )

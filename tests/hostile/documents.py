@@ -129,12 +129,16 @@ def _at(document: Any, path: tuple[Any, ...]) -> Any:
     return document
 
 
-def _with(path: tuple[Any, ...], change: Callable[[Any], Any]) -> bytes:
+def _with(path: tuple[Any, ...], value: Any) -> bytes:
     """`BASE` with the value at `path` replaced."""
     document = json.loads(BASE)
-    parent = _at(document, path[:-1])
-    parent[path[-1]] = change(parent[path[-1]])
+    _at(document, path[:-1])[path[-1]] = value
     return json.dumps(document).encode()
+
+
+def _valid(*path: Any) -> Any:
+    """The value that stands at `path` in `BASE`."""
+    return _at(json.loads(BASE), path)
 
 
 def _label(path: tuple[Any, ...]) -> str:
@@ -287,9 +291,9 @@ def wrong_types() -> Iterator[BrokenDocument]:
     """null, true and an unknown object at every place of the valid document: none fits anywhere in it."""
     for path in _paths(json.loads(BASE)):
         if path and path != ("format",):
-            yield BrokenDocument(f"{_label(path)} is null", _with(path, lambda _: None))
-            yield BrokenDocument(f"{_label(path)} is true", _with(path, lambda _: True))
-            yield BrokenDocument(f"{_label(path)} is a wrong object", _with(path, lambda _: {"no such key": [[{}]]}))
+            yield BrokenDocument(f"{_label(path)} is null", _with(path, None))
+            yield BrokenDocument(f"{_label(path)} is true", _with(path, True))
+            yield BrokenDocument(f"{_label(path)} is a wrong object", _with(path, {"no such key": [[{}]]}))
 
 
 def keys() -> Iterator[BrokenDocument]:
@@ -320,7 +324,7 @@ def keys() -> Iterator[BrokenDocument]:
 
 def integers() -> Iterator[BrokenDocument]:
     """Integers that are none, or out of range, at places of 64 and of 32 bits."""
-    wrong = (
+    wrong: tuple[Any, ...] = (
         2**63,
         -(2**63) - 1,
         2**64,
@@ -352,13 +356,11 @@ def integers() -> Iterator[BrokenDocument]:
     )
     for path in places:
         for value in wrong:
-            text = _with(path, lambda _, value=value: "@@")
+            text = _with(path, "@@")
             shown = "1e400" if value == 1e400 else json.dumps(value)
             yield BrokenDocument(f"{_label(path)} is {shown}", text.replace(b'"@@"', shown.encode()))
     for value in (2**31, -(2**31) - 1):
-        yield BrokenDocument(
-            f"num_devices is {value}", _with(("configuration", 0, "num_devices"), lambda _, value=value: value)
-        )
+        yield BrokenDocument(f"num_devices is {value}", _with(("configuration", 0, "num_devices"), value))
 
 
 DTYPE_BITS = {
@@ -372,7 +374,7 @@ DTYPE_BITS = {
 
 
 def _tensor(fields: dict[str, Any]) -> bytes:
-    return _with(("graph", "initializer", 0), lambda _: {"name": "w", **fields})
+    return _with(("graph", "initializer", 0), {"name": "w", **fields})
 
 
 def lengths() -> Iterator[BrokenDocument]:
@@ -468,8 +470,8 @@ def base64_texts() -> Iterator[BrokenDocument]:
     for text in wrong:
         yield BrokenDocument(f"tensor {text!r}", _tensor({"type": "uint8[3]", "base64": text}))
         yield BrokenDocument(f"raw_data {text!r}", _tensor({"dims": [1], "raw_data": {"base64": text}}))
-        yield BrokenDocument(f"unknown_fields {text!r}", _with(("unknown_fields",), lambda _, text=text: text))
-        yield BrokenDocument(f"string {text!r}", _with(("producer_name",), lambda _, text=text: {"base64": text}))
+        yield BrokenDocument(f"unknown_fields {text!r}", _with(("unknown_fields",), text))
+        yield BrokenDocument(f"string {text!r}", _with(("producer_name",), {"base64": text}))
     for data in (
         b"\x08\x01",
         b"\x98",
@@ -481,9 +483,7 @@ def base64_texts() -> Iterator[BrokenDocument]:
         b"\x98\x06\xff",
     ):
         text = base64.b64encode(data).decode()
-        yield BrokenDocument(
-            f"unknown_fields that are none: {data!r}", _with(("unknown_fields",), lambda _, text=text: text)
-        )
+        yield BrokenDocument(f"unknown_fields that are none: {data!r}", _with(("unknown_fields",), text))
 
 
 def types() -> Iterator[BrokenDocument]:
@@ -504,8 +504,8 @@ def types() -> Iterator[BrokenDocument]:
         "flaot32[N]", "FLOAT32", "tensor(float)", "float32[\u0661]", "float32[é]",
     )  # fmt: skip
     for text in wrong:
-        yield BrokenDocument(f"type {text!r}", _with(("graph", "input", 0, "type"), lambda _, text=text: text))
-    for text in (
+        yield BrokenDocument(f"type {text!r}", _with(("graph", "input", 0, "type"), text))
+    for kind in (
         "float32",
         "float32[N]",
         "float32[?]",
@@ -515,7 +515,7 @@ def types() -> Iterator[BrokenDocument]:
         5,
         {"tensor_type": {}},
     ):
-        yield BrokenDocument(f"tensor type {text!r}", _tensor({"type": text, "values": [1.0]}))
+        yield BrokenDocument(f"tensor type {kind!r}", _tensor({"type": kind, "values": [1.0]}))
 
 
 def attributes() -> Iterator[BrokenDocument]:
@@ -524,9 +524,7 @@ def attributes() -> Iterator[BrokenDocument]:
         "alpha": "abc", "beta": [1.0], "transA": 1.5, "transB": "abc",
     }  # fmt: skip
     for name, value in table.items():
-        yield BrokenDocument(
-            f"{name} is {value!r}", _with(("graph", "node", 0, "attribute"), lambda _, n=name, v=value: {n: v})
-        )
+        yield BrokenDocument(f"{name} is {value!r}", _with(("graph", "node", 0, "attribute"), {name: value}))
     wrong: tuple[Any, ...] = (
         1.5, [], [1, "a"], [1.5], {}, [[1]], {"FLOAT": "abc"}, {"FLOAT": [1.0]}, {"INT": 1.5}, {"INT": "x"},
         {"INTS": 1}, {"INTS": [1.5]},
@@ -543,11 +541,9 @@ def attributes() -> Iterator[BrokenDocument]:
         2**63, -(2**63) - 1,
     )  # fmt: skip
     for value in wrong:
-        yield BrokenDocument(
-            f"attribute {value!r}", _with(("graph", "node", 1, "attribute"), lambda _, v=value: {"k": v})
-        )
+        yield BrokenDocument(f"attribute {value!r}", _with(("graph", "node", 1, "attribute"), {"k": value}))
     for value in (1, "a", [1], ["a"], [{"INT": 1}], {"k": {"AttributeProto": {"type": "INT", "i": 1, "typ": 1}}}):
-        yield BrokenDocument(f"attributes {value!r}", _with(("graph", "node", 1, "attribute"), lambda _, v=value: v))
+        yield BrokenDocument(f"attributes {value!r}", _with(("graph", "node", 1, "attribute"), value))
 
 
 def metadata() -> Iterator[BrokenDocument]:
@@ -563,12 +559,12 @@ def metadata() -> Iterator[BrokenDocument]:
     )  # fmt: skip
     for line in wrong:
         yield BrokenDocument(
-            f"line {line!r}", _with(("graph", "element_metadata"), lambda lines, line=line: [*lines, line])
+            f"line {line!r}", _with(("graph", "element_metadata"), [*_valid("graph", "element_metadata"), line])
         )
-    yield BrokenDocument("an object", _with(("graph", "element_metadata"), lambda _: {"node": {"h": {"k": "v"}}}))
-    inline = _with(("graph", "node", 0), lambda node: {**node, "metadata_props": {"k": "v"}})
+    yield BrokenDocument("an object", _with(("graph", "element_metadata"), {"node": {"h": {"k": "v"}}}))
+    inline = _with(("graph", "node", 0), {**_valid("graph", "node", 0), "metadata_props": {"k": "v"}})
     yield BrokenDocument("in both places", inline)
-    renamed = _with(("graph", "node", 0, "output"), lambda _: ["renamed"])
+    renamed = _with(("graph", "node", 0, "output"), ["renamed"])
     yield BrokenDocument("the owner was renamed", renamed)
 
 
@@ -580,7 +576,7 @@ def pairs() -> Iterator[BrokenDocument]:
                               [{"key": 1}], [{"key": "a", "valu": "b"}], [[["a"], "b"]])  # fmt: skip
     for path in places:
         for value in wrong:
-            yield BrokenDocument(f"{_label(path)} is {value!r}", _with(path, lambda _, value=value: value))
+            yield BrokenDocument(f"{_label(path)} is {value!r}", _with(path, value))
     opsets: tuple[Any, ...] = (
         [20],
         {"": "x"},
@@ -593,7 +589,7 @@ def pairs() -> Iterator[BrokenDocument]:
         [["", 20]],
     )
     for value in opsets:
-        yield BrokenDocument(f"opset_import is {value!r}", _with(("opset_import",), lambda _, value=value: value))
+        yield BrokenDocument(f"opset_import is {value!r}", _with(("opset_import",), value))
 
 
 def depth() -> Iterator[BrokenDocument]:

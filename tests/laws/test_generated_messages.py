@@ -38,7 +38,7 @@ def broken_laws(data: bytes) -> list[str]:
 
 
 def failures(seeds: range) -> list[str]:
-    found = []
+    found: list[str] = []
     for seed in seeds:
         data = generate(seed, size_of(seed))
         try:
