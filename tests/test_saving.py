@@ -40,6 +40,15 @@ def writing(data: bytes) -> Callable[[Sink], None]:
     return lambda sink: sink.write(data)
 
 
+def attempt(path: Path, content: bytes) -> OnnxJsonError | None:
+    """Why the content was not saved."""
+    try:
+        save_file(path, writing(content))
+    except OnnxJsonError as error:
+        return error
+    return None
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     place = tmp_path / "model.onnx"
@@ -298,17 +307,14 @@ def test_whichever_call_fails_the_file_is_old_or_new_and_nothing_is_left(
         path.write_bytes(OLD)
         system.calls.clear()
         system.fail_at = (call, count, number)
-        try:
-            save_file(path, writing(NEW))
-        except OnnxJsonError as error:
-            assert type(error) is ERRORS[number]
-            confirmed = "holds the new content" in str(error)
-            assert path.read_bytes() == (NEW if confirmed else OLD)
-            assert only(path.parent) == ["model.onnx"]
-        else:
+        error = attempt(path, NEW)
+        if error is None:
             assert system.calls_of(call) < count
             assert path.read_bytes() == NEW
             break
+        assert type(error) is ERRORS[number]
+        assert path.read_bytes() == (NEW if "holds the new content" in str(error) else OLD)
+        assert only(path.parent) == ["model.onnx"]
     else:
         pytest.fail(f"{call} was called 20 times and more")
     assert count > 1
@@ -567,16 +573,15 @@ def test_a_full_disk_leaves_the_old_content(small_disk: Path) -> None:
     refused = 0
     for size in range(1_800_000, 2_300_000, 10_000):
         before = path.read_bytes()
-        try:
-            save_file(path, writing(b"x" * size))
-        except FileError as error:
+        error = attempt(path, b"x" * size)
+        if error is None:
+            assert path.read_bytes() == b"x" * size
+            path.write_bytes(OLD)
+        else:
             refused += 1
             assert error.exit_code == 74
             assert "free some space" in str(error)
             assert path.read_bytes() == before
-        else:
-            assert path.read_bytes() == b"x" * size
-            path.write_bytes(OLD)
         assert only(small_disk) == ["model.onnx"]
     assert refused > 10
 
