@@ -49,7 +49,8 @@ class Demonstration:
             StepError: a command failed.
         """
         self._make_folder()
-        self._title(f"A small network, made with the onnx package, in {self.folder}")
+        self._title("A small network, made with the onnx package")
+        self.console.print(f"$ cd {output.line(str(self.folder))}", style="cyan")
         self._python("onnxjson.example", "digits.onnx")
         self._title("The model as text")
         self._onnxjson("convert", "digits.onnx")
