@@ -505,7 +505,7 @@ def types() -> Iterator[BrokenDocument]:
     )  # fmt: skip
     for text in wrong:
         yield BrokenDocument(f"type {text!r}", _with(("graph", "input", 0, "type"), text))
-    for kind in (
+    kinds: tuple[Any, ...] = (
         "float32",
         "float32[N]",
         "float32[?]",
@@ -514,7 +514,8 @@ def types() -> Iterator[BrokenDocument]:
         "undefined[1]",
         5,
         {"tensor_type": {}},
-    ):
+    )
+    for kind in kinds:
         yield BrokenDocument(f"tensor type {kind!r}", _tensor({"type": kind, "values": [1.0]}))
 
 

@@ -1,5 +1,6 @@
 """20,000 generated messages come back message-identical, through the bytes and through the text."""
 
+import json
 from pathlib import Path
 from random import Random
 
@@ -29,12 +30,20 @@ def broken_laws(data: bytes) -> list[str]:
         "the text gives the identical message": onnxjson.to_proto(again).SerializeToString() == expected,
         "the text gives the identical records": again == model,
         "canonical text is a fixed point": onnxjson.dumps(again) == text,
+        "the reader of hand-written text agrees with the reader of canonical text": onnxjson.loads("\n" + text)
+        == model,
+        "a text that another writer of JSON put on one line means the same": onnxjson.loads(on_one_line(text)) == model,
         "bytes of text are text": onnxjson.loads(text.encode()) == model,
         "text ends with one line feed": text.endswith("}\n"),
         "text holds no tab and no carriage return": "\t" not in text and "\r" not in text,
         "no line ends with a space": not any(line.endswith(" ") for line in text.split("\n")),
     }
     return [law for law, holds in laws.items() if not holds]
+
+
+def on_one_line(text: str) -> str:
+    """The same document as Python's json module writes it."""
+    return json.dumps(json.loads(text))
 
 
 def failures(seeds: range) -> list[str]:
