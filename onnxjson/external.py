@@ -150,15 +150,15 @@ class Resolver:
         if not self._trust_links and status.st_nlink != 1:
             raise UntrustedError(
                 f"{where}: the file has {status.st_nlink} names (hard links), so it may belong elsewhere; "
-                "copy it, or allow it with --trust-links"
+                "copy it, or trust links"
             )
         if not self._trust_links and status.st_dev != device:
-            raise UntrustedError(f"{where}: it is on another file system; copy it, or allow it with --trust-links")
+            raise UntrustedError(f"{where}: it is on another file system; copy it, or trust links")
         occupied = status.st_blocks * 512
         if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
             raise UntrustedError(
                 f"{where}: the file says {status.st_size:,} bytes, but only {occupied:,} are on the disk; "
-                "allow it with --allow-sparse if that is right"
+                "allow sparse files if that is right"
             )
 
     def _without_links(self, parts: list[str], where: str) -> tuple[Path, list[str]]:
@@ -236,7 +236,7 @@ def _step(folder: int, name: str, flags: int, where: str) -> int:
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if stat.S_ISLNK(mode):
-            raise UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or allow it with --trust-links")
+            raise UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or trust links")
         if not flags & os.O_DIRECTORY and not stat.S_ISREG(mode):
             # Opening a device can already do something.
             raise UntrustedError(f"{where}: it is not a regular file")

@@ -144,7 +144,7 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
     if status.st_nlink > 1 and not break_hardlink:
         raise OutputError(
             f"{name} has {status.st_nlink} names (hard links), and saving would part this one from the others; "
-            "save under another name, or allow it with --break-hardlink"
+            "save under another name"
         )
     if not os.access(target, os.W_OK):
         raise AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")

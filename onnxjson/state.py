@@ -34,7 +34,7 @@ BYTES_IN_ALL = 5 * 10**9
 
 _NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
 
-_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written, or save without a backup (--no-backup)"
+_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written, or save without a backup"
 
 
 class Backup(msgspec.Struct, frozen=True, order=True):
@@ -134,7 +134,7 @@ def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
     name = visible(str(path), None)
     if status.st_size > BYTES_IN_ALL:
         limit = f"{BYTES_IN_ALL:,} bytes"
-        raise OutputError(f"{name} is bigger than all backups together may be ({limit}); save it with --no-backup")
+        raise OutputError(f"{name} is bigger than all backups together may be ({limit}); save it without a backup")
     kept = backups(path)
     digest = hashlib.sha256()
     offset = 0

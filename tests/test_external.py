@@ -196,7 +196,7 @@ def test_links_and_hard_links_within_the_folder_are_followed_only_when_trusted(f
     (folder / "link").symlink_to("sub")
     (folder / "hard").hardlink_to(folder / "w.bin")
     for location in ("link/w.bin", "hard"):
-        with pytest.raises(UntrustedError, match="--trust-links"):
+        with pytest.raises(UntrustedError, match="or trust links"):
             get(folder, location)
         assert len(get(folder, location, trust_links=True)) == 100
 
@@ -263,7 +263,7 @@ def test_keys_are_known_and_stand_once(folder: Path) -> None:
 def test_a_file_that_is_mostly_holes_is_refused_unless_allowed(folder: Path) -> None:
     with (folder / "sparse").open("wb") as file:
         file.truncate(40 << 30)
-    with pytest.raises(UntrustedError, match="--allow-sparse"):
+    with pytest.raises(UntrustedError, match="allow sparse"):
         get(folder, "sparse", None)
     assert len(get(folder, "sparse", None, allow_sparse=True)) == 40 << 30
 
