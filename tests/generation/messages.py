@@ -13,13 +13,22 @@ from onnx import ModelProto
 
 from tests.generation import tensors, values
 from tests.generation.descriptors import FieldShape, MessageShape, messages
+from tests.generation.likelihood import (
+    BIG,
+    DEFAULTS,
+    PAYLOADS,
+    PRESENCE,
+    RARE,
+    SMALL_MESSAGES,
+    STRING_SOURCES,
+    VALUE_NAMES,
+    WEIGHTS,
+)
 from tests.generation.operators import operators
+from tests.generation.unknown_fields import unknown_fields
 from tests.generation.wire_encoding import (
-    END_GROUP,
     FIXED32,
-    FIXED64,
     LENGTH,
-    START_GROUP,
     VARINT,
     longer,
     signed,
@@ -27,83 +36,6 @@ from tests.generation.wire_encoding import (
     varint,
 )
 
-PRESENCE = {
-    "ModelProto.ir_version": 0.95,
-    "ModelProto.graph": 0.97,
-    "ModelProto.opset_import": 0.9,
-    "ModelProto.producer_name": 0.5,
-    "ModelProto.functions": 0.15,
-    "GraphProto.name": 0.9,
-    "GraphProto.node": 0.9,
-    "GraphProto.input": 0.6,
-    "GraphProto.output": 0.6,
-    "GraphProto.initializer": 0.5,
-    "GraphProto.value_info": 0.3,
-    "NodeProto.input": 0.9,
-    "NodeProto.output": 0.97,
-    "NodeProto.name": 0.6,
-    "NodeProto.op_type": 0.97,
-    "NodeProto.attribute": 0.7,
-    "NodeProto.domain": 0.3,
-    "NodeProto.metadata_props": 0.2,
-    "FunctionProto.name": 0.9,
-    "FunctionProto.node": 0.9,
-    "FunctionProto.input": 0.8,
-    "FunctionProto.output": 0.8,
-    "FunctionProto.domain": 0.7,
-    "FunctionProto.attribute": 0.3,
-    "FunctionProto.attribute_proto": 0.3,
-    "FunctionProto.opset_import": 0.5,
-    "FunctionProto.overload": 0.2,
-    "ValueInfoProto.name": 0.97,
-    "ValueInfoProto.type": 0.95,
-    "ValueInfoProto.metadata_props": 0.2,
-    "OperatorSetIdProto.domain": 0.8,
-    "OperatorSetIdProto.version": 0.97,
-    "StringStringEntryProto.key": 0.98,
-    "StringStringEntryProto.value": 0.98,
-    "TypeProto.Tensor.elem_type": 0.97,
-    "TypeProto.Tensor.shape": 0.85,
-    "TypeProto.SparseTensor.elem_type": 0.97,
-    "TypeProto.SparseTensor.shape": 0.85,
-    "TypeProto.Sequence.elem_type": 0.97,
-    "TypeProto.Optional.elem_type": 0.97,
-    "TypeProto.Map.key_type": 0.97,
-    "TypeProto.Map.value_type": 0.97,
-    "TensorShapeProto.dim": 0.85,
-    "TensorShapeProto.Dimension.dim_value": 0.6,
-    "TensorShapeProto.Dimension.dim_param": 0.5,
-    "TensorShapeProto.Dimension.denotation": 0.02,
-    "TypeProto.denotation": 0.03,
-    "SparseTensorProto.values": 0.9,
-    "SparseTensorProto.indices": 0.9,
-    "SparseTensorProto.dims": 0.9,
-}
-"""How often a field is present in a plausible message."""
-RARE = (0.05, 0.05, 0.05, 0.3)
-SMALL_MESSAGES = 0.5
-"""Presence of fields without an entry: in `BIG` messages (one model in four shows them off), and in the others."""
-DEFAULTS = {VARINT: b"\x00", FIXED64: bytes(8), FIXED32: bytes(4), LENGTH: b""}
-"""The default value as wire bytes, by wire type."""
-BIG = {
-    "GraphProto", "NodeProto", "FunctionProto", "TrainingInfoProto", "ModelProto", "AttributeProto", "TensorProto",
-    "TypeProto", "ValueInfoProto", "TypeProto.Tensor", "TensorShapeProto",
-}  # fmt: skip
-WEIGHTS = {"GraphProto.node": 8, "ModelProto.graph": 12, "GraphProto.initializer": 4, "FunctionProto.node": 6}
-"""Shares of the bytes that fields of messages get; 1 for the others."""
-STRING_SOURCES = {
-    "NodeProto.op_type": values.IDENTIFIERS,
-    "TensorShapeProto.Dimension.dim_param": values.DIM_NAMES,
-    "SimpleShardedDimProto.dim_param": values.DIM_NAMES,
-    "StringStringEntryProto.key": values.KEYS,
-    "StringStringEntryProto.value": values.TEXTS,
-}
-VALUE_NAMES = {"name", "input", "output", "tensor_name", "ref_attr_name"}
-PAYLOADS = {
-    1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 6: "floats", 7: "ints", 8: "strings", 9: "tensors", 10: "graphs",
-    11: "sparse_tensor", 12: "sparse_tensors", 13: "tp", 14: "type_protos",
-}  # fmt: skip
-"""The field of AttributeProto for each AttributeType."""
 DEEPEST = 90
 """Messages inside one another; protobuf reads 100."""
 
@@ -245,7 +177,7 @@ class Generator:
         """The pieces as one message, unknown fields last."""
         rng = self.rng
         pieces.sort(key=lambda piece: piece[0])
-        unknown = self.unknown(shape) if self.unknown_rate and rng.random() < self.unknown_rate else b""
+        unknown = unknown_fields(rng, shape) if self.unknown_rate and rng.random() < self.unknown_rate else b""
         if self.odd_wire and rng.random() < 0.3:
             return self.disorder(shape, pieces, unknown, depth)
         return (
@@ -282,35 +214,6 @@ class Generator:
         if rng.random() < 0.7:
             rng.shuffle(done)
         return b"".join(done)
-
-    def unknown(self, shape: MessageShape) -> bytes:
-        """One to three fields that the message does not name, or names with another wire type."""
-        rng = self.rng
-        return b"".join(self.unknown_field(shape, 0) for _ in range(rng.choice((1, 1, 2, 3))))
-
-    def unknown_field(self, shape: MessageShape, depth: int) -> bytes:
-        """One unknown field; groups up to four deep."""
-        rng = self.rng
-        field = rng.choice(shape.fields)
-        if depth == 0 and rng.random() < 0.2 and field.wire_type in (VARINT, FIXED32, FIXED64):
-            wrong = FIXED64 if field.wire_type != FIXED64 else FIXED32
-            return tag(field.number, wrong) + rng.randbytes(8 if wrong == FIXED64 else 4)
-        number = rng.choice((12, 15, 17, 18, 19, 99, 1000, 19000, 2**29 - 1))
-        if number in shape.by_number:
-            number = 536870000
-        kind = rng.choice((VARINT, FIXED64, LENGTH, START_GROUP, FIXED32) if depth < 4 else (VARINT, LENGTH))
-        head = longer(tag(number, kind), rng.choice((0, 0, 0, 1)) if number < 2**25 else 0)
-        if kind == VARINT:
-            return head + longer(
-                signed(values.int64(rng, odd=True) >> rng.choice((0, 40))), rng.choice((0, 0, 1)) if number < 99 else 0
-            )
-        if kind == LENGTH:
-            payload = rng.randbytes(rng.randint(0, 12))
-            return head + longer(varint(len(payload)), rng.choice((0, 0, 0, 2))) + payload
-        if kind == START_GROUP:
-            inside = b"".join(self.unknown_field(shape, depth + 1) for _ in range(rng.randint(0, 2)))
-            return head + inside + tag(number, END_GROUP)
-        return head + rng.randbytes(8 if kind == FIXED64 else 4)
 
     def node(self, shape: MessageShape, budget: int, depth: int) -> list[Piece]:
         """A call of an operator that exists, attributes of their types most of the time."""

@@ -9,7 +9,8 @@ from onnx import ModelProto
 
 from tests.generation import tensors
 from tests.generation.descriptors import messages
-from tests.generation.messages import DEEPEST, PAYLOADS, Generator, generate, size_of
+from tests.generation.likelihood import PAYLOADS
+from tests.generation.messages import DEEPEST, Generator, generate, size_of
 from tests.generation.observation import Facet, observed
 from tests.generation.operators import operators
 
