@@ -98,6 +98,9 @@ def _named(tree: dict[str, Tree], key: str) -> str:
         near = difflib.get_close_matches(key.replace("_", ""), fits, n=1, cutoff=0.8)
         key = fits[near[0]] if near else key
     value = tree.get(key)
+    if isinstance(value, dict):
+        # A name that is not UTF-8: no operator of the table has it.
+        return "\udcff"
     return value if isinstance(value, str) else ""
 
 

@@ -16,7 +16,7 @@ from onnxjson.errors import LimitError, WireError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.payloads import LAZY_FROM, Data, FileSlice, SourceFile
 from onnxjson.wire.unknown import CLOSED_ENUMS, UnknownTail, tag_of
-from onnxjson.wire.varints import MAX_DEPTH, Buffer, NotCanonicalError, read_varint, signed
+from onnxjson.wire.varints import MAX_DEPTH, Buffer, NotCanonicalError, read_loose_varint, read_varint, signed
 
 _REMEMBERED = 512
 """Longest run of attributes, in bytes, that is remembered by its bytes."""
@@ -94,9 +94,9 @@ class WireReader:
             if tag < 0x80:
                 position += 1
             else:
-                tag, position = read_varint(buffer, position)
+                tag, position = self._long_tag(position)
             rule = by_tag.get(tag)
-            if rule is None:
+            if rule is None or (rule.enum is not None and not self._is_enum(rule.enum, position)):
                 rules.unknown.check(buffer, start, end, depth)
                 values[-1] = buffer[start:end]
                 break
@@ -123,6 +123,18 @@ class WireReader:
             if type(values[index]) is list:
                 values[index] = b"".join(values[index])
         return rules.record(*[tuple(v) if type(v) is list else v for v in values])
+
+    def _long_tag(self, position: int) -> tuple[int, int]:
+        """A tag of several bytes -> (tag, position after it); 0 for one with more bytes than it needs.
+
+        Protobuf reads those too. If it does not know the field, it keeps it with the very bytes.
+        """
+        tag, after = read_loose_varint(self._buffer, position)
+        return (tag if tag >> 7 * (after - position - 1) else 0), after
+
+    def _is_enum(self, numbers: range, position: int) -> bool:
+        """Whether a closed enum has the number at `position`; protobuf takes any other for an unknown field."""
+        return read_loose_varint(self._buffer, position)[0] & 0xFFFF_FFFF in numbers
 
     def _run(self, read: "_ReadFrequent", tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
         """Messages that follow one another under the same tag, whose first length stands at `position`."""

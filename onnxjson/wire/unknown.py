@@ -45,21 +45,18 @@ class UnknownTail:
             start = position
             tag, position = read_loose_varint(buffer, position)
             field = self._known.get(tag)
-            if field is not None and not _is_unknown_enum(field, buffer, start, position):
+            if field is not None and not _is_unknown_enum(field, buffer, position):
                 raise NotCanonicalError
             position = _skip(buffer, tag, position, end, depth, start)
         if position != end:
             raise WireError("a field is longer than the message that holds it", position)
 
 
-def _is_unknown_enum(field: Field, buffer: Buffer, start: int, position: int) -> bool:
+def _is_unknown_enum(field: Field, buffer: Buffer, position: int) -> bool:
+    """Whether a number is none of its enum; protobuf looks at 32 bits of it and keeps the bytes as they are."""
     if field.kind not in CLOSED_ENUMS:
         return False
-    value, after = read_loose_varint(buffer, position)
-    written = position - start + max(1, -(-value.bit_length() // 7))
-    if after - start != written or (1 << 31) <= value < (1 << 64) - (1 << 31):
-        raise NotCanonicalError
-    return value not in CLOSED_ENUMS[field.kind]
+    return read_loose_varint(buffer, position)[0] & 0xFFFF_FFFF not in CLOSED_ENUMS[field.kind]
 
 
 def skip_field(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
