@@ -218,7 +218,9 @@ class _Checker:
             message = f"the node that makes {shown} needs its own output"
         else:
             message = f"the nodes that make {shown} need each other's outputs"
-        self._add("error", "node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere")
+        self._add(
+            "error", "node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere"
+        )
 
     def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
         if not imports:

@@ -128,6 +128,7 @@ class _Scanner:
     def _value(self, token: Token, top: _Open) -> bool:
         if top.state == "comma":
             what = "the next key" if top.bracket == "{" else "the next item"
+            self.tokens.withdraw(token.start, "bare-word")
             is_glued = token.start == self._last_end and self.tokens.text[token.start - 1] == '"'
             hint = 'add `,`, or write a quote inside a text as `\\"`' if is_glued else "add `,`"
             self._structure(self._last_end, "missing-comma", f"a comma is missing before {what}", hint)

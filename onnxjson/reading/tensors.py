@@ -11,7 +11,7 @@ from onnxjson.messages import FIELDS
 from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
 from onnxjson.payloads import Data
 from onnxjson.reading.context import Context, Place, nearest
-from onnxjson.reading.exact import has_unreadable, read_message
+from onnxjson.reading.exact import has_unreadable, read_message, report_number
 from onnxjson.reading.pairs import read_pairs
 from onnxjson.reading.strings import read_bytes, read_payload, read_string, read_text_or_lines, read_unknown_fields
 from onnxjson.reading.tree import UNREADABLE, Tree
@@ -185,7 +185,7 @@ def _pack(data_type: int, flat: list[Tree], dims: tuple[int, ...], place: Place,
         return elements.pack(data_type, flat)
     except elements.ElementError as error:
         at = _place_of(error.index, dims, place)
-        context.error(at, "bad-number", f"{error.found}, but {error.fits} fits here")
+        report_number(error, flat[error.index], at, context)
         return None
 
 

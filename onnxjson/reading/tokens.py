@@ -112,6 +112,11 @@ class Tokenizer:
             return
         self.mistakes.append(Mistake(offset, code, message, hint))
 
+    def withdraw(self, offset: int, code: str) -> None:
+        """Takes back the last mistake if it is this one, since a better reason is known."""
+        if self.mistakes and self.mistakes[-1].offset == offset and self.mistakes[-1].code == code:
+            self.mistakes.pop()
+
     def has_mistake_on_line(self, offset: int) -> bool:
         """Whether the last mistake stands on the line of `offset`."""
         return bool(self.mistakes) and "\n" not in self.text[self.mistakes[-1].offset : offset]
