@@ -15,6 +15,9 @@ def integer(value: int) -> bytes:
 
 def integers(values: Sequence[int]) -> bytes:
     """A list of integers on one line."""
+    if not values or (max(values) <= EXACT_INTEGER and min(values) >= -EXACT_INTEGER):
+        # Python prints a list of integers as the text has it.
+        return str(list(values)).encode()
     return b"[" + b", ".join([integer(value) for value in values]) + b"]"
 
 

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from onnxjson import document as d
@@ -13,6 +14,7 @@ EXACT_INTEGER = 2**53
 Exact = Callable[[d.Record], bytes]
 
 
+@lru_cache(maxsize=4096)
 def is_object_key(key: str | None) -> bool:
     """Whether a name can be the key of a JSON object: JavaScript puts keys that are all digits first."""
     return is_text(key) and not (key.isascii() and key.isdigit())  # type: ignore[union-attr]
@@ -20,7 +22,7 @@ def is_object_key(key: str | None) -> bool:
 
 def are_object_keys(keys: Sequence[str | None]) -> bool:
     """Whether names can be the keys of one JSON object."""
-    return len(set(keys)) == len(keys) and all([is_object_key(key) for key in keys])
+    return len(set(keys)) == len(keys) and all(map(is_object_key, keys))
 
 
 def _is_plain(entry: d.StringStringEntry) -> bool:

@@ -6,7 +6,8 @@ from typing import Any, Final
 import pybase64
 
 from onnxjson import document as d
-from onnxjson import tensors, types
+from onnxjson import types
+from onnxjson.attributes import short_payload
 from onnxjson.canonical import pairs as pairs_of
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.canonical.numbers import float32, float32_list, integer, integers, typed_data
@@ -164,30 +165,35 @@ class ShortForms:
         if not pairs_of.are_object_keys([attribute.name for attribute in attributes]):
             self.items(attributes, self.exact, indent)
             return
+        out = self.out
         line = INDENTS[indent + 2]
-        self.out.append(b"{")
+        separator = b"{" + line
         for attribute in attributes:
-            assert attribute.name is not None
-            self.key(encode_string(attribute.name) + b": ", line)
-            self._attribute(attribute, table.get(attribute.name), indent + 2)
-        self.out.append(INDENTS[indent] + b"}")
+            name = attribute.name
+            assert name is not None
+            out.append(separator + encode_string(name) + b": ")
+            separator = b"," + line
+            short = short_payload(attribute)
+            if short is None:
+                out.append(b'{"AttributeProto": ')
+                self.exact(attribute, indent + 2, without=("name",))
+                out.append(b"}")
+            else:
+                self._attribute_value(*short, table.get(name), indent + 2)
+        out.append(INDENTS[indent] + b"}")
 
-    def _attribute(self, attribute: d.Attribute, expected: int | None, indent: int) -> None:
-        kind = attribute.type
-        if kind is None or not _is_short(attribute, kind):
-            self.out.append(b'{"AttributeProto": ')
-            self.exact(attribute, indent, without=("name",))
-            self.out.append(b"}")
-        elif kind == expected or (expected is None and _is_bare(attribute, kind)):
-            self._payload(attribute, kind, indent)
-        else:
+    def _attribute_value(self, kind: int, payload: Any, expected: int | None, indent: int) -> None:
+        """A payload, bare where the table has its type or it shows its type itself, else tagged."""
+        bare = kind == expected or (expected is None and _is_bare(kind, payload))
+        if not bare:
             self.out.append(b'{"%b": ' % ATTRIBUTE_TYPE_NAMES[kind].encode())
-            self._payload(attribute, kind, indent)
+        simple = _SIMPLE.get(kind)
+        if simple is not None:
+            self.out.append(simple(payload))
+        else:
+            self._value(_ATTRIBUTE_FIELDS[ATTRIBUTE_PAYLOADS[kind]], payload, indent)
+        if not bare:
             self.out.append(b"}")
-
-    def _payload(self, attribute: d.Attribute, kind: int, indent: int) -> None:
-        name = ATTRIBUTE_PAYLOADS[kind]
-        self._value(_ATTRIBUTE_FIELDS[name], getattr(attribute, name), indent)
 
     def exact(self, record: d.Record, indent: int, without: Sequence[str] = ()) -> None:
         """The full form of a message, on a line that starts at `indent`."""
@@ -267,28 +273,25 @@ class ShortForms:
 
 
 _ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
-_NO_PAYLOAD: Final = [(name, getattr(d.Attribute(), name)) for name in ATTRIBUTE_PAYLOADS.values()]
+_SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
+    1: float32,
+    2: integer,
+    3: bytes_value,
+    6: float32_list,
+    7: integers,
+}
+"""How the payloads that are no messages are written, by AttributeType."""
 
 
-def _is_short(attribute: d.Attribute, kind: int) -> bool:
-    """Whether an attribute is its name, its type and the one payload of that type."""
-    payload = ATTRIBUTE_PAYLOADS.get(kind)
-    if payload is None or attribute.doc_string is not None or attribute.ref_attr_name is not None:
-        return False
-    if attribute.unknown_fields or getattr(attribute, payload) is None:
-        return False
-    return all([getattr(attribute, name) == empty for name, empty in _NO_PAYLOAD if name != payload])
-
-
-def _is_bare(attribute: d.Attribute, kind: int) -> bool:
+def _is_bare(kind: int, payload: Any) -> bool:
     """Whether the value of an attribute that the table does not know shows its type."""
     if kind == 2:
-        return abs(attribute.i or 0) <= pairs_of.EXACT_INTEGER
+        return abs(payload) <= pairs_of.EXACT_INTEGER
     if kind == 3:
-        return attribute.s is not None and _is_utf8(attribute.s)
+        return _is_utf8(payload)
     if kind == 7:
-        return bool(attribute.ints) and all([abs(i) <= pairs_of.EXACT_INTEGER for i in attribute.ints])
-    return kind == 8 and bool(attribute.strings) and all([_is_utf8(each) for each in attribute.strings])
+        return bool(payload) and max(payload) <= pairs_of.EXACT_INTEGER and min(payload) >= -pairs_of.EXACT_INTEGER
+    return kind == 8 and bool(payload) and all([_is_utf8(each) for each in payload])
 
 
 def _is_utf8(data: bytes) -> bool:

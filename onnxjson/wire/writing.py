@@ -11,6 +11,7 @@ from typing import Any, Final
 from msgspec.structs import astuple
 
 from onnxjson import document as d
+from onnxjson.attributes import short_payload
 from onnxjson.errors import LimitError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.payloads import LAZY_FROM, Data, pieces
@@ -188,14 +189,37 @@ class WireWriter:
         return text
 
     def _remember_attributes(self, attributes: tuple[d.Attribute, ...], depth: int) -> tuple[object, str] | None:
-        """The run of attributes that hold no message, for use wherever the same tuple stands."""
-        if any([a.t or a.g or a.tp or a.tensors or a.graphs or a.type_protos for a in attributes]) or any(
-            [a.sparse_tensor or a.sparse_tensors for a in attributes]
-        ):
-            return None
-        text = self._detached(attributes, "\x2a", depth)
-        known = self._attributes[id(attributes)] = (attributes, text)
+        """The run of attributes that hold nothing that nests or streams, for use wherever the same tuple stands."""
+        texts = []
+        for attribute in attributes:
+            text = self._plain_attribute(attribute, depth)
+            if text is None:
+                return None
+            texts.append(f"\x2a{size_text(len(text))}{text}")
+        known = self._attributes[id(attributes)] = (attributes, "".join(texts))
         return known
+
+    def _plain_attribute(self, attribute: d.Attribute, depth: int) -> str | None:
+        """An attribute of one payload that is a number, a string, a list of those, or a small tensor."""
+        short = short_payload(attribute)
+        if short is None or attribute.name is None:
+            return None
+        kind, value = short
+        name = _string_field("\x0a", attribute.name)
+        end = f"\xa0\x01{chr(kind)}"
+        if kind == 2:
+            return f"{name}\x18{SMALL[value] if 0 <= value < 2048 else varint_text(value)}{end}"
+        if kind == 1:
+            return f"{name}\x15{value.decode('latin-1')}{end}"
+        if kind == 7:
+            numbers = [f"\x40{SMALL[each] if 0 <= each < 2048 else varint_text(each)}" for each in value]
+            return f"{name}{''.join(numbers)}{end}"
+        if kind == 3:
+            return f"{name}\x22{size_text(len(value))}{value.decode('latin-1')}{end}"
+        if kind == 4:
+            tensor = self._plain_tensor(value, depth)
+            return None if tensor is None else f"{name}\x2a{size_text(len(tensor))}{tensor}{end}"
+        return None
 
     def _entries(self, tag: str, entries: tuple[d.StringStringEntry, ...]) -> str | None:
         text = ""
@@ -221,7 +245,7 @@ class WireWriter:
     def _plain_tensor(self, tensor: d.Tensor, depth: int) -> str | None:
         """A tensor of name, dims, data_type and few raw bytes."""
         raw = tensor.raw_data
-        if type(raw) is not bytes or len(raw) >= LAZY_FROM or tensor.name is None or tensor.data_type is None:
+        if type(raw) is not bytes or len(raw) >= LAZY_FROM or tensor.data_type is None:
             return None
         if tensor.doc_string is not None or tensor.segment is not None or tensor.data_location is not None:
             return None
@@ -231,11 +255,13 @@ class WireWriter:
             return None
         dims = "".join([f"\x08{SMALL[dim] if 0 <= dim < 2048 else varint_text(dim)}" for dim in tensor.dims])
         kind = varint_text(tensor.data_type)
-        return f"{dims}\x10{kind}{_string_field(chr(0x42), tensor.name)}\x4a{size_text(len(raw))}{raw.decode('latin-1')}"
+        name = "" if tensor.name is None else _string_field("\x42", tensor.name)
+        return f"{dims}\x10{kind}{name}\x4a{size_text(len(raw))}{raw.decode('latin-1')}"
 
 
 _PLAIN: Final[dict[type[d.Record], Callable[[WireWriter, Any, int], str | None]]] = {
     d.Node: WireWriter._plain_node,
+    d.Attribute: WireWriter._plain_attribute,
     d.ValueInfo: WireWriter._plain_value_info,
     d.Tensor: WireWriter._plain_tensor,
 }
