@@ -103,7 +103,7 @@ def _references(value: object) -> Iterator[str]:
 
 def test_document_of_the_format_page_is_valid(validator: Draft202012Validator) -> None:
     page = (ROOT / "docs" / "format.md").read_text(encoding="utf-8")
-    examples = re.findall(r"^```\n(\{\n\"format\".*?)^```", page, re.DOTALL | re.MULTILINE)
+    examples = re.findall(r"^```[^\n]*\n(\{\n\"format\".*?)^```", page, re.DOTALL | re.MULTILINE)
     assert examples
     for example in examples:
         validator.validate(json.loads(example))
