@@ -273,9 +273,7 @@ class Generator:
         elif field.message is not None:
             self.nested([field], budget, depth, pieces)
         elif field.name == "s":
-            pieces.append(
-                (field.number, LENGTH, rng.choice((b"NOTSET", b"SAME_UPPER", b"constant", b'x == "\\w"', b"\xc3\xa9")))
-            )
+            pieces.append((field.number, LENGTH, rng.choice(values.STRING_VALUES)))
         else:
             self.scalars(field, budget, pieces)
         if self.odd() or rng.random() < 0.02:

@@ -86,6 +86,7 @@ TEXTS = (
     b"a note", b"one\ntwo\nthree", b"weights.bin", b"4096", b"", b'File "m.py", line 3\n    y = f(x)\n',
     b"MIT", b"0", b"x -> y",
 )  # fmt: skip
+STRING_VALUES = (b"NOTSET", b"SAME_UPPER", b"constant", b'x == "\\w"', b"\xc3\xa9", b"")
 DOMAINS = (b"", b"ai.onnx", b"ai.onnx.ml", b"com.microsoft", b"pkg.custom", b"ai.onnx.preview.training")
 DIM_NAMES = (b"N", b"batch", b"seq_len", b"s0", b"2*s0", b"", b"?", b"_x", b"unk__12", b"d'", b"h w", b"12", b"-1")
 RANDOM_CHARACTERS = (

@@ -17,8 +17,11 @@ MESSAGES = 20_000
 CHUNK = 500
 
 
-def broken_laws(data: bytes) -> list[str]:
-    """What does not hold for one serialised ModelProto; empty when all does."""
+def broken_laws(data: bytes, thorough: bool = True) -> list[str]:
+    """What does not hold for one serialised ModelProto; empty when all does.
+
+    `thorough` adds the laws of texts that are not canonical, which are read by another, slower part of the reader.
+    """
     proto = ModelProto.FromString(data)
     expected = proto.SerializeToString()
     model = onnxjson.from_proto(proto)
@@ -30,14 +33,18 @@ def broken_laws(data: bytes) -> list[str]:
         "the text gives the identical message": onnxjson.to_proto(again).SerializeToString() == expected,
         "the text gives the identical records": again == model,
         "canonical text is a fixed point": onnxjson.dumps(again) == text,
-        "the reader of hand-written text agrees with the reader of canonical text": onnxjson.loads("\n" + text)
-        == model,
-        "a text that another writer of JSON put on one line means the same": onnxjson.loads(on_one_line(text)) == model,
         "bytes of text are text": onnxjson.loads(text.encode()) == model,
         "text ends with one line feed": text.endswith("}\n"),
         "text holds no tab and no carriage return": "\t" not in text and "\r" not in text,
         "no line ends with a space": not any(line.endswith(" ") for line in text.split("\n")),
     }
+    if thorough:
+        laws |= {
+            "the reader of hand-written text agrees with the reader of canonical text": onnxjson.loads("\n" + text)
+            == model,
+            "text on one line, as other writers of JSON have it, means the same": onnxjson.loads(on_one_line(text))
+            == model,
+        }
     return [law for law, holds in laws.items() if not holds]
 
 
@@ -51,7 +58,7 @@ def failures(seeds: range) -> list[str]:
     for seed in seeds:
         data = generate(seed, size_of(seed))
         try:
-            broken = broken_laws(data)
+            broken = broken_laws(data, thorough=seed % 4 == 0)
         except Exception as error:  # the report names the seed of every failure
             broken = [f"{type(error).__name__}: {error}"[:300]]
         found.extend(f"seed {seed}, {len(data):,} bytes: {law}" for law in broken)
