@@ -4,6 +4,7 @@ Whatever may be wrong with a text, nothing but `DecodeError` comes out of here.
 """
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 
 from onnxjson.checking import Finding
@@ -15,10 +16,11 @@ from onnxjson.reading.context import ROOT, Context, Remark
 from onnxjson.reading.model import looks_like_proto_json, read_model
 from onnxjson.reading.positions import Lines, Span, find, inside_string
 from onnxjson.reading.scan import Scan, scan
+from onnxjson.reading.skimming import skim
 from onnxjson.reading.tokens import Mistake
 from onnxjson.reading.tree import Tree
 
-__all__ = ["is_proto_json", "locate", "looks_like_proto_json", "parse_tree", "read", "summary"]
+__all__ = ["is_proto_json", "locate", "looks_like_proto_json", "read", "summary"]
 
 
 def read(
@@ -46,23 +48,28 @@ def read(
         model = _decode(tree, context)
     if model is not None and not context.remarks and (scanned is None or not scanned.mistakes):
         return model, ()
-    findings = locate(scanned or scan(text), context.remarks, file)
+    findings = locate(scanned or _skimmed(text, context.remarks), context.remarks, file)
     errors = [finding for finding in findings if finding.severity == "error"]
     if model is None or errors:
         raise DecodeError(summary(errors), findings)
     return model, findings
 
 
-def parse_tree(text: bytes) -> Tree:
-    """The tree of a text that is JSON without mistakes (comments and trailing commas may stand), else UNREADABLE."""
-    is_clean, tree = json_tree.parse(text)
-    return tree if is_clean else json_tree.UNREADABLE
+_FORMAT_COMES_FIRST = re.compile(rb'\s*\{\s*"format"\s*:')
 
 
 def is_proto_json(text: bytes) -> bool:
     """Whether a text is a ModelProto as protobuf's JSON writes it, as far as it can be read."""
+    if _FORMAT_COMES_FIRST.match(text):
+        return False
     is_clean, tree = json_tree.parse(text)
     return looks_like_proto_json(tree if is_clean else scan(text).tree)
+
+
+def _skimmed(text: bytes, remarks: Sequence[Remark]) -> Scan:
+    """What `scan` gives for a text without mistakes, as far as the remarks need it."""
+    decoded = text.decode("utf-8")
+    return Scan(decoded, root=skim(decoded, [remark.place.path for remark in remarks]))
 
 
 def _decode(tree: Tree, context: Context) -> Model | None:

@@ -13,7 +13,8 @@ from onnxjson.reading.attributes import FULL, TAGS
 from onnxjson.reading.pairs import ELEMENT_KINDS
 from onnxjson.reading.positions import Key, Lines, find
 from onnxjson.reading.scan import scan
-from onnxjson.reading.tree import Tree
+from onnxjson.reading.skimming import skim
+from onnxjson.reading.tree import Tree, parse
 
 _PAYLOAD_FIELDS = frozenset(ATTRIBUTE_PAYLOADS.values())
 _ELEMENTS = ("values", "base64")
@@ -21,9 +22,17 @@ _ELEMENTS = ("values", "base64")
 
 def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
     """Line and column, from 1, of each address; where the text has no such place, those of what would hold it."""
-    scanned = scan(text)
-    lines = Lines(scanned.text)
-    return {address: lines.place(find(scanned.root, path_of(scanned.tree, address))) for address in addresses}
+    is_clean, tree = parse(text)
+    if is_clean:
+        decoded = text.decode("utf-8")
+        paths = {address: path_of(tree, address) for address in addresses}
+        root = skim(decoded, paths.values())
+    else:
+        scanned = scan(text)
+        decoded, root = scanned.text, scanned.root
+        paths = {address: path_of(scanned.tree, address) for address in addresses}
+    lines = Lines(decoded)
+    return {address: lines.place(find(root, path)) for address, path in paths.items()}
 
 
 def path_of(tree: Tree, address: str) -> tuple[Key, ...]:

@@ -95,7 +95,7 @@ def _named(tree: dict[str, Tree], key: str) -> str:
     """The text under a key, or, so that a misspelt key is the only finding, under the key most like it."""
     if key not in tree:
         fits = {name.replace("_", "").lower(): name for name in tree if name not in _NODE_KEYS}
-        near = difflib.get_close_matches(key.replace("_", ""), fits, n=1, cutoff=0.8)
+        near = difflib.get_close_matches(key.replace("_", ""), fits, n=1, cutoff=0.8) if fits else []
         key = fits[near[0]] if near else key
     value = tree.get(key)
     if isinstance(value, dict):
