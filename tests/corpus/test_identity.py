@@ -68,3 +68,21 @@ def test_the_text_is_smaller_than_a_third_of_the_lines_of_proto_json(texts: dict
         ours += texts[model.name].count("\n")
         theirs += json_format.MessageToJson(ModelProto.FromString(model.data), indent=2).count("\n") + 1
     assert ours * 3 <= theirs
+
+
+def test_the_text_of_a_node_depends_on_that_node_alone(texts: dict[str, str]) -> None:
+    """Each node of each model has the text that it has in a graph of its own."""
+
+    def holds(model: CorpusModel) -> bool:
+        alone = ModelProto()
+        for node in ModelProto.FromString(model.data).graph.node:
+            del alone.graph.node[:]
+            alone.graph.node.append(node)
+            block = (
+                onnxjson.dumps(onnxjson.from_proto(alone)).split('  "node": [\n', 1)[1].rpartition("\n  ]\n}\n}\n")[0]
+            )
+            if f"\n{block}" not in texts[model.name]:
+                return False
+        return True
+
+    assert failing(holds, corpus()) == []
