@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from onnxjson import files
+from onnxjson import files, text_file
 from onnxjson.canonical.writer import text_bytes
 from onnxjson.document import Model
 from onnxjson.files import Format
-from onnxjson.reading import text_file
 
 if TYPE_CHECKING:
     import onnx

@@ -2,17 +2,20 @@
 
 Fields have the names and the order of onnx.proto (the class names lose "Proto"). How a field stands here:
 
-* an absent singular field is ``None``; an empty repeated field is ``()`` (or ``b""``), which protobuf cannot tell from absent;
-* ``string`` is ``str``; bytes that are not UTF-8 are kept as lone surrogates (``surrogateescape``), so every string survives;
+* an absent singular field is ``None``; an empty repeated field is ``()`` (or ``b""``), which protobuf cannot tell
+  from absent;
+* ``string`` is ``str``; bytes that are not UTF-8 are kept as lone surrogates (``surrogateescape``), so every string
+  survives;
 * ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are asked for;
-* ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records compare
-  by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.attributes` gives Python values;
+* ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records
+  compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.attributes` gives
+  Python values;
 * packed integers of tensors (``int32_data``, ``int64_data``, ``uint64_data``) are their varints as serialised;
   `onnxjson.tensors` gives values;
 * ``unknown_fields`` holds, as serialised, what onnx.proto does not name.
 
-A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records hold no references back,
-so they are left out of the garbage collector's books: 100,000 nodes cause no pauses.
+A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records hold no
+references back, so they are left out of the garbage collector's books: 100,000 nodes cause no pauses.
 """
 
 import msgspec

@@ -4,7 +4,7 @@ import mmap
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from onnxjson import serde
+from onnxjson import serde, text_file
 from onnxjson.canonical.writer import write_text
 from onnxjson.checking import Finding
 from onnxjson.display import visible
@@ -12,7 +12,6 @@ from onnxjson.document import Model
 from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, WireError
 from onnxjson.identity import Identity, reading_error
 from onnxjson.payloads import SourceFile
-from onnxjson.reading import text_file
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
 from onnxjson.wire.varints import LARGEST_MESSAGE
@@ -140,8 +139,8 @@ def save(
         write(model, sink, form, lossy=lossy)
 
     def read_back(temporary: Path) -> None:
-        # That the bytes are those that were written is known by their hash. Before they take the place of a file, perhaps
-        # the only copy, they are also read as a user would read them.
+        # That the bytes are those that were written is known by their hash. Before they take the place of a file,
+        # perhaps the only copy, they are also read as a user would read them.
         if path.exists():
             verify(temporary, form)
 
@@ -156,8 +155,8 @@ def save(
 def verify(path: Path, form: Format) -> None:
     """Reads what was written as a user would load it.
 
-    Its bytes are known to be those that were written (`saving` compares their hash); what this finds is a model that was
-    written and cannot be read again, such as one that nests too deep.
+    Its bytes are known to be those that were written (`saving` compares their hash); what this finds is a model that
+    was written and cannot be read again, such as one that nests too deep.
 
     Raises:
         OnnxJsonError: it cannot be read.

@@ -1,7 +1,7 @@
 """The fields of the 28 messages of onnx.proto (IR version 14, onnx 1.23), by record.
 
-One table serves every generic walk: the wire format, the full forms of the text, proto-JSON. A test compares it with the
-descriptors of the installed onnx and fails when a release adds a field.
+One table serves every generic walk: the wire format, the full forms of the text, proto-JSON. A test compares it with
+the descriptors of the installed onnx and fails when a release adds a field.
 """
 
 from enum import Enum

@@ -1,8 +1,9 @@
 """ModelProto <-> records, losslessly.
 
-Both ways go through the wire format, which shows what protobuf's attributes hide: presence, unknown fields, the payload of a
-NaN, bytes that are not UTF-8. Bytes that protobuf itself would not write (fields out of order, numbers written with more bytes
-than needed) are read by protobuf and written again first.
+Both ways go through the wire format, which shows what protobuf's attributes hide: presence, unknown fields, the
+payload of a NaN, bytes that are not UTF-8. Bytes that protobuf itself would not write (fields out of order, numbers
+written with
+more bytes than needed) are read by protobuf and written again first.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,6 +17,7 @@ from onnxjson.wire.writing import message_bytes, message_size
 
 if TYPE_CHECKING:
     import onnx
+
 
 class Parsed(NamedTuple):
     """A model read from serialised bytes."""
@@ -52,7 +54,8 @@ def from_proto(proto: "onnx.ModelProto") -> d.Model:
     """A ModelProto -> record; takes every message, and copies what it needs of it.
 
     Raises:
-        LimitError: messages nest deeper than protobuf reads, or the model without its initializers' bytes exceeds 2 GiB.
+        LimitError: messages nest deeper than protobuf reads, or the model without its initializers' bytes exceeds 2
+        GiB.
     """
     from google.protobuf.message import EncodeError
 
@@ -118,7 +121,7 @@ def to_proto(model: d.Model) -> "onnx.ModelProto":
 
 
 def repeated_top_level(data: Buffer) -> str | None:
-    """The first singular field of a serialised ModelProto that stands twice, as in two models joined; None if none does.
+    """The first singular field of a serialised ModelProto that stands twice, as in two models joined; or None.
 
     Raises:
         IndexError, WireError: the bytes are cut off or no message.

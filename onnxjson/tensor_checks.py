@@ -55,7 +55,11 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
     field = filled[0]
     fits = "string_data" if data_type == _STRING else STORAGE[data_type]
     if field not in (fits, "raw_data") or (field == "raw_data" and data_type == _STRING):
-        yield "wrong-storage", f"elements of {DATA_TYPE_NAMES[data_type]} do not stand in {field}", f"they belong in {fits}"
+        yield (
+            "wrong-storage",
+            f"elements of {DATA_TYPE_NAMES[data_type]} do not stand in {field}",
+            f"they belong in {fits}",
+        )
         return
     found, needed, unit = _sizes(tensor, field, data_type, count)
     if found != needed:

@@ -30,7 +30,7 @@ def _is_plain(entry: d.StringStringEntry) -> bool:
 
 
 def pairs(entries: Sequence[d.StringStringEntry], exact: Exact, indent: int | None = None) -> bytes:
-    """Pairs on one line, or, with `indent` of their key, one pair a line and values with line feeds as lists of lines."""
+    """Pairs on one line, or, with the `indent` of their key, one pair a line and values as lists of their lines."""
     as_object = are_object_keys([entry.key for entry in entries]) and all(
         [entry.value is not None and not entry.unknown_fields for entry in entries]
     )
@@ -56,7 +56,10 @@ def _pair(entry: d.StringStringEntry, exact: Exact, as_object: bool, indent: int
 def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
     """``{"": 20}``, or the list of messages where an object cannot say it."""
     if are_object_keys([each.domain for each in imports]) and all(
-        [each.version is not None and abs(each.version) <= EXACT_INTEGER and not each.unknown_fields for each in imports]
+        [
+            each.version is not None and abs(each.version) <= EXACT_INTEGER and not each.unknown_fields
+            for each in imports
+        ]
     ):
         items = [encode_string(each.domain) + b": %d" % each.version for each in imports if each.version is not None]
         return b"{" + b", ".join(items) + b"}"

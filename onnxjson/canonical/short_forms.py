@@ -47,7 +47,7 @@ class ShortForms:
         raise NotImplementedError
 
     def key(self, text: bytes, line: bytes | None) -> None:
-        """A member of an object: a comma unless it is the first, its line (None: the same line), its key and maybe value."""
+        """A member of an object: a comma unless it is the first, its line (None: the same), its key and maybe value."""
         first = bool(self.out) and self.out[-1] == b"{"
         if line is None:
             self.out.append(text if first else b", " + text)
@@ -81,7 +81,12 @@ class ShortForms:
             self.key(b'"unknown_fields": "' + pybase64.b64encode(data) + b'"', line)
 
     def list_of(
-        self, key: bytes, items: Sequence[Any], write: Callable[[Any, int], None], indent: int, line: bytes | None = None
+        self,
+        key: bytes,
+        items: Sequence[Any],
+        write: Callable[[Any, int], None],
+        indent: int,
+        line: bytes | None = None,
     ) -> None:
         """A member that is a list of elements, one or more lines each; its key at `indent`."""
         if items:
@@ -130,7 +135,12 @@ class ShortForms:
         self.out.append(b"}")
 
     def tensor(
-        self, tensor: d.Tensor, indent: int, is_item: bool = False, inline: bool = True, tokens: list[bytes] | None = None
+        self,
+        tensor: d.Tensor,
+        indent: int,
+        is_item: bool = False,
+        inline: bool = True,
+        tokens: list[bytes] | None = None,
     ) -> None:
         """A TensorProto, an element of a list or the value of a key on a line that starts at `indent`.
 
@@ -161,7 +171,7 @@ class ShortForms:
         self.tensor(tensor, indent, is_item=True)
 
     def attributes(self, attributes: Sequence[d.Attribute], table: Mapping[str, int], indent: int) -> None:
-        """The attributes of a node or function, the value of a key at `indent`; `table` are the types that go without tag."""
+        """The attributes of a node or function, the value of a key at `indent`; types in `table` go without tag."""
         if not pairs_of.are_object_keys([attribute.name for attribute in attributes]):
             self.items(attributes, self.exact, indent)
             return
@@ -261,7 +271,9 @@ class ShortForms:
 
     def _subgraph(self, graph: d.Graph, indent: int) -> None:
         if self._depth >= _DEEPEST_GRAPHS:
-            raise LimitError(f"graphs nest deeper than {_DEEPEST_GRAPHS - 1} levels; protobuf could not read the result")
+            raise LimitError(
+                f"graphs nest deeper than {_DEEPEST_GRAPHS - 1} levels; protobuf could not read the result"
+            )
         self._depth += 1
         self.graph(graph, indent)
         self._depth -= 1
@@ -286,7 +298,7 @@ _SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
 def _is_bare(kind: int, payload: Any) -> bool:
     """Whether the value of an attribute that the table does not know shows its type."""
     if kind == 2:
-        return abs(payload) <= pairs_of.EXACT_INTEGER
+        return bool(-pairs_of.EXACT_INTEGER <= payload <= pairs_of.EXACT_INTEGER)
     if kind == 3:
         return _is_utf8(payload)
     if kind == 7:

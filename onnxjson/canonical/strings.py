@@ -7,7 +7,7 @@ import msgspec
 import pybase64
 
 encode_string = msgspec.json.Encoder().encode
-"""The fast way for strings that are valid UTF-8; characters that the text must not show are escaped later, by `escaped`."""
+"""The fast way for strings that are UTF-8; characters that must not stand raw are escaped later, by `escaped`."""
 
 INDENTS: Final = tuple(b"\n" + b" " * width for width in range(400))
 """A line break and the start of the next line, by indentation."""

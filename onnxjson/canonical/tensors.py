@@ -49,7 +49,7 @@ def is_external(tensor: d.Tensor) -> bool:
 
 @lru_cache(maxsize=4096)
 def values_template(dims: tuple[int, ...], indent: int) -> bytes:
-    """The layout of `values` for one shape, ``%b`` for each element; their key stands at `indent` if they take lines."""
+    """The layout of `values` for one shape, ``%b`` for each element; if they take lines, their key is at `indent`."""
     count = elements_in(dims)
     if not dims:
         return b"%b"
@@ -84,11 +84,17 @@ def takes_lines(dims: tuple[int, ...]) -> bool:
 
 
 def float_tokens(batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
-    """The values of all small raw float32 tensors of a batch at once, by identity: many at a time is ten times faster."""
+    """The values of all small raw float32 tensors of a batch, by identity: many at once is ten times faster."""
     chosen = []
     for tensor in batch:
         raw = tensor.raw_data
-        if tensor.data_type == FLOAT and type(raw) is bytes and raw and len(raw) <= 4 * MOST_VALUES and not len(raw) % 4:
+        if (
+            tensor.data_type == FLOAT
+            and type(raw) is bytes
+            and raw
+            and len(raw) <= 4 * MOST_VALUES
+            and not len(raw) % 4
+        ):
             chosen.append(tensor)
     tokens = elements.float32_tokens(b"".join([tensor.raw_data for tensor in chosen]))  # type: ignore[misc]
     found = {}

@@ -1,8 +1,9 @@
 """Models, graphs, functions and nodes as canonical text (docs/format.md, sections 4 and 9).
 
-Pieces of finished bytes are collected and written in batches, so that neither the text nor a payload stands in memory as a
-whole. What many nodes share (attributes, types) is written once and remembered by identity: the wire reader and the text
-reader give equal things the same identity.
+Pieces of finished bytes are collected and written in batches, so that neither the text nor a payload stands in memory
+as a whole. What many nodes share (attributes, types) is written once and remembered by identity: the wire reader and
+the
+text reader give equal things the same identity.
 """
 
 from collections.abc import Callable, Sequence
@@ -129,7 +130,9 @@ class TextWriter(ShortForms):
             line = INDENTS[inner + 2]
             self.key(b'"element_metadata": [', INDENTS[inner])
             for position in range(0, len(lines), BATCH):
-                self.out.append((b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH]))
+                self.out.append(
+                    (b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH])
+                )
                 self.flush_if_free()
             self.out += (INDENTS[inner], b"]")
         self.unknown(record.unknown_fields, INDENTS[inner])
@@ -185,7 +188,13 @@ class TextWriter(ShortForms):
         separator = line
         for position, info in enumerate(infos, 1):
             name, type_ = info.name, info.type
-            if name is None or type_ is None or info.doc_string is not None or info.unknown_fields or id(info) in inline:
+            if (
+                name is None
+                or type_ is None
+                or info.doc_string is not None
+                or info.unknown_fields
+                or id(info) in inline
+            ):
                 out.append(separator)
                 self.value_info(info, indent + 2, id(info) in inline)
             else:
@@ -205,7 +214,9 @@ class TextWriter(ShortForms):
             floats = self.float_tokens(batch)
             for tensor in batch:
                 self.out.append(separator)
-                self.tensor(tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor)))
+                self.tensor(
+                    tensor, indent + 2, is_item=True, inline=id(tensor) in inline, tokens=floats.get(id(tensor))
+                )
                 separator = b"," + INDENTS[indent + 2]
             self.flush_if_free()
         self.out += (INDENTS[indent], b"]")

@@ -1,7 +1,8 @@
 """Cuts big base64 values out of a text file, so that what is left can be decoded in memory.
 
-A value is cut only where it stands as the canonical text has it (``"base64": "...``) and is canonical base64; each leaves
-a marker ``@cut:N`` that no base64 can be. Anything odd is left in, for the reader to say what is wrong with it.
+A value is cut only where it stands as the canonical text has it (``"base64": "...``) and is canonical base64; each
+leaves a marker ``@cut:N`` that no base64 can be. Anything odd is left in, for the reader to say what is wrong with
+it.
 """
 
 from typing import Final

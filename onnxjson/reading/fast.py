@@ -1,9 +1,10 @@
 """The fast way to read a text that is canonical, and no other.
 
-A typed decoder is quick, but keeps the last of two equal keys, takes spellings that mean something else, and gives no place
-for a mistake. So nothing that it says is believed as such: the records that come out are written canonically again, and only
-where that gives back the very bytes that were read (numbers of tensors by their layout) are they the meaning of the text.
-For any other text the answer is None, and the exact reader takes over.
+A typed decoder is quick, but keeps the last of two equal keys, takes spellings that mean something else, and gives no
+place for a mistake. So nothing that it says is believed as such: the records that come out are written canonically
+again, and only
+where that gives back the very bytes that were read (numbers of tensors by their layout) are they the meaning of the
+text. For any other text the answer is None, and the exact reader takes over.
 """
 
 import re
@@ -27,6 +28,7 @@ from onnxjson.reading import exact, pairs
 from onnxjson.reading import strings as exact_strings
 from onnxjson.reading import tensors as exact_tensors
 from onnxjson.reading.context import ROOT, Context
+from onnxjson.reading.shapes import ABSENT, FunctionText, GraphText, ModelText, NodeText, TensorText, ValueText
 
 _NUMBERS: Final = {1: ("f", list[float]), 7: ("q", list[int]), 11: ("d", list[float])}
 """Data types whose values are read many at a time: the code of struct, and what JSON holds."""
@@ -37,100 +39,17 @@ _LAYOUT = b"0123456789.eE+-"
 _BARE_NEGATIVE_ZERO = re.compile(rb"-0(?![.\d])")
 
 
-_ABSENT: Final = msgspec.Raw()
-"""Stands for a key that is not there."""
-
-
 class _NotCanonicalError(Exception):
     """The text is not canonical, or has something that the fast way leaves to the exact reader."""
 
 
-class _Text(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """The base of the shapes that are decoded."""
-
-
-class _Value(_Text, forbid_unknown_fields=True, gc=False):
-    name: str | None = None
-    type: str | None = None
-    doc_string: msgspec.Raw = _ABSENT
-    metadata_props: msgspec.Raw = _ABSENT
-
-
-class _Tensor(_Text, forbid_unknown_fields=True, gc=False):
-    type: str
-    name: str | None = None
-    storage: str | None = None
-    values: msgspec.Raw = _ABSENT
-    base64: str | None = None
-    external_data: msgspec.Raw = _ABSENT
-    doc_string: msgspec.Raw = _ABSENT
-    metadata_props: msgspec.Raw = _ABSENT
-
-
-class _Node(_Text, forbid_unknown_fields=True, gc=False):
-    op_type: str | None = None
-    output: tuple[str, ...] = ()
-    input: tuple[str, ...] = ()
-    name: str | None = None
-    domain: str | None = None
-    overload: str | None = None
-    doc_string: msgspec.Raw = _ABSENT
-    attribute: msgspec.Raw = _ABSENT
-    metadata_props: msgspec.Raw = _ABSENT
-    device_configurations: msgspec.Raw = _ABSENT
-
-
-class _Graph(_Text, forbid_unknown_fields=True, gc=False):
-    name: str | None = None
-    doc_string: msgspec.Raw = _ABSENT
-    input: list[_Value] = []
-    output: list[_Value] = []
-    node: list[_Node] = []
-    initializer: list[_Tensor] = []
-    sparse_initializer: msgspec.Raw = _ABSENT
-    quantization_annotation: msgspec.Raw = _ABSENT
-    value_info: list[_Value] = []
-    metadata_props: msgspec.Raw = _ABSENT
-    element_metadata: list[tuple[str, str, str, str]] = []
-
-
-class _Function(_Text, forbid_unknown_fields=True, gc=False):
-    name: str | None = None
-    domain: str | None = None
-    overload: str | None = None
-    doc_string: msgspec.Raw = _ABSENT
-    opset_import: msgspec.Raw = _ABSENT
-    input: tuple[str, ...] = ()
-    output: tuple[str, ...] = ()
-    attribute: tuple[str, ...] = ()
-    attribute_proto: msgspec.Raw = _ABSENT
-    node: list[_Node] = []
-    value_info: list[_Value] = []
-    metadata_props: msgspec.Raw = _ABSENT
-    element_metadata: list[tuple[str, str, str, str]] = []
-
-
-class _Model(_Text, forbid_unknown_fields=True, gc=False):
-    format: str
-    ir_version: int | None = None
-    producer_name: str | None = None
-    producer_version: str | None = None
-    domain: str | None = None
-    model_version: int | None = None
-    doc_string: msgspec.Raw = _ABSENT
-    opset_import: msgspec.Raw = _ABSENT
-    graph: _Graph | None = None
-    functions: list[_Function] = []
-    training_info: msgspec.Raw = _ABSENT
-    configuration: msgspec.Raw = _ABSENT
-    metadata_props: msgspec.Raw = _ABSENT
-
-
-_decode_model: Final = msgspec.json.Decoder(_Model).decode
+_decode_model: Final = msgspec.json.Decoder(ModelText).decode
 _decode: Final = msgspec.json.Decoder().decode
 
+_Entries = Mapping[str, tuple[d.StringStringEntry, ...]]
+"""Metadata of the elements of one kind, by the name of its owner."""
+
 _Metadata = dict[str, dict[str, tuple[d.StringStringEntry, ...]]]
-_NONE: Final[Mapping[str, tuple[d.StringStringEntry, ...]]] = {}
 
 
 def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
@@ -145,7 +64,15 @@ def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
         model = reader.model(_decode_model(text))
         proof = _Proof(text, reader.values, cuts)
         proof.model(model)
-    except (msgspec.MsgspecError, _NotCanonicalError, OnnxJsonError, ValueError, RecursionError, struct.error, OverflowError):
+    except (
+        msgspec.MsgspecError,
+        _NotCanonicalError,
+        OnnxJsonError,
+        ValueError,
+        RecursionError,
+        struct.error,
+        OverflowError,
+    ):
         return None
     return model if proof.is_whole() else None
 
@@ -194,7 +121,7 @@ class _Shape(NamedTuple):
 
     data_type: int
     dims: tuple[int, ...]
-    count: int
+    size: int
     skeleton: bytes | None
     """The layout of `values` without its numbers, where they are read many at a time."""
 
@@ -224,14 +151,14 @@ class _Reader:
 
     def _exactly(self, reader: Callable[..., Any], raw: msgspec.Raw, empty: Any = None) -> Any:
         """A rare part, by the exact reader's function for it."""
-        if raw is _ABSENT:
+        if raw is ABSENT:
             return empty
         value = reader(_decode(raw), ROOT, self._context)
         if self._context.remarks:
             raise _NotCanonicalError
         return value
 
-    def model(self, text: _Model) -> d.Model:
+    def model(self, text: ModelText) -> d.Model:
         graph = None if text.graph is None else self._graph(text.graph)
         return d.Model(
             ir_version=text.ir_version,
@@ -248,7 +175,7 @@ class _Reader:
             configuration=self._exactly(exact.field_readers(d.Model)["configuration"], text.configuration, ()),
         )
 
-    def _graph(self, text: _Graph) -> d.Graph:
+    def _graph(self, text: GraphText) -> d.Graph:
         metadata = self._element_metadata(text.element_metadata)
         readers = exact.field_readers(d.Graph)
         graph = d.Graph(
@@ -265,7 +192,7 @@ class _Reader:
         )
         return graph
 
-    def _function(self, text: _Function) -> d.Function:
+    def _function(self, text: FunctionText) -> d.Function:
         metadata = self._element_metadata(text.element_metadata)
         return d.Function(
             name=text.name,
@@ -295,15 +222,13 @@ class _Reader:
             metadata.setdefault(kind, {})[owner] = tuple(found)
         return metadata
 
-    def _nodes(
-        self, nodes: list[_Node], metadata: Mapping[str, tuple[d.StringStringEntry, ...]]
-    ) -> tuple[d.Node, ...]:
+    def _nodes(self, nodes: list[NodeText], metadata: _Entries) -> tuple[d.Node, ...]:
         made = []
         known = self._attributes
         make = d.Node
         for text in nodes:
             attributes: tuple[d.Attribute, ...] = ()
-            if text.attribute is not _ABSENT:
+            if text.attribute is not ABSENT:
                 place = (text.op_type, text.domain, bytes(text.attribute))
                 found = known.get(place)
                 if found is None:
@@ -312,12 +237,16 @@ class _Reader:
             node = make(text.input, text.output, text.name, text.op_type, attributes, None, text.domain, text.overload)
             if metadata and (entries := metadata.get(owner_name("node", node) or "")):
                 node = msgspec.structs.replace(node, metadata_props=entries)
-            if text.doc_string is not _ABSENT or text.metadata_props is not _ABSENT or text.device_configurations is not _ABSENT:
+            if (
+                text.doc_string is not ABSENT
+                or text.metadata_props is not ABSENT
+                or text.device_configurations is not ABSENT
+            ):
                 node = self._rare_node(node, text)
             made.append(node)
         return tuple(made)
 
-    def _rare_node(self, node: d.Node, text: _Node) -> d.Node:
+    def _rare_node(self, node: d.Node, text: NodeText) -> d.Node:
         configurations = exact.field_readers(d.Node)["device_configurations"]
         return msgspec.structs.replace(
             node,
@@ -326,7 +255,7 @@ class _Reader:
             device_configurations=self._exactly(configurations, text.device_configurations, ()),
         )
 
-    def _read_attributes(self, node: _Node, block: bytes) -> tuple[d.Attribute, ...]:
+    def _read_attributes(self, node: NodeText, block: bytes) -> tuple[d.Attribute, ...]:
         tree = _decode(block)
         table = attribute_types(node.domain, node.op_type)
         if type(tree) is dict:
@@ -338,9 +267,7 @@ class _Reader:
             raise _NotCanonicalError
         return attributes
 
-    def _value_infos(
-        self, values: list[_Value], metadata: Mapping[str, tuple[d.StringStringEntry, ...]]
-    ) -> tuple[d.ValueInfo, ...]:
+    def _value_infos(self, values: list[ValueText], metadata: _Entries) -> tuple[d.ValueInfo, ...]:
         known = self._types
         made = []
         for text in values:
@@ -351,15 +278,13 @@ class _Reader:
                     type_ = known[text.type] = types.parse_type(text.type)
             entries = metadata.get(text.name, ()) if metadata and text.name else ()
             doc_string = None
-            if text.doc_string is not _ABSENT or text.metadata_props is not _ABSENT:
+            if text.doc_string is not ABSENT or text.metadata_props is not ABSENT:
                 doc_string = self._exactly(exact_strings.read_text_or_lines, text.doc_string)
                 entries = self._exactly(pairs.read_pairs, text.metadata_props, entries)
             made.append(d.ValueInfo(text.name, type_, doc_string, entries))
         return tuple(made)
 
-    def _initializers(
-        self, texts: list[_Tensor], metadata: Mapping[str, tuple[d.StringStringEntry, ...]]
-    ) -> tuple[d.Tensor, ...]:
+    def _initializers(self, texts: list[TensorText], metadata: _Entries) -> tuple[d.Tensor, ...]:
         made: list[d.Tensor | None] = [None] * len(texts)
         batches: dict[int, list[tuple[int, bytes, _Shape]]] = {}
         known = self._tensor_types
@@ -367,7 +292,12 @@ class _Reader:
             shape = known.get(text.type)
             if shape is None:
                 shape = known[text.type] = _Shape.of(text.type)
-            if text.values is not _ABSENT and text.storage is None and shape.skeleton is not None and not _has_rare(text):
+            if (
+                text.values is not ABSENT
+                and text.storage is None
+                and shape.skeleton is not None
+                and not _has_rare(text)
+            ):
                 raw = bytes(text.values)
                 if raw.translate(None, _LAYOUT) == shape.skeleton:
                     batches.setdefault(shape.data_type, []).append((position, raw, shape))
@@ -378,7 +308,7 @@ class _Reader:
         tensors_made = tuple([tensor for tensor in made if tensor is not None])
         return tuple([self._described(tensor, metadata) for tensor in tensors_made]) if metadata else tensors_made
 
-    def _described(self, tensor: d.Tensor, metadata: Mapping[str, tuple[d.StringStringEntry, ...]]) -> d.Tensor:
+    def _described(self, tensor: d.Tensor, metadata: _Entries) -> d.Tensor:
         entries = metadata.get(tensor.name or "")
         if not entries:
             return tensor
@@ -389,7 +319,11 @@ class _Reader:
         return described
 
     def _numbers(
-        self, data_type: int, batch: list[tuple[int, bytes, _Shape]], texts: list[_Tensor], made: list[d.Tensor | None]
+        self,
+        data_type: int,
+        batch: list[tuple[int, bytes, _Shape]],
+        texts: list[TensorText],
+        made: list[d.Tensor | None],
     ) -> None:
         """Values of many tensors of one dtype in one go."""
         code, kind = _NUMBERS[data_type]
@@ -401,7 +335,7 @@ class _Reader:
         size = struct.calcsize(code)
         start = 0
         for position, raw, shape in batch:
-            stop = start + shape.count * size
+            stop = start + shape.size * size
             tensor = d.Tensor(shape.dims, data_type, name=texts[position].name, raw_data=data[start:stop])
             made[position] = tensor
             self._kept.append(tensor)
@@ -410,12 +344,12 @@ class _Reader:
         if start != len(data):
             raise _NotCanonicalError
 
-    def _single_tensor(self, text: _Tensor, shape: _Shape) -> d.Tensor:
+    def _single_tensor(self, text: TensorText, shape: _Shape) -> d.Tensor:
         if text.base64 is None or _has_rare(text):
             tree = {
                 key: _decode(value) if isinstance(value, msgspec.Raw) else value
                 for key in text.__struct_fields__
-                if (value := getattr(text, key)) is not None and value is not _ABSENT
+                if (value := getattr(text, key)) is not None and value is not ABSENT
             }
             tensor: d.Tensor | None = exact_tensors.read_tensor(tree, ROOT, self._context)
             if tensor is None or self._context.remarks:
@@ -424,16 +358,16 @@ class _Reader:
         data: Data | None = self._cuts.get(text.base64)
         if data is None:
             data = pybase64.b64decode(text.base64, validate=True)
-        if len(data) != elements.byte_length(shape.data_type, shape.count):
+        if len(data) != elements.byte_length(shape.data_type, shape.size):
             raise _NotCanonicalError
         if text.storage is None:
             return d.Tensor(shape.dims, shape.data_type, name=text.name, raw_data=data)
-        stored = tensors.with_storage(data, shape.data_type, text.storage, shape.count)
+        stored = tensors.with_storage(data, shape.data_type, text.storage, shape.size)
         return d.Tensor(shape.dims, shape.data_type, name=text.name, **stored)
 
 
-def _has_rare(text: _Tensor) -> bool:
-    return text.external_data is not _ABSENT or text.doc_string is not _ABSENT or text.metadata_props is not _ABSENT
+def _has_rare(text: TensorText) -> bool:
+    return text.external_data is not ABSENT or text.doc_string is not ABSENT or text.metadata_props is not ABSENT
 
 
 def _quick_attribute(name: str, value: Any, expected: int | None) -> d.Attribute | None:

@@ -1,8 +1,9 @@
 """Records -> serialised messages, byte for byte as protobuf's SerializeToString writes them.
 
-Messages are put together as strings whose characters are bytes (latin-1): joining and formatting strings is what Python does
-fastest. Payloads are never joined: their lengths are known without reading them, so every header can be written before its
-payload streams past.
+Messages are put together as strings whose characters are bytes (latin-1): joining and formatting strings is what
+Python does fastest. Payloads are never joined: their lengths are known without reading them, so every header can be
+written
+before its payload streams past.
 """
 
 from collections.abc import Callable
@@ -26,7 +27,7 @@ _BATCH = 4096
 
 _SHARED_DEPTH = 30
 _SHARED_LENGTH = 128
-"""A message of at most so many bytes, at most so deep, cannot nest below `MAX_DEPTH`: its bytes may be used again elsewhere."""
+"""A message of so many bytes that stands so deep cannot nest below `MAX_DEPTH`: its bytes may be used elsewhere."""
 
 
 class _Plan:
@@ -76,7 +77,8 @@ class WireWriter:
             elif plan.field.packed:
                 size += self._data(plan.tag, value)
             elif plan.field.kind is Kind.FLOAT:
-                size += self._append("".join([plan.tag + value[i : i + 4].decode("latin-1") for i in range(0, len(value), 4)]))
+                text = value.decode("latin-1")
+                size += self._append("".join([plan.tag + text[at : at + 4] for at in range(0, len(text), 4)]))
             elif plan.field.kind is Kind.MESSAGE:
                 size += self._list(plan, value, depth)
             else:
@@ -162,8 +164,8 @@ class WireWriter:
 
     def _plain_node(self, node: d.Node, depth: int) -> str | None:
         """A node with nothing but names, attributes seen before, domain and metadata."""
-        inputs, outputs, name, op_type, attributes, doc_string, domain, overload, metadata, devices, unknown = astuple(node)
-        if doc_string is not None or overload is not None or devices or unknown:
+        inputs, outputs, name, op_type, attributes, doc, domain, overload, metadata, devices, unknown = astuple(node)
+        if doc is not None or overload is not None or devices or unknown:
             return None
         text = ""
         for value in inputs:

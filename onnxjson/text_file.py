@@ -1,8 +1,8 @@
 """A text, in memory or in a file, -> a model, by the reader that its dialect and its state need.
 
 Big base64 values are cut out of a file before it is decoded, checked, and left there: 500 MB of weights never stand in
-memory. A text that is canonical is read by `fast`; any other by `exact_reader`, which knows all that is tolerated and says
-all that is wrong.
+memory. A text that is canonical is read by `fast`; any other by `exact_reader`, which knows all that is tolerated and
+says all that is wrong.
 """
 
 from collections.abc import Mapping
