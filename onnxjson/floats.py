@@ -93,7 +93,10 @@ class FloatFormat(NamedTuple):
         value = self.decode(bits)
         if value == 0:
             return '"-0.0"' if bits else "0.0"
-        return repr(value) if self.size == 64 else shortest(value, lambda decimal: self._is(decimal, bits))
+        # Eight bits or fewer have so few values that the fewest digits would read oddly: 450.0 for 448.
+        if self.size == 64 or self.size <= 8:
+            return repr(value)
+        return shortest(value, lambda decimal: self._is(decimal, bits))
 
     def _is(self, decimal: float, bits: int) -> bool:
         try:

@@ -126,10 +126,21 @@ def test_rounding_is_that_of_ml_dtypes(data_type: int) -> None:
             assert mine == bits
 
 
-@pytest.mark.parametrize("data_type", list(floats.SMALL_FORMATS), ids=DATA_TYPE_NAMES.get)
+def of_size(least: int, most: int) -> list[int]:
+    return [each for each, form in floats.SMALL_FORMATS.items() if least <= form.size <= most]
+
+
+@pytest.mark.parametrize("data_type", of_size(1, 8), ids=DATA_TYPE_NAMES.get)
+def test_floats_of_eight_bits_or_fewer_are_written_as_their_exact_value(data_type: int) -> None:
+    form = floats.SMALL_FORMATS[data_type]
+    for bits in range(1, form.largest + 1):
+        assert float(form.text(bits)) == form.decode(bits)
+
+
+@pytest.mark.parametrize("data_type", of_size(16, 16), ids=DATA_TYPE_NAMES.get)
 def test_no_decimal_with_fewer_digits_and_no_closer_one_comes_back(data_type: int) -> None:
     form = floats.SMALL_FORMATS[data_type]
-    for bits in range(1, form.largest + 1, 1 if form.size < 16 else 97):
+    for bits in range(1, form.largest + 1, 97):
         value = Decimal(form.decode(bits))
         token = Decimal(form.text(bits))
         digits = len(token.normalize().as_tuple().digits)
