@@ -69,7 +69,7 @@ def format_type(value: Type) -> str | None:
     """The text of a type, or `None` where the grammar cannot say exactly this record."""
     try:
         return _format(value, 0)
-    except _Unsayable:
+    except _UnsayableError:
         return None
 
 
@@ -112,13 +112,13 @@ def parse_tensor_type(text: str) -> tuple[int, tuple[int, ...]]:
     return data_type, dims
 
 
-class _Unsayable(Exception):
+class _UnsayableError(Exception):
     """The grammar has no text for this record."""
 
 
 def _format(value: Type, depth: int) -> str:
     if value.denotation is not None or value.unknown_fields or depth > MAXIMUM_NESTING:
-        raise _Unsayable
+        raise _UnsayableError
     kinds = (
         value.tensor_type,
         value.sequence_type,
@@ -129,7 +129,7 @@ def _format(value: Type, depth: int) -> str:
     )
     present = [kind for kind in kinds if kind is not None]
     if len(present) != 1 or present[0].unknown_fields:
-        raise _Unsayable
+        raise _UnsayableError
     match present[0]:
         case TensorType() as tensor:
             return _format_tensor(tensor)
@@ -144,31 +144,31 @@ def _format(value: Type, depth: int) -> str:
         case OpaqueType() as opaque:
             return f"opaque({_format_opaque_name(opaque.domain)},{_format_opaque_name(opaque.name)})"
         case _:
-            raise _Unsayable
+            raise _UnsayableError
 
 
 def _format_tensor(tensor: TensorType | SparseTensorType) -> str:
     if tensor.elem_type is None:
-        raise _Unsayable
+        raise _UnsayableError
     name = format_data_type(tensor.elem_type)
     if tensor.shape is None:
         return name
     if tensor.shape.unknown_fields:
-        raise _Unsayable
+        raise _UnsayableError
     return f"{name}[{','.join(map(_format_dim, tensor.shape.dim))}]"
 
 
 def _format_dim(dim: Dimension) -> str:
     if dim.denotation is not None or dim.unknown_fields:
-        raise _Unsayable
+        raise _UnsayableError
     if dim.dim_param is not None:
         if dim.dim_value is not None:
-            raise _Unsayable
+            raise _UnsayableError
         return dim.dim_param if _IDENTIFIER.fullmatch(dim.dim_param) else _quote(dim.dim_param)
     if dim.dim_value is None:
         return "?"
     if dim.dim_value < 0:
-        raise _Unsayable
+        raise _UnsayableError
     return str(dim.dim_value)
 
 
@@ -178,7 +178,7 @@ def _format_opaque_name(name: str | None) -> str:
 
 def _quote(name: str) -> str:
     if _UNSAYABLE.search(name):
-        raise _Unsayable
+        raise _UnsayableError
     return f"'{name}'"
 
 
