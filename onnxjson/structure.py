@@ -3,6 +3,7 @@
 Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from onnxjson.checking import Finding, Severity
@@ -107,12 +108,14 @@ class _Checker:
             if not tensor.name:
                 self._add("error", "missing-name", f"{address}/initializer/{position}", "an initializer has no name")
             self._tensor(tensor, f"{address}/initializer/{position}")
+        taken = set(names)
         for position, name in enumerate(sparse_names):
             at = f"{address}/sparse_initializer/{position}"
             if not name:
                 self._add("error", "missing-name", at, "a sparse initializer has no name", "its values carry it")
-            elif name in names or name in sparse_names[:position]:
+            elif name in taken:
                 self._add("error", "duplicate-name", at, f'the initializer "{visible(name)}" stands already')
+            taken.add(name)
         scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
 
     def _nodes(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
@@ -156,9 +159,10 @@ class _Checker:
         self._domains.setdefault(node.domain or "", address)
         names = [attribute.name for attribute in node.attribute]
         self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
+        counts = Counter(names)
         for position, attribute in enumerate(node.attribute):
             name = attribute.name
-            part = f"#{position}" if name is None or names.count(name) > 1 else _escaped(name)
+            part = f"#{position}" if name is None or counts[name] > 1 else _escaped(name)
             self._attribute(attribute, f"{address}/attribute/{part}", scope)
 
     def _attribute(self, attribute: Attribute, address: str, scope: _Scope) -> None:

@@ -1,5 +1,7 @@
 """The grammar of types says exactly what its records hold, both ways."""
 
+import random
+
 import pytest
 
 from onnxjson.document import (
@@ -176,3 +178,63 @@ def test_types_of_constants_have_dims_that_are_numbers() -> None:
 def test_digits_of_any_length_are_refused_at_once() -> None:
     with pytest.raises(TypeSyntaxError):
         parse_type(f"float32[{'9' * 1_000_000}]")
+
+
+def random_type(rng: random.Random, depth: int) -> Type:
+    """Any record at all, sayable or not."""
+    rare = rng.random() < 0.03
+    unknown = b"\xf8\x03\x01" if rng.random() < 0.02 else b""
+    dims = tuple(
+        rng.choice(
+            [
+                Dimension(dim_value=rng.choice([0, 3, 2**63 - 1, -1])),
+                Dimension(dim_param=rng.choice(["N", "", "a b", "2", "'", "?", "é", "\\", "\udc80", "]"])),
+                Dimension(denotation="D") if rare else Dimension(),
+            ]
+        )
+        for _ in range(rng.randrange(4))
+    )
+    shape = rng.choice([None, TensorShape(dim=dims, unknown_fields=unknown)])
+    number = rng.choice([None, 0, 1, 8, 28, 29, -7]) if rare else rng.choice([1, 8, 28, 99])
+    inner = None if rare or depth == 0 else random_type(rng, depth - 1)
+    name = rng.choice([None, "", "a", "'", "com.example"])
+    kinds = (
+        Type(tensor_type=TensorType(elem_type=number, shape=shape), denotation="X" if rare else None),
+        Type(sparse_tensor_type=SparseTensorType(elem_type=number, shape=shape)),
+        Type(sequence_type=SequenceType(elem_type=inner, unknown_fields=unknown)),
+        Type(optional_type=OptionalType(elem_type=inner)),
+        Type(map_type=MapType(key_type=number, value_type=inner)),
+        Type(opaque_type=OpaqueType(domain=name, name=rng.choice([None, "n"]))),
+        Type(unknown_fields=unknown),
+    )
+    return rng.choice(kinds[:2] if depth == 0 else kinds)
+
+
+def test_a_text_always_stands_for_exactly_its_record() -> None:
+    rng = random.Random(5)
+    said = 0
+    for _ in range(5000):
+        value = random_type(rng, 3)
+        text = format_type(value)
+        if text is not None:
+            said += 1
+            assert parse_type(text) == value
+            assert format_type(parse_type(text)) == text
+    assert 1500 < said < 4500
+
+
+def test_a_mutated_text_is_a_type_or_a_syntax_error_inside_the_text() -> None:
+    rng = random.Random(6)
+    texts = list(EXACT)
+    for _ in range(5000):
+        text = rng.choice(texts)
+        start = rng.randrange(len(text) + 1)
+        text = text[:start] + rng.choice("[](),?'-0 9aN\\\udc80") + text[start + rng.randrange(2) :]
+        try:
+            parsed = parse_type(text)
+        except TypeSyntaxError as error:
+            position = error.position
+        else:
+            position = 0
+            assert format_type(parsed) is not None
+        assert 0 <= position <= len(text)

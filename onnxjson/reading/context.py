@@ -99,6 +99,11 @@ class Context:
         self._suggestions -= 1
         return suggest(name, names) if self._suggestions >= 0 else ""
 
+    def nearest(self, name: str, names: Iterable[str]) -> str:
+        """`nearest`, as long as `suggest` would give something."""
+        self._suggestions -= 1
+        return nearest(name, names) if self._suggestions >= 0 else ""
+
     def wrong_type(self, tree: Tree, place: Place, fits: str, hint: str = "") -> None:
         """Notes that a value is of the wrong kind, unless it was no value of JSON at all and that was said already."""
         if tree is UNREADABLE:
@@ -111,7 +116,7 @@ class Context:
     def unknown_key(self, key: str, place: Place, fits: Iterable[str], owner: str) -> None:
         """Notes a key that `owner` does not have; `place` is that of the key's value."""
         shown = visible(key)
-        self.error(place, "unknown-key", f'{owner} has no key "{shown}"', nearest(key, fits), on_key=True)
+        self.error(place, "unknown-key", f'{owner} has no key "{shown}"', self.nearest(key, fits), on_key=True)
 
 
 def describe(tree: Tree) -> str:

@@ -13,7 +13,7 @@ from onnxjson import elements
 from onnxjson.display import visible
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.names import ATTRIBUTE_TYPES, DATA_LOCATIONS
-from onnxjson.reading.context import Context, Place, nearest
+from onnxjson.reading.context import Context, Place
 from onnxjson.reading.strings import (
     read_base64_object,
     read_bytes,
@@ -186,11 +186,11 @@ def _read_enum(kind: Kind, tree: Tree, place: Place, context: Context) -> int | 
     if isinstance(tree, str) and tree in numbers:
         return numbers[tree]
     if isinstance(tree, str) and not tree.isdigit():
-        context.error(place, "unknown-name", f'"{visible(tree)}" is not {what}', nearest(tree, numbers))
+        context.error(place, "unknown-name", f'"{visible(tree)}" is not {what}', context.nearest(tree, numbers))
         return None
     number = read_integer(tree, place, context)
     if number is not None and number not in numbers.values():
-        context.error(place, "unknown-name", f"{what} has no number {number}", nearest("", numbers))
+        context.error(place, "unknown-name", f"{what} has no number {number}", context.nearest("", numbers))
         return None
     return number
 

@@ -8,7 +8,7 @@ import msgspec
 
 from onnxjson.display import visible
 from onnxjson.document import OperatorSetId, Record, StringStringEntry
-from onnxjson.reading.context import Context, Place, nearest
+from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import read_integer, read_list, read_message
 from onnxjson.reading.strings import read_string, read_text_or_lines
 from onnxjson.reading.tree import Tree
@@ -123,7 +123,7 @@ def _read_line(
     kind, owner, key, value = line
     if kind not in owners.elements:
         message = f'"{visible(kind)}" is no kind of element with metadata here'
-        context.error(place.at(0), "unknown-name", message, nearest(kind, owners.elements))
+        context.error(place.at(0), "unknown-name", message, context.nearest(kind, owners.elements))
         return None
     position = _find_owner(kind, owner, place, context, owners)
     return None if position is None else ((kind, position), StringStringEntry(key=key, value=value))

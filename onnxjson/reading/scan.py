@@ -89,6 +89,7 @@ class _Scanner:
         self.is_sound = True
         self._stack = [_Open("", 0, [], Span(0, False), "value")]
         self._last_end = 0
+        self._conflicts_end = True
         self._last_report = -1
 
     def run(self, start: int) -> None:
@@ -260,7 +261,8 @@ class _Scanner:
             hint = "keep what is right and delete the lines that begin with <<<<<<<, ======= and >>>>>>>"
             self._structure(token.start, "git-conflict", message, hint)
         elif marker in ("=======", "|||||||"):
-            end = text.find("\n>>>>>>>", token.end)
+            end = text.find("\n>>>>>>>", token.end) if self._conflicts_end else -1
+            self._conflicts_end = end >= 0
             if end >= 0:
                 line_end = text.find("\n", end + 1)
                 self.tokens.skip_to(len(text) if line_end < 0 else line_end)

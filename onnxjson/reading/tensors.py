@@ -10,7 +10,7 @@ from onnxjson.document import Tensor
 from onnxjson.messages import FIELDS
 from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
 from onnxjson.payloads import Data
-from onnxjson.reading.context import Context, Place, nearest
+from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import has_unreadable, read_message, report_number
 from onnxjson.reading.pairs import read_pairs
 from onnxjson.reading.strings import read_bytes, read_payload, read_string, read_text_or_lines, read_unknown_fields
@@ -86,7 +86,7 @@ def _read_ordinary_keys(tree: dict[str, Tree], place: Place, context: Context) -
                 full = any(field.name == key for field in FIELDS[Tensor])
                 hint = '"type" belongs to the short form; the full form has "data_type" and "dims"' if full else ""
                 message = f'a tensor with "type" has no key "{visible(key)}"'
-                context.error(at, "unknown-key", message, hint or nearest(key, _SHORT_KEYS), on_key=True)
+                context.error(at, "unknown-key", message, hint or context.nearest(key, _SHORT_KEYS), on_key=True)
     return fields
 
 

@@ -59,7 +59,6 @@ _BYTE_THAT_IS_NO_UTF8 = re.compile("[\udc80-\udcff]")
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _BAD_ESCAPE = re.compile(r'\\(?!["\\/bfnrt]|u[0-9a-fA-F]{4})|(?P<good>\\.)', re.DOTALL)
 _REST_OF_STRING = re.compile(r'[^"\\\n]*(?:\\[^\n][^"\\\n]*)*')
-_CLOSERS_AT_THE_END = re.compile(r"[\s,\]}]*\Z")
 _WRONG_QUOTES = re.compile(
     "'(?P<single>[^'\n]*)'|[“”„‟«»](?P<double>[^“”„‟«»\"\n]*)[“”„‟«»\"]|[‘’‚‛](?P<one>[^‘’‚‛\n]*)[‘’‚‛]"
 )
@@ -72,6 +71,7 @@ class Tokenizer:
         self.text = text
         self.mistakes: list[Mistake] = []
         self._position = 0
+        self._line_start = self._line_end = 0
 
     def next(self) -> Token:
         """The next token; "end" again and again after the last one."""
@@ -119,7 +119,14 @@ class Tokenizer:
 
     def has_mistake_on_line(self, offset: int) -> bool:
         """Whether the last mistake stands on the line of `offset`."""
-        return bool(self.mistakes) and "\n" not in self.text[self.mistakes[-1].offset : offset]
+        if not self.mistakes:
+            return False
+        last = self.mistakes[-1].offset
+        if not self._line_start <= last < self._line_end:
+            # Looked for once a line, which may be a whole minified document.
+            end = self.text.find("\n", last)
+            self._line_start, self._line_end = last, len(self.text) + 1 if end < 0 else end + 1
+        return offset < self._line_end
 
     def _string(self, start: int, end: int) -> Token:
         raw = self.text[start:end]
@@ -203,8 +210,8 @@ class Tokenizer:
             self.report(
                 start, "unterminated-string", "the text that begins here is not closed on its line", 'close it with `"`'
             )
-            closers = _CLOSERS_AT_THE_END.search(line)
-            end = max(start + 1, start + closers.start() if closers else end)
+            # Brackets and commas at the end of the line stood behind the quote that is missing.
+            end = start + max(1, len(line.rstrip(" \t\r,]}")))
             self._position = end
             return Token("value", start, end, UNREADABLE, True)
         self._position = end + 1

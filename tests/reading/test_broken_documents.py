@@ -2,6 +2,7 @@
 
 import random
 import re
+import time
 
 import pytest
 
@@ -69,3 +70,26 @@ def findings(text: bytes) -> tuple[Finding, ...]:
 def test_reading_twice_gives_equal_records() -> None:
     assert read(DOCUMENT) == read(DOCUMENT)
     assert scan(DOCUMENT).mistakes == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'["' + b"," * 300_000 + b"x",
+        b'["' + b"a'b\\" * 100_000,
+        b'{"a": "x" y"' + b', "b": "c"' * 50_000 + b"}",
+        b"=======\n" * 50_000,
+        b"[" + b"NaN, " * 50_000 + b"]",
+        b"[" + b"1 2 " * 50_000 + b"]",
+        b"'" * 200_000,
+        "“".encode() * 100_000,
+        b"/*" * 100_000,
+        b"[" + b" " * 500_000,
+        b'{"format": "onnxjson/1", ' + b", ".join(b'"k%d": 1' % number for number in range(20_000)) + b"}",
+    ],
+    ids=range(11),
+)
+def test_no_text_takes_more_time_than_its_length(text: bytes) -> None:
+    start = time.perf_counter()
+    assert findings(text)
+    assert time.perf_counter() - start < 10
