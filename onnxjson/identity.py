@@ -101,6 +101,8 @@ def reading_error(path: Path, error: OSError) -> OnnxJsonError:
     name = visible(str(path), None)
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return MissingInputError(f"{name} does not exist")
+    if isinstance(error, IsADirectoryError):
+        return MissingInputError(f"{name} is a folder; a model is read from a file")
     if isinstance(error, PermissionError):
         return AccessDeniedError(f"{name} may not be read: {error.strerror}")
     return FileError(f"{name} cannot be read: {error.strerror}")

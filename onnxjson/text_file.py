@@ -27,11 +27,11 @@ class Read(NamedTuple):
 
 
 def looks_like_text(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a text: no serialised model begins with any of these."""
+    """Whether the first bytes of a file are those of a text: no field of a ModelProto has such a first byte."""
     stripped = head.removeprefix(_BOM).lstrip(b" \t\r\n")
     if not stripped:
         return len(head) < 4096
-    return stripped[:1] in (b"{", b"[", b'"', b"/") or stripped.startswith((b"<<<<<<<", b"\xff\xfe", b"\xfe\xff"))
+    return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith((b"<<<<<<<", b"\xff\xfe", b"\xfe\xff"))
 
 
 def read(source: SourceFile, *, drop_orphans: bool = False) -> Read:
