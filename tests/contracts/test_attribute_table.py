@@ -23,7 +23,7 @@ def types_in_onnx() -> dict[tuple[str, str], dict[str, set[int]]]:
     found: dict[tuple[str, str], dict[str, set[int]]] = collections.defaultdict(lambda: collections.defaultdict(set))
     for schema in onnx.defs.get_all_schemas_with_history():
         for name, attribute in schema.attributes.items():
-            found[schema.domain, schema.name][name].add(attribute.type.value)  # type: ignore[attr-defined]  # an enum, which the stub does not say
+            found[schema.domain, schema.name][name].add(attribute.type.value)  # type: ignore[attr-defined]
     return found
 
 
