@@ -6,6 +6,8 @@ Operators are not looked at: whether they exist and get what they need is for `o
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from msgspec.structs import astuple
+
 from onnxjson.checking import Finding, Severity
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor
@@ -30,8 +32,8 @@ class _Scope:
 
     def __init__(self, outer: "_Scope | None" = None) -> None:
         self.outer = outer
-        self.known: dict[str, str] = {}
-        """What is there when the current node runs: name -> who makes it, for messages."""
+        self.known: dict[str, str | int] = {}
+        """What is there when the current node runs: name -> who makes it, a node by its position."""
         self.later: dict[str, int] = {}
         """What nodes make: name -> position of the first node that does."""
 
@@ -54,6 +56,8 @@ class _Checker:
         self.findings: list[Finding] = []
         self._ir_version = ir_version
         self._suggestions = _MOST_SUGGESTIONS
+        self._clean: set[int] = set()
+        """Attributes of nodes, by identity, in which nothing is wrong."""
         self._domains: dict[str, str] = {}
         """Domains that nodes use -> address of the first such node."""
 
@@ -124,17 +128,31 @@ class _Checker:
                 if name:
                     scope.later.setdefault(name, position)
         late: list[tuple[int, int, str]] = []
+        known = scope.known
+        clean = self._clean
+        domain: str | None = ""
         for position, node in enumerate(nodes):
+            inputs, outputs, _, op_type, attributes, _, node_domain, *_ = astuple(node)
             at = f"{address}/node/{position}"
-            for slot, name in enumerate(node.input):
-                if not name or name in scope.known:
+            for slot, name in enumerate(inputs):
+                if name in known or not name:
                     continue
                 if name in scope.later:
                     late.append((position, slot, name))
                 else:
                     self._outer_name(name, f"{at}/input/{slot}", scope)
-            self._node(node, at, scope)
-            self._outputs(node, position, at, scope)
+            if not op_type:
+                self._add("error", "missing-op-type", at, "a node has no op_type")
+            if node_domain != domain or not position:
+                domain = node_domain
+                self._domains.setdefault(domain or "", at)
+            if attributes and id(attributes) not in clean:
+                self._attributes(attributes, at, scope)
+            for slot, name in enumerate(outputs):
+                if name in known:
+                    self._made_twice(name, known[name], f"{at}/output/{slot}")
+                elif name:
+                    known[name] = position
         ring = _ring(nodes, scope.later) if late else []
         if ring:
             self._cycle(nodes, ring, address)
@@ -142,28 +160,23 @@ class _Checker:
             if position not in ring or scope.later[name] not in ring:
                 self._not_sorted(name, scope.later[name], f"{address}/node/{position}/input/{slot}")
 
-    def _outputs(self, node: Node, position: int, address: str, scope: _Scope) -> None:
-        for slot, name in enumerate(node.output):
-            if not name:
-                continue
-            if name in scope.known:
-                message = f'"{visible(name)}" is made twice: {scope.known[name]} has that name already'
-                hint = "give one of them another name"
-                self._add("error", "duplicate-output", f"{address}/output/{slot}", message, hint)
-            else:
-                scope.known[name] = f"an output of node {position}"
+    def _made_twice(self, name: str, maker: str | int, address: str) -> None:
+        who = maker if isinstance(maker, str) else f"an output of node {maker}"
+        message = f'"{visible(name)}" is made twice: {who} has that name already'
+        self._add("error", "duplicate-output", address, message, "give one of them another name")
 
-    def _node(self, node: Node, address: str, scope: _Scope) -> None:
-        if not node.op_type:
-            self._add("error", "missing-op-type", address, "a node has no op_type")
-        self._domains.setdefault(node.domain or "", address)
-        names = [attribute.name for attribute in node.attribute]
+    def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
+        before = len(self.findings)
+        names = [attribute.name for attribute in attributes]
         self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
         counts = Counter(names)
-        for position, attribute in enumerate(node.attribute):
+        for position, attribute in enumerate(attributes):
             name = attribute.name
             part = f"#{position}" if name is None or counts[name] > 1 else _escaped(name)
             self._attribute(attribute, f"{address}/attribute/{part}", scope)
+        # Many nodes share their attributes. What is in order without looking at the names around it is so everywhere.
+        if len(self.findings) == before and not any([each.g or each.graphs for each in attributes]):
+            self._clean.add(id(attributes))
 
     def _attribute(self, attribute: Attribute, address: str, scope: _Scope) -> None:
         if not attribute.name:

@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Final
+
+from msgspec.structs import astuple
 
 from onnxjson.document import Tensor
 from onnxjson.elements import byte_length
@@ -23,6 +26,27 @@ _LAST_BYTES: Final = bytes(range(128))
 
 def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
     """What is wrong with a tensor: code, message and hint of each finding."""
+    if not _is_plain(tensor):
+        yield from _mistakes(tensor)
+
+
+@lru_cache(maxsize=4096)
+def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
+    """How many bytes such a tensor has; None where that is not for its shape to say."""
+    return None if any(dim < 0 for dim in dims) else byte_length(data_type, math.prod(dims))
+
+
+def _is_plain(tensor: Tensor) -> bool:
+    """Whether a tensor is like almost all of them: raw bytes, as many as it needs, and nothing else."""
+    dims, data_type, segment, floats, ints, strings, longs, _, raw, doubles, unsigned, _, _, location, *_ = astuple(
+        tensor
+    )
+    if raw is None or dtype is None or segment is not None or location is not None:
+        return False
+    return not (floats or ints or texts or longs or doubles or unsigned) and len(raw) == _length(dtype, dims)
+
+
+def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
     name = None if tensor.data_type is None else DATA_TYPE_NAMES.get(tensor.data_type)
     if tensor.data_type is None or not tensor.data_type:
         yield "undefined-dtype", "the tensor has no data_type", ""
