@@ -38,9 +38,7 @@ def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
 
 def _is_plain(tensor: Tensor) -> bool:
     """Whether a tensor is like almost all of them: raw bytes, as many as it needs, and nothing else."""
-    dims, data_type, segment, floats, ints, strings, longs, _, raw, doubles, unsigned, _, _, location, *_ = astuple(
-        tensor
-    )
+    dims, dtype, segment, floats, ints, texts, longs, _, raw, doubles, unsigned, _, _, location, *_ = astuple(tensor)
     if raw is None or dtype is None or segment is not None or location is not None:
         return False
     return not (floats or ints or texts or longs or doubles or unsigned) and len(raw) == _length(dtype, dims)
