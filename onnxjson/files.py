@@ -112,6 +112,7 @@ def save(
     *,
     lossy: bool = False,
     expect: Identity | None = None,
+    replace: bool = True,
     backup: bool = False,
 ) -> None:
     """Writes a model to a file, all or nothing.
@@ -125,6 +126,7 @@ def save(
         format: what to write; else the ending of `path` decides (`format_for`).
         lossy: write proto-JSON even where it cannot hold all of the model.
         expect: what was opened at `path`; refuse if another program has changed it since.
+        replace: whether a file that is there may be replaced.
         backup: keep what is replaced in the user's state folder (`onnxjson undo-save`).
 
     Raises:
@@ -147,9 +149,9 @@ def save(
     if backup:
         from onnxjson.state import keep_backup
 
-        save_file(path, written, verify=read_back, expect=expect, backup=keep_backup)
+        save_file(path, written, verify=read_back, expect=expect, replace=replace, backup=keep_backup)
     else:
-        save_file(path, written, verify=read_back, expect=expect)
+        save_file(path, written, verify=read_back, expect=expect, replace=replace)
 
 
 def verify(path: Path, form: Format) -> None:

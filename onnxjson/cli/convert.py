@@ -63,7 +63,7 @@ def command(
         _to_stdout(loaded, form, lossy=lossy)
         return
     with output.working(f"writing {place}"):
-        files.save(loaded.model, place, form, lossy=lossy)
+        files.save(loaded.model, place, form, lossy=lossy, replace=destination is not None)
     output.talk(f"wrote {place} ({output.size(place)})")
     _say_what_must_go_along(source, loaded, place)
 

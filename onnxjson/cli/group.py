@@ -13,7 +13,7 @@ from onnxjson.cli import failures, output
 
 
 class Entry(NamedTuple):
-    """One command; the module ``onnxjson.cli.<name>`` holds it as ``command``."""
+    """One command; the module of its name, with ``_`` for ``-``, holds it as ``command``."""
 
     name: str
     summary: str
@@ -26,6 +26,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),
         Entry("fmt", "Write texts in their one canonical form."),
         Entry("check", "Say what is wrong with models, and where."),
+        Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),
     "Tools": (
         Entry("schema", "Print the JSON Schema of a document."),
@@ -48,7 +49,7 @@ class LazyGroup(click.Group):
         """The command of that name, imported now."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"onnxjson.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"onnxjson.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(

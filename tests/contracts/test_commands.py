@@ -24,7 +24,7 @@ def _command(name: str) -> click.Command:
 
 
 def test_every_module_is_a_command_of_the_table_or_a_part() -> None:
-    modules = {module.name for module in pkgutil.iter_modules(cli.__path__)}
+    modules = {module.name.replace("_", "-") for module in pkgutil.iter_modules(cli.__path__)}
     assert modules == set(group.COMMANDS) | PARTS
 
 
