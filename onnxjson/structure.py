@@ -133,24 +133,23 @@ class _Checker:
         domain: str | None = ""
         for position, node in enumerate(nodes):
             inputs, outputs, _, op_type, attributes, _, node_domain, *_ = astuple(node)
-            at = f"{address}/node/{position}"
             for slot, name in enumerate(inputs):
                 if name in known or not name:
                     continue
                 if name in scope.later:
                     late.append((position, slot, name))
                 else:
-                    self._outer_name(name, f"{at}/input/{slot}", scope)
+                    self._outer_name(name, f"{address}/node/{position}/input/{slot}", scope)
             if not op_type:
-                self._add("error", "missing-op-type", at, "a node has no op_type")
+                self._add("error", "missing-op-type", f"{address}/node/{position}", "a node has no op_type")
             if node_domain != domain or not position:
                 domain = node_domain
-                self._domains.setdefault(domain or "", at)
+                self._domains.setdefault(domain or "", f"{address}/node/{position}")
             if attributes and id(attributes) not in clean:
-                self._attributes(attributes, at, scope)
+                self._attributes(attributes, f"{address}/node/{position}", scope)
             for slot, name in enumerate(outputs):
                 if name in known:
-                    self._made_twice(name, known[name], f"{at}/output/{slot}")
+                    self._made_twice(name, known[name], f"{address}/node/{position}/output/{slot}")
                 elif name:
                     known[name] = position
         ring = _ring(nodes, scope.later) if late else []
