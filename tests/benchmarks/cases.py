@@ -1,0 +1,219 @@
+"""What is measured: models from file to file, and the figures around them."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tests.benchmarks.measuring import Figures, run_process
+from tests.benchmarks.tools import HERE, OURS, TOOLS, YARDSTICK, Command, Tool, onnxjson, python
+
+OTHERS_SECONDS: Final = 20.0
+"""A tool beside onnxjson and json_format that took so long over one way of a case is not started for it again."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model to convert both ways."""
+
+    name: str
+    what: str
+    """For the tables; {} stands for the number of nodes."""
+    kind: str
+    """Of the model, for `graphs.write`."""
+    count: int
+    quick_count: int
+
+    def title(self, *, quick: bool) -> str:
+        """What it is, with the number of nodes that it really has."""
+        return self.what.format(f"{self.quick_count if quick else self.count:,}")
+
+
+CASES: Final = (
+    Case("nodes-100k", "{} nodes", "layers", 100_000, 400),
+    Case("nodes-10k", "{} nodes", "layers", 10_000, 200),
+    Case("weights", "weights", "weights", 480, 1),
+    Case("small", "a small export", "exported", 1, 1),
+    Case("torchscript", "{} nodes of TorchScript", "torchscript", 100_000, 400),
+    Case("dynamo", "{} nodes of dynamo", "dynamo", 30_000, 200),
+    Case("distinct", "{} nodes, all attributes differ", "distinct", 100_000, 200),
+)
+
+
+@dataclass
+class Comparison:
+    """A case and what each tool took for it."""
+
+    case: Case
+    title: str
+    bytes: int
+    to_text: dict[str, Figures]
+    to_onnx: dict[str, Figures]
+    comes_back: dict[str, bool] = field(default_factory=dict)
+    """Whether the binary that came back has the bytes of the first one, by tool."""
+    text_bytes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How and where it is measured."""
+
+    folder: Path
+    """Where models and what is made of them go; gone after the run."""
+    models: Path
+    repeat: int
+    quick: bool
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What every process gets beside the variables of this one: backups and settings stay in `folder`."""
+        return {"XDG_STATE_HOME": str(self.folder / "state"), "XDG_CACHE_HOME": str(self.folder / "cache")}
+
+    def model(self, case: Case) -> Path:
+        """The model of a case, made when it is asked for first.
+
+        Raises:
+            RuntimeError: it could not be made.
+        """
+        path = self.folder / f"{case.name}.onnx"
+        if not path.exists():
+            count = case.quick_count if self.quick else case.count
+            self.printed(python("-m", "tests.benchmarks.graphs", case.kind, path, str(count), self.models.resolve()))
+        return path
+
+    def printed(self, command: Command) -> str:
+        """What a command prints that must succeed.
+
+        Raises:
+            RuntimeError: it failed.
+        """
+        run = run_process(command, {**self.environment, "PYTHONPATH": str(HERE.parent.parent)})
+        if run.exit_code:
+            raise RuntimeError(f"{' '.join(map(str, command))}: {run.error}")
+        return run.printed
+
+
+def say(what: str) -> None:
+    """Progress, for whoever waits."""
+    print(what, file=sys.stderr, flush=True)
+
+
+def compare(case: Case, setting: Setting) -> Comparison:
+    """Convert the model of a case with every tool, one after the other in every round."""
+    source = setting.model(case)
+    result = Comparison(
+        case,
+        case.title(quick=setting.quick),
+        source.stat().st_size,
+        {tool.name: Figures() for tool in TOOLS},
+        {tool.name: Figures() for tool in TOOLS},
+    )
+    rounds = setting.repeat * 3 if case.name == "small" else setting.repeat
+    for turn in range(rounds):
+        say(f"{case.name}: round {turn + 1} of {rounds}")
+        for tool in TOOLS:
+            if turn == 0 or not _is_slow(tool, result):
+                _both_ways(tool, source, result, setting)
+    for tool in TOOLS:
+        for path in _files(tool, source):
+            path.unlink(missing_ok=True)
+    return result
+
+
+def _files(tool: Tool, source: Path) -> tuple[Path, Path]:
+    """The text of a tool, and the binary it makes of it."""
+    base = source.with_suffix("")
+    return base.with_name(f"{base.name}.text{tool.ending}"), base.with_name(f"{base.name}.back{tool.ending}.onnx")
+
+
+def _is_slow(tool: Tool, result: Comparison) -> bool:
+    spent = max(result.to_text[tool.name].spent, result.to_onnx[tool.name].spent)
+    return tool not in (OURS, YARDSTICK) and spent > OTHERS_SECONDS
+
+
+def _both_ways(tool: Tool, source: Path, result: Comparison, setting: Setting) -> None:
+    text, back = _files(tool, source)
+    for path in (text, back):
+        path.unlink(missing_ok=True)
+    to_text, to_onnx = result.to_text[tool.name], result.to_onnx[tool.name]
+    if not to_text.add(tool.to_text(source, text), setting.environment):
+        to_onnx.skipped = to_onnx.skipped or "it wrote no text"
+        return
+    result.text_bytes[tool.name] = text.stat().st_size
+    if to_onnx.add(tool.to_onnx(text, back), setting.environment) and tool.name not in result.comes_back:
+        result.comes_back[tool.name] = same_bytes(source, back)
+
+
+def same_bytes(one: Path, other: Path) -> bool:
+    """Whether two files have the same content, read in pieces."""
+    with one.open("rb") as first, other.open("rb") as second:
+        while True:
+            piece = first.read(1 << 20)
+            if piece != second.read(1 << 20):
+                return False
+            if not piece:
+                return True
+
+
+def in_one_process(setting: Setting) -> dict[str, list[dict[str, float]]]:
+    """Times between ModelProto and text of the first case: a list of `objects.measured` by tool."""
+    model, warmup = setting.model(CASES[0]), setting.folder / "warmup.onnx"
+    setting.printed(python("-m", "tests.benchmarks.graphs", "layers", warmup, "1000", setting.models))
+    result: dict[str, list[dict[str, float]]] = {OURS.name: [], YARDSTICK.name: []}
+    for turn in range(setting.repeat):
+        say(f"objects: round {turn + 1} of {setting.repeat}")
+        for name, found in result.items():
+            found.append(json.loads(setting.printed(python("-P", HERE / "objects.py", name, model, warmup))))
+    return result
+
+
+def start_up(setting: Setting) -> dict[str, Figures]:
+    """Processes that do nothing but start."""
+    commands = {
+        "onnxjson --help": onnxjson("--help"),
+        "onnxjson --version": onnxjson("--version"),
+        'python -c "import onnxjson"': python("-c", "import onnxjson"),
+        'python -c "import onnx"': python("-c", "import onnx"),
+        "python -c pass": python("-c", "pass"),
+    }
+    result = {name: Figures() for name in commands}
+    for _ in range(1 if setting.quick else setting.repeat * 4):
+        for name, command in commands.items():
+            result[name].add(command, setting.environment)
+    return result
+
+
+def replacing(setting: Setting) -> dict[str, dict[str, Figures]]:
+    """`convert` to a file that is new and over one that exists, both ways, of the first case and of weights."""
+    result = {}
+    for case in (CASES[0], CASES[2]):
+        say(f"replace: {case.name}")
+        source = setting.model(case)
+        text = source.with_suffix(".replaced.onnx.json")
+        back = source.with_suffix(".replaced.onnx")
+        name = case.title(quick=setting.quick)
+        for title, first, second in ((f"{name} to text", source, text), (f"{name} to .onnx", text, back)):
+            ways = {"new": Figures(), "existing": Figures()}
+            for _ in range(setting.repeat):
+                second.unlink(missing_ok=True)
+                for figures in ways.values():
+                    figures.add(onnxjson("convert", first, "-o", second), setting.environment)
+            result[title] = ways
+        text.unlink(missing_ok=True)
+        back.unlink(missing_ok=True)
+    return result
+
+
+def text_sizes(setting: Setting) -> dict[str, dict[str, int]]:
+    """`text_size.measured` of every exported model and of the second case."""
+    say("text-size")
+    paths = [*sorted(setting.models.glob("*.onnx")), setting.model(CASES[1])]
+    return {path.name: json.loads(setting.printed(python("-P", HERE / "text_size.py", path))) for path in paths}
+
+
+EXTRAS: Final[tuple[str, ...]] = ("objects", "start", "replace", "text-size")
+"""What there is beside the cases."""
+
+NAMES: Final = (*(case.name for case in CASES), *EXTRAS)

@@ -1,0 +1,130 @@
+"""The benchmark command works, and measures what it says. No test asserts how fast anything is."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+
+from tests.benchmarks import cases, graphs, text_size
+from tests.benchmarks.measuring import Figures, Run, run_process
+from tests.benchmarks.report import Results, report
+from tests.benchmarks.tools import HERE, TOOLS, python
+
+MODELS = HERE.parent / "models"
+
+
+def test_quick_run_prints_every_table_and_every_model_comes_back(tmp_path: Path) -> None:
+    names = ("torchscript", "objects", "start", "text-size")
+    command: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "tests.benchmarks",
+        "--quick",
+        "--repeat",
+        "1",
+        "--output",
+        tmp_path / "out.md",
+    ]
+    for name in names:
+        command += ["--only", name]
+    run = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, encoding="utf-8", check=False)
+    assert run.returncode == 0, run.stderr
+    assert (tmp_path / "out.md").read_text(encoding="utf-8") == run.stdout
+    titles = re.findall("^## (.*)$", run.stdout, re.M)
+    assert titles == [
+        "File to file, whole processes",
+        "The same nodes in one process",
+        "Start of a process",
+        "Text size",
+    ]
+    for tool in TOOLS[:2]:
+        (row,) = re.findall(rf"^\|[^|]*\| {tool.name} .* yes +\|$", run.stdout, re.M)
+        assert "skipped" not in row
+    assert not re.findall(r"\| (\d+) of (?!\1 )\d+ ", run.stdout), "an attribute that changed more than its line"
+
+
+def test_replacing_is_measured_both_ways(tmp_path: Path) -> None:
+    setting = cases.Setting(tmp_path, MODELS, repeat=1, quick=True)
+    found = cases.replacing(setting)
+    assert len(found) == 4
+    assert all(figures.runs and not figures.skipped for ways in found.values() for figures in ways.values())
+
+
+def test_peak_memory_is_that_of_the_process_measured() -> None:
+    script = "import sys; data = bytearray(int(sys.argv[1])); data[::4096] = b'x' * len(data[::4096])"
+    measured = [
+        run_process([sys.executable, HERE / "others.py"], {}),  # fails
+        run_process(python("-c", script, str(200 << 20)), {}),
+    ]
+    assert measured[0].exit_code
+    assert "IndexError" in measured[0].error
+    assert measured[1].peak_bytes > 200 << 20
+
+
+def test_process_that_measures_imports_nothing_big() -> None:
+    script = "import sys, tests.benchmarks.__main__; print({'numpy', 'onnx', 'google.protobuf'} & set(sys.modules))"
+    run = run_process(python("-c", script), {"PYTHONPATH": str(HERE.parent.parent)})
+    assert run.printed.strip() == "set()"
+
+
+def test_tool_that_refuses_a_model_is_skipped_with_its_reason() -> None:
+    figures = Figures()
+    assert not figures.add(python("-c", "raise SystemExit('no such operator')"), {})
+    assert not figures.add(python("-c", "pass"), {})
+    assert (figures.skipped, figures.runs) == ("no such operator", [])
+
+
+@pytest.mark.parametrize("case", cases.CASES, ids=lambda case: case.name)
+def test_model_of_a_case_is_valid_and_the_same_every_time(case: cases.Case, tmp_path: Path) -> None:
+    paths = tmp_path / "one.onnx", tmp_path / "two.onnx"
+    for path in paths:
+        graphs.write(case.kind, path, case.quick_count, MODELS)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+    model = onnx.load(paths[0])
+    assert len(model.graph.node) >= case.quick_count
+    outputs = [name for node in model.graph.node for name in node.output]
+    assert len(set(outputs)) == len(outputs)
+    if case.kind != "distinct":  # whose attributes are any numbers
+        onnx.checker.check_model(model)
+
+
+def test_models_of_cases_are_what_their_titles_say() -> None:
+    nodes = graphs.distinct(50).graph.node
+    attributes = [attribute.SerializeToString() for node in nodes for attribute in node.attribute]
+    assert len(attributes) == 250
+    assert len(set(attributes)) > 240
+    assert all(node.metadata_props for node in graphs.dynamo(300, MODELS).graph.node)
+    operators = [node.op_type for node in graphs.torchscript(300, MODELS).graph.node]
+    assert 0.4 < operators.count("Constant") / len(operators) < 0.6
+    assert graphs.weights(32).ByteSize() > 32 << 20
+    layers = graphs.layers(400).graph
+    assert (len(layers.node), len(layers.initializer), len(layers.value_info)) == (400, 100, 400)
+
+
+def test_text_size_counts_lines_as_the_files_have_them() -> None:
+    size = text_size.measured(str(MODELS / "mobile_ts.onnx"))
+    assert size["changed"] == size["one_line"] > 0
+    assert size["lines"] * 3 <= size["proto_lines"]
+
+
+def test_goals_say_what_is_reached_and_what_is_not() -> None:
+    def figures(seconds: float, megabytes: float) -> Figures:
+        return Figures([Run(seconds, int(megabytes * 1e6), 0, "", "")])
+
+    names = [tool.name for tool in TOOLS]
+    to_text = dict(zip(names, [figures(1, 20), figures(20, 100), figures(30, 100), figures(2, 50)], strict=True))
+    to_onnx = dict(zip(names, [figures(1, 50), figures(10, 100), figures(30, 100), Figures([], "no")], strict=True))
+    case = cases.CASES[0]
+    text = report(Results([cases.Comparison(case, "many nodes", 1, to_text, to_onnx)]), goals=True)
+    goals = [re.split(r" *\| *", line)[1:-1] for line in text.partition("## Goals")[2].splitlines()[4:]]
+    assert goals == [
+        ["nodes-100k to text: seconds, json_format / ours", "at least 15", "20.0", "yes"],
+        ["nodes-100k to text: peak memory, ours / json_format", "at most 0.25", "0.200", "yes"],
+        ["nodes-100k to text: seconds, onnx.printer and parser / ours", "at least 1", "2.0", "yes"],
+        ["nodes-100k to .onnx: seconds, json_format / ours", "at least 15", "10.0", "no"],
+        ["nodes-100k to .onnx: peak memory, ours / json_format", "at most 0.25", "0.500", "no"],
+    ]
+    assert "skipped: many nodes, onnx.printer, parser: no" in text
