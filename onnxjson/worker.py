@@ -75,10 +75,10 @@ class Worker:
         with self._turn:
             self._stop()
 
-    def check(self, model: bytes | Path, full: bool = False) -> tuple[Finding, ...]:
+    def check(self, model: bytes | Path, full: bool = False, *, folder: Path | None = None) -> tuple[Finding, ...]:
         """What the checker of onnx says of a model and, with `full`, what its strict shape inference says.
 
-        A model with external data, or of more than 2 GB, is given by its path: the checker looks beside it.
+        A model of more than 2 GB is given by its path. External data is looked for beside that, or in `folder`.
         What both print are findings too (warnings, code ``check-note``).
 
         Raises:
@@ -86,11 +86,11 @@ class Worker:
             MissingInputError, AccessDeniedError, FileError: there is no such file.
             LimitError: more bytes than protobuf reads.
         """
-        findings = self._findings("check", model)
+        findings = self._findings("check", model, folder)
         if not full or any(finding.code == "check-failed" for finding in findings):
             return findings
         try:
-            return findings + self._findings("check_shapes", model)
+            return findings + self._findings("check_shapes", model, folder)
         except WorkerError as error:
             if not findings:
                 raise
@@ -109,8 +109,8 @@ class Worker:
             raise WorkerError(f"{_WHO['infer_shapes']} does not take this model: {answer.detail}")
         return inferred
 
-    def _findings(self, job: Job, model: bytes | Path) -> tuple[Finding, ...]:
-        answer, _ = self._asked(job, model)
+    def _findings(self, job: Job, model: bytes | Path, folder: Path | None) -> tuple[Finding, ...]:
+        answer, _ = self._asked(job, model, folder)
         findings = list(answer.findings)
         if answer.outcome == "failed":
             findings.append(Finding(severity="error", code="check-failed", message=f"{_WHO[job]}: {answer.detail}"))
@@ -118,15 +118,16 @@ class Worker:
             findings.append(Finding(severity="warning", code="check-note", message=line))
         return tuple(findings)
 
-    def _asked(self, job: Job, model: bytes | Path) -> tuple[Answer, bytes]:
+    def _asked(self, job: Job, model: bytes | Path, folder: Path | None = None) -> tuple[Answer, bytes]:
         """The answer to a job that came to an end, "done" or "failed"."""
         path = None if isinstance(model, bytes) else os.fsencode(model.absolute())
+        beside = None if folder is None else os.fsencode(folder.absolute())
         blob = model if isinstance(model, bytes) else b""
         size = len(model) if isinstance(model, bytes) else _size(model)
         if len(blob) > LARGEST_BYTES:
             raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_BYTES:,}")
         limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
-        answer, result = self._exchanged(Request(job=job, path=path, limits=limits), blob)
+        answer, result = self._exchanged(Request(job=job, path=path, folder=beside, limits=limits), blob)
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_WHO[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
         if answer.outcome not in {"done", "failed"}:

@@ -42,6 +42,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     job: Job
     path: bytes | None = None
+    folder: bytes | None = None
+    """Where external data of a model given as bytes is looked for."""
     limits: Limits
 
 

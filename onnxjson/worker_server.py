@@ -44,7 +44,13 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
     except ImportError as error:
         return Answer(outcome="unavailable", detail=one_line(str(error))), b""
     subject = model if request.path is None else os.fsdecode(request.path)
-    return guarded(lambda: worker_jobs.JOBS[request.job](subject), request.limits, client)
+
+    def job() -> tuple[Answer, bytes]:
+        if request.folder is not None:
+            os.chdir(request.folder)  # of the child alone; onnx takes locations relative to where it runs
+        return worker_jobs.JOBS[request.job](subject)
+
+    return guarded(job, request.limits, client)
 
 
 def guarded(job: Callable[[], tuple[Answer, bytes]], limits: Limits, client: int | None = None) -> tuple[Answer, bytes]:

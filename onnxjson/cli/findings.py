@@ -58,4 +58,4 @@ def of_native_analysis(path: Path, loaded: "Loaded", worker: "Worker") -> list[F
         return located(path, loaded, list(worker.check(path, full=True)))
     from onnxjson.wire.writing import message_bytes
 
-    return located(path, loaded, list(worker.check(message_bytes(loaded.model), full=True)))
+    return located(path, loaded, list(worker.check(message_bytes(loaded.model), full=True, folder=path.parent)))

@@ -97,6 +97,18 @@ def test_deep_finds_nothing_in_a_sound_model(binary: Path) -> None:
     assert (result.exit_code, result.stdout) == (0, "")
 
 
+def test_deep_finds_the_external_data_of_a_binary_and_of_its_text(binary: Path) -> None:
+    onnx.save(onnx.load(binary), binary, save_as_external_data=True, location="w.bin", size_threshold=100)
+    run("convert", binary)
+    text = binary.with_name("digits.onnx.json")
+    assert run("check", "--deep", binary, text).exit_code == 0
+    binary.with_name("w.bin").unlink()
+    for path in (binary, text):
+        result = run("check", "--deep", path)
+        assert result.exit_code == 1
+        assert "w.bin" in result.stdout
+
+
 def test_deep_finds_what_only_onnx_knows(text: Path) -> None:
     text.write_text(text.read_text().replace('"kernel_shape": [2, 2]', '"kernel_shape": [2, 2, 2]'))
     assert run("check", text).exit_code == 0
