@@ -18,7 +18,7 @@ def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
         if isinstance(current, kind):
             yield current
         below: list[Record] = []
-        for name, repeated in _paths(type(current), kind):
+        for name, repeated in fields_leading_to(type(current), kind):
             value = getattr(current, name)
             if repeated:
                 below += value
@@ -28,7 +28,7 @@ def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
 
 
 @cache
-def _paths(message: type[Record], kind: type[Record]) -> tuple[tuple[str, bool], ...]:
+def fields_leading_to(message: type[Record], kind: type[Record]) -> tuple[tuple[str, bool], ...]:
     """The fields of a message that can lead to a record of a kind: name, and whether it is repeated."""
     return tuple(
         (field.name, field.repeated)
