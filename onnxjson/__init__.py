@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from onnxjson.document import Type as Type
     from onnxjson.document import ValueInfo as ValueInfo
     from onnxjson.errors import AccessDeniedError as AccessDeniedError
+    from onnxjson.errors import AddressError as AddressError
     from onnxjson.errors import ChangedUnderneathError as ChangedUnderneathError
     from onnxjson.errors import DecodeError as DecodeError
     from onnxjson.errors import EncodeError as EncodeError
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
     from onnxjson.errors import MissingInputError as MissingInputError
     from onnxjson.errors import OnnxJsonError as OnnxJsonError
     from onnxjson.errors import OutputError as OutputError
+    from onnxjson.errors import SelectorError as SelectorError
     from onnxjson.errors import UntrustedError as UntrustedError
     from onnxjson.errors import WireError as WireError
     from onnxjson.errors import WorkerError as WorkerError
@@ -76,7 +78,7 @@ _NAMES: Final = {
     ),
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
-        "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError"
+        "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError"
     ),
 }
 """The module of every public name; a test holds it against the imports above."""

@@ -7,6 +7,8 @@
     │   └── WireError              65  bytes that no protobuf writer made  .offset
     ├── EncodeError                65  a model has no such form (proto-JSON, a message too deep)  .findings
     ├── MissingInputError          66  a file that is named is not there
+    ├── SelectorError               2  a selector that finds nothing, or more than one thing where one is wanted
+    │   └── AddressError            2  an address at which nothing stands
     ├── LimitError                 71  too deep, too big, too many
     ├── OutputError                73  a file cannot be made, or stands in the way
     ├── FileError                  74  the system could not read or write
@@ -59,6 +61,16 @@ class MissingInputError(OnnxJsonError):
     """A file that is named is not there."""
 
     exit_code = 66
+
+
+class SelectorError(OnnxJsonError):
+    """A selector is misspelled, finds nothing, or finds several things where one is wanted."""
+
+    exit_code = 2
+
+
+class AddressError(SelectorError):
+    """An address is misspelled, or nothing stands there."""
 
 
 class LimitError(OnnxJsonError):

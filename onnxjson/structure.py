@@ -3,11 +3,11 @@
 Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import astuple
 
+from onnxjson.addresses import attribute_segments, escape
 from onnxjson.checking import Finding, Severity
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor
@@ -168,11 +168,8 @@ class _Checker:
         before = len(self.findings)
         names = [attribute.name for attribute in attributes]
         self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
-        counts = Counter(names)
-        for position, attribute in enumerate(attributes):
-            name = attribute.name
-            part = f"#{position}" if name is None or counts[name] > 1 else _escaped(name)
-            self._attribute(attribute, f"{address}/attribute/{part}", scope)
+        for segment, attribute in zip(attribute_segments(attributes), attributes, strict=True):
+            self._attribute(attribute, f"{address}/attribute/{escape(segment)}", scope)
         # Many nodes share their attributes. What is in order without looking at the names around it is so everywhere.
         if len(self.findings) == before and not any([each.g or each.graphs for each in attributes]):
             self._clean.add(id(attributes))
@@ -302,7 +299,3 @@ def _needed(node: Node) -> set[str]:
 
 def _domain(domain: str | None) -> str:
     return "" if domain is None or domain == "ai.onnx" else domain
-
-
-def _escaped(segment: str) -> str:
-    return segment.replace("~", "~0").replace("/", "~1")
