@@ -1,0 +1,281 @@
+"""Who makes a value and who takes it, over all graphs of a model.
+
+An `Index` finds the graphs of a model at once (the main graph, subgraphs, bodies of functions, training steps); what is
+known about the names of one graph is found when it is first asked for. A name belongs to the innermost graph that
+defines it, so a subgraph sees the names of the graphs around it (ONNX IR, "Names within a graph").
+
+100,000 nodes take 0.2 s. Models that are wrong have an index, too: of two definitions of a name the first one counts,
+as inputs, initializers, then nodes in their order; a name that nothing defines has uses and no definition.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor, Type
+
+Kind = Literal["main", "subgraph", "function", "training"]
+"""What a graph is: the model's, that of an attribute, the body of a function, a step of training."""
+
+
+class NodeRef(NamedTuple):
+    """One node of a model: its graph and its position there."""
+
+    scope: "Scope"
+    position: int
+
+    @property
+    def node(self) -> Node:
+        """The record."""
+        return self.scope.graph.node[self.position]
+
+    @property
+    def address(self) -> str:
+        """Where it stands in the model."""
+        return f"{self.scope.address}/node/{self.position}"
+
+
+class Use(NamedTuple):
+    """One place that takes a value: an input of a node, or (`position` None) an output of the graph."""
+
+    scope: "Scope"
+    position: int | None
+    slot: int
+
+    @property
+    def address(self) -> str:
+        """Where it stands in the model."""
+        if self.position is None:
+            return f"{self.scope.address}/output/{self.slot}"
+        return f"{self.scope.address}/node/{self.position}/input/{self.slot}"
+
+
+class Scope:
+    """One graph, or the body of one function, and the names that it defines and uses."""
+
+    def __init__(
+        self, address: str, graph: Graph | Function, kind: Kind, outer: "Scope | None", owner: NodeRef | None
+    ) -> None:
+        self.address = address
+        """Where it stands in the model."""
+        self.graph = graph
+        self.kind: Kind = kind
+        self.outer = outer
+        """The graph around it, whose names it sees."""
+        self.owner = owner
+        """The node that has this graph in an attribute."""
+        self.children: list[Scope] = []
+        """The graphs of its nodes' attributes, in their order."""
+
+    def __repr__(self) -> str:
+        return f"<Scope {self.address}>"
+
+    def chain(self) -> "Iterator[Scope]":
+        """This graph and those around it, innermost first."""
+        scope: Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    @cached_property
+    def inputs(self) -> dict[str, int]:
+        """Inputs by name -> position."""
+        graph = self.graph
+        names = graph.input if isinstance(graph, Function) else [value.name for value in graph.input]
+        return _first(names)
+
+    @cached_property
+    def initializers(self) -> dict[str, int]:
+        """Initializers by name -> position; a function has none."""
+        graph = self.graph
+        return {} if isinstance(graph, Function) else _first([tensor.name for tensor in graph.initializer])
+
+    @cached_property
+    def sparse_initializers(self) -> dict[str, int]:
+        """Sparse initializers by name (that of their values) -> position."""
+        if isinstance(self.graph, Function):
+            return {}
+        return _first([each.values.name if each.values is not None else None for each in self.graph.sparse_initializer])
+
+    @cached_property
+    def makers(self) -> dict[str, tuple[int, int]]:
+        """Outputs of nodes by name -> position of the node and of the output."""
+        makers: dict[str, tuple[int, int]] = {}
+        for position, node in enumerate(self.graph.node):
+            for slot, name in enumerate(node.output):
+                if name and name not in makers:
+                    makers[name] = (position, slot)
+        return makers
+
+    @cached_property
+    def takers(self) -> dict[str, list[tuple[int | None, int]]]:
+        """What is used here by name -> position of the node (None: the graph's outputs) and of the input."""
+        takers: dict[str, list[tuple[int | None, int]]] = {}
+        for position, node in enumerate(self.graph.node):
+            for slot, name in enumerate(node.input):
+                if name in takers:
+                    takers[name].append((position, slot))
+                elif name:
+                    takers[name] = [(position, slot)]
+        for slot, output in enumerate(self.output_names):
+            if output:
+                takers.setdefault(output, []).append((None, slot))
+        return takers
+
+    @property
+    def output_names(self) -> Sequence[str | None]:
+        """The names of the graph's outputs."""
+        graph = self.graph
+        return graph.output if isinstance(graph, Function) else [value.name for value in graph.output]
+
+    @cached_property
+    def types(self) -> dict[str, Type]:
+        """What the graph says about the types of its values, by name; inputs before outputs before value_info."""
+        types: dict[str, Type] = {}
+        graph = self.graph
+        said = graph.value_info if isinstance(graph, Function) else (*graph.input, *graph.output, *graph.value_info)
+        for value in said:
+            if value.name and value.type is not None:
+                types.setdefault(value.name, value.type)
+        return types
+
+    def defines(self, name: str) -> bool:
+        """Whether the name is made here."""
+        return (
+            name in self.makers or name in self.inputs or name in self.initializers or name in self.sparse_initializers
+        )
+
+    def initializer(self, name: str) -> Tensor | SparseTensor | None:
+        """The constant of that name."""
+        graph = self.graph
+        if isinstance(graph, Function):
+            return None
+        if (position := self.initializers.get(name)) is not None:
+            return graph.initializer[position]
+        if (position := self.sparse_initializers.get(name)) is not None:
+            return graph.sparse_initializer[position]
+        return None
+
+
+class Index:
+    """The graphs of one model, and the way from any value to those who make and take it."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
+        """Every graph: the main one and those in it, functions, training; the outer before the inner."""
+
+    @cached_property
+    def _captures(self) -> dict[tuple[Scope, str], list[Scope]]:
+        """The graphs that take a name from a graph around them, by that graph and the name."""
+        captures: dict[tuple[Scope, str], list[Scope]] = {}
+        for scope in self.scopes:
+            if scope.outer is None:
+                continue
+            for name in scope.takers:
+                if not scope.defines(name) and (home := self.home(scope.outer, name)) is not None:
+                    captures.setdefault((home, name), []).append(scope)
+        return captures
+
+    def nodes(self) -> Iterator[NodeRef]:
+        """Every node; those of a subgraph stand after the node that has it, as in the file."""
+        inside: dict[NodeRef, list[Scope]] = {}
+        for scope in self.scopes:
+            if scope.owner is not None:
+                inside.setdefault(scope.owner, []).append(scope)
+        for top in self.scopes:
+            if top.owner is not None:
+                continue
+            pending = [_node_refs(top)]
+            while pending:
+                for ref in pending[-1]:
+                    yield ref
+                    if inside and ref in inside:
+                        pending += [_node_refs(scope) for scope in reversed(inside[ref])]
+                        break
+                else:
+                    pending.pop()
+
+    @staticmethod
+    def home(scope: Scope, name: str) -> Scope | None:
+        """The graph that defines a name which is used in `scope`; None where nothing does."""
+        return next((each for each in scope.chain() if each.defines(name)), None)
+
+    def producer(self, scope: Scope, name: str) -> NodeRef | None:
+        """The node that makes a value which is used in `scope`; None for inputs, initializers and unknown names."""
+        home = self.home(scope, name)
+        if home is None or name in home.inputs or name in home.initializers or name in home.sparse_initializers:
+            return None
+        return NodeRef(home, home.makers[name][0])
+
+    def consumers(self, scope: Scope, name: str) -> tuple[Use, ...]:
+        """Every place that takes a value which is defined in `scope`, those in subgraphs last."""
+        users = (scope, *self._captures.get((scope, name), ()))
+        return tuple([Use(user, *place) for user in users for place in user.takers.get(name, ())])
+
+    @staticmethod
+    def type_of(scope: Scope, name: str) -> Type | None:
+        """What the model says about the type of a value which is used in `scope`, as far as it says anything."""
+        for each in scope.chain():
+            if (found := each.types.get(name)) is not None:
+                return found
+            if each.defines(name):
+                return None
+        return None
+
+
+def _node_refs(scope: Scope) -> Iterator[NodeRef]:
+    return (NodeRef(scope, position) for position in range(len(scope.graph.node)))
+
+
+def _first(names: Sequence[str | None]) -> dict[str, int]:
+    """Names -> the first position of each."""
+    found: dict[str, int] = {}
+    for position, name in enumerate(names):
+        if name:
+            found.setdefault(name, position)
+    return found
+
+
+def _scopes(model: Model) -> Iterator[Scope]:
+    main = None
+    if model.graph is not None:
+        main = Scope("/graph", model.graph, "main", None, None)
+        yield from _with_subgraphs(main)
+    for position, function in enumerate(model.functions):
+        body = Scope(f"/functions/{position}", function, "function", None, None)
+        for place, default in enumerate(function.attribute_proto):
+            _add_graphs(default, f"{body.address}/attribute_proto/{place}", body, None)
+        yield from _with_subgraphs(body)
+    for position, step in enumerate(model.training_info):
+        for name, graph in (("initialization", step.initialization), ("algorithm", step.algorithm)):
+            if graph is not None:
+                scope = Scope(f"/training_info/{position}/{name}", graph, "training", main, None)
+                yield from _with_subgraphs(scope)
+
+
+def _with_subgraphs(top: Scope) -> Iterator[Scope]:
+    """A graph and all graphs inside it, the outer before the inner, in their order."""
+    pending = [top]
+    while pending:
+        scope = pending.pop()
+        for position, node in enumerate(scope.graph.node):
+            for attribute in node.attribute:
+                if attribute.g is not None or attribute.graphs:
+                    break
+            else:
+                continue
+            owner = NodeRef(scope, position)
+            parts = attribute_segments(node.attribute)
+            for part, attribute in zip(parts, node.attribute, strict=True):
+                _add_graphs(attribute, f"{owner.address}/attribute/{escape(part)}", scope, owner)
+        yield scope
+        pending += reversed(scope.children)
+
+
+def _add_graphs(attribute: Attribute, address: str, scope: Scope, owner: NodeRef | None) -> None:
+    if attribute.g is not None:
+        scope.children.append(Scope(f"{address}/g", attribute.g, "subgraph", scope, owner))
+    for position, graph in enumerate(attribute.graphs):
+        scope.children.append(Scope(f"{address}/graphs/{position}", graph, "subgraph", scope, owner))
