@@ -4,59 +4,104 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from onnxjson import files, text_file
-from onnxjson.canonical.writer import text_bytes
+from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.document import Model
+from onnxjson.errors import EncodeError
 from onnxjson.files import Format
 
 if TYPE_CHECKING:
     import onnx
 
 
-def load(path: str | Path) -> Model:
+def load(path: str | Path, *, weights_from: str | Path | Model | None = None) -> Model:
     """The model in a file: ONNX binary, onnxjson/1 text or proto-JSON, told apart by content.
 
-    Tensors of 4 KiB and more stay in the file until they are asked for; external data is not opened.
+    Tensors of 4 KiB and more stay in the file until they are asked for; external data is not opened. Blobs are looked
+    for beside the text; the bytes of digests in `weights_from`, a model or the file of one. A text with digests loads
+    without it too, but cannot be written whole.
 
     Raises:
+        WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
+        UntrustedError: a blob is no file that a text may name.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it holds no model; ``findings`` say why and where.
         LimitError: it is too big or nests too deep.
     """
-    return files.load(path).model
+    return files.load(path, weights_from=weights_from).model
 
 
-def save(model: Model, path: str | Path, format: Format | None = None) -> None:  # noqa: A002 - as in onnx.save
+def save(
+    model: Model,
+    path: str | Path,
+    format: Format | None = None,  # noqa: A002 - as in onnx.save
+    *,
+    weights: WeightsMode = "inline",
+    folder: str | None = None,
+) -> None:
     """Writes a model to a file, all or nothing, read back before it replaces what was there.
 
     `format` is "onnx", "json" or "protojson"; without it the ending decides: ``.onnxjson`` is proto-JSON (onnx's own
     meaning), any other ``.json`` the text onnxjson/1, all else the binary.
 
+    `weights` says how tensors of more than 64 elements stand in the text: "inline" as base64, "blobs" each in a file
+    of `folder` (relative to that of `path`; ``model.blobs`` for ``model.onnx.json``), "digest" as their sha256 only,
+    "keep" as they were read.
+
     Raises:
+        WeightsMissingError: of some tensors only the sha256 is here.
         OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
         ChangedUnderneathError: a file that holds tensors of `model` was changed since it was loaded.
         EncodeError, LimitError: the model has no such form.
     """
-    files.save(model, path, format)
+    files.save(model, path, format, weights=weights, blobs=folder)
 
 
-def loads(text: str | bytes) -> Model:
+def loads(
+    text: str | bytes, *, weights_from: str | Path | Model | None = None, folder: str | Path | None = None
+) -> Model:
     """The model that a text stands for: onnxjson/1, or proto-JSON.
 
+    Blobs are looked for below `folder` (where the text would stand), the bytes of digests in `weights_from`, a model or
+    the file of one.
+
     Raises:
+        WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
+        MissingInputError, UntrustedError: a blob is not there, or is no file that a text may name.
         DecodeError: it is not one; ``findings`` hold every reason with line and column.
     """
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
-    return text_file.read_bytes(data).model
+    read = text_file.read_bytes(data)
+    if not read.has_digests:
+        return read.model
+    return files.bound(read.model, folder=None if folder is None else Path(folder), weights_from=weights_from)
 
 
-def dumps(model: Model) -> str:
+def dumps(model: Model, *, weights: WeightsMode = "inline", folder: str | None = None) -> str:
     """The canonical text of a model, onnxjson/1, ending with a line feed.
 
+    `weights` as in `save`; with "blobs" the text names them in `folder`, and nothing is written.
+
     Raises:
+        WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
     """
-    return text_bytes(model).decode("utf-8")
+    if weights == "blobs" and folder is None:
+        raise EncodeError('a text with blobs names their folder: give it as folder="model.blobs"')
+    text = bytearray()
+    files.write(model, _Growing(text), "json", weights=weights, blobs=folder)
+    return text.decode("utf-8")
+
+
+class _Growing:
+    """A sink that gathers what is written."""
+
+    def __init__(self, gathered: bytearray) -> None:
+        self._gathered = gathered
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """See `onnxjson.sinks.Sink`."""
+        self._gathered += data
 
 
 def from_proto(proto: "onnx.ModelProto") -> Model:

@@ -7,6 +7,7 @@
     │   └── WireError              65  bytes that no protobuf writer made  .offset
     ├── EncodeError                65  a model has no such form (proto-JSON, a message too deep)  .findings
     ├── MissingInputError          66  a file that is named is not there
+    │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
     ├── SelectorError               2  a selector that finds nothing, or more than one thing where one is wanted
     │   └── AddressError            2  an address at which nothing stands
     ├── LimitError                 71  too deep, too big, too many
@@ -61,6 +62,21 @@ class MissingInputError(OnnxJsonError):
     """A file that is named is not there."""
 
     exit_code = 66
+
+
+class WeightsMissingError(MissingInputError):
+    """A model has only the sha256 of some of its tensors; their bytes are in another model or in a folder of blobs."""
+
+    def __init__(self, count: int, first: str) -> None:
+        tensors = "one tensor" if count == 1 else f"{count:,} tensors, the first of them"
+        super().__init__(
+            f"only the sha256 of {tensors} {first} is here; name a model that has the bytes with --weights-from "
+            "(weights_from= in Python)"
+        )
+        self.count = count
+        """How many tensors have no bytes."""
+        self.first = first
+        """The name of the first one, made visible."""
 
 
 class SelectorError(OnnxJsonError):

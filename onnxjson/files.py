@@ -1,15 +1,18 @@
 """Models in files: what a file holds is decided by its content, what is written by the name or the word for it."""
 
 import mmap
+import os
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from onnxjson import serde, text_file
+from onnxjson import weights as weights_apart
+from onnxjson.canonical.payload_forms import Weights, WeightsMode
 from onnxjson.canonical.writer import write_text
 from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.document import Model
-from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, WireError
+from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, WeightsMissingError, WireError
 from onnxjson.identity import Identity, reading_error
 from onnxjson.payloads import SourceFile
 from onnxjson.saving import save_file
@@ -36,7 +39,9 @@ class Loaded(NamedTuple):
     """What was opened; give it to `save` as `expect` to be refused when another program has changed the file."""
 
 
-def load(path: str | Path, *, drop_orphans: bool = False) -> Loaded:
+def load(
+    path: str | Path, *, drop_orphans: bool = False, weights_from: str | Path | Model | None = None, bind: bool = True
+) -> Loaded:
     """The model in a file: binary, onnxjson/1 text or proto-JSON, told apart by content.
 
     Big payloads stay in the file until they are asked for; external data is not opened.
@@ -44,8 +49,12 @@ def load(path: str | Path, *, drop_orphans: bool = False) -> Loaded:
     Args:
         path: the file.
         drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
+        weights_from: the model, or the file of one, that has the bytes of tensors of which the text has the sha256.
+        bind: whether blobs are looked for beside the text; without, they stay digests.
 
     Raises:
+        WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
+        UntrustedError: a blob is no file that a text may name.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it holds no model; `findings` say why and where.
         LimitError: it is too big or nests too deep.
@@ -64,9 +73,28 @@ def load(path: str | Path, *, drop_orphans: bool = False) -> Loaded:
         raise DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
     if text_file.looks_like_text(head):
         read = text_file.read(source, drop_orphans=drop_orphans)
-        return Loaded(read.model, read.format, read.findings, identity)
+        model = read.model
+        if read.has_digests:
+            model = bound(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
+        return Loaded(model, read.format, read.findings, identity)
     model, warnings = _load_binary(source, name)
     return Loaded(model, "onnx", warnings, identity)
+
+
+def _folder_of(path: Path) -> Path:
+    """The folder in which a file really stands: a save follows links, so what stands beside it must too."""
+    return Path(os.path.realpath(path)).parent
+
+
+def bound(model: Model, *, folder: Path | None, weights_from: str | Path | Model | None) -> Model:
+    """`model` with the bytes of its digests, as far as blobs in `folder` and `weights_from` have them.
+
+    Raises:
+        WeightsMissingError: `weights_from` does not have all of them.
+        MissingInputError, UntrustedError: a blob is not there, or is no file that a text may name.
+    """
+    source = load(weights_from).model if isinstance(weights_from, str | Path) else weights_from
+    return weights_apart.bind(model, folder=folder, source=source)
 
 
 def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
@@ -111,6 +139,8 @@ def save(
     format: Format | None = None,  # noqa: A002 - the word everybody knows, as in onnx.save
     *,
     lossy: bool = False,
+    weights: WeightsMode = "inline",
+    blobs: str | None = None,
     expect: Identity | None = None,
     replace: bool = True,
     backup: bool = False,
@@ -125,6 +155,9 @@ def save(
         path: the file; a link is followed and kept.
         format: what to write; else the ending of `path` decides (`format_for`).
         lossy: write proto-JSON even where it cannot hold all of the model.
+        weights: how tensors of more than 64 elements stand in a text: "inline" (base64), "blobs" (each in a file beside
+            the text), "digest" (sha256 only), "keep" (as they were read).
+        blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` if it is None.
         expect: what was opened at `path`; refuse if another program has changed it since.
         replace: whether a file that is there may be replaced.
         backup: keep what is replaced in the user's state folder (`onnxjson undo-save`).
@@ -133,12 +166,16 @@ def save(
         OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
         ChangedUnderneathError: `path`, or a file that the model's payloads are in, was changed.
         EncodeError, LimitError: the model has no such form.
+        WeightsMissingError: of some tensors only the sha256 is here.
     """
     form = format or format_for(path)
     path = Path(path)
+    if form == "json" and weights == "blobs":
+        blobs = blobs or weights_apart.blobs_folder_for(path)
+        weights_apart.write_blobs(model, _folder_of(path), blobs)
 
     def written(sink: Sink) -> None:
-        write(model, sink, form, lossy=lossy)
+        write(model, sink, form, lossy=lossy, weights=weights, blobs=blobs)
 
     def read_back(temporary: Path) -> None:
         # That the bytes are those that were written is known by their hash. Before they take the place of a file,
@@ -180,16 +217,29 @@ def _reparse(source: SourceFile) -> None:
         serde.parse(mapped, source)
 
 
-def write(model: Model, sink: Sink, form: Format, *, lossy: bool = False) -> None:
-    """Streams a model to anything with `write`; see `save` for the errors."""
-    if form == "onnx":
-        write_message(model, sink.write)
-    elif form == "json":
-        write_text(model, sink.write)
-    else:
-        from onnxjson import protojson
+def write(
+    model: Model,
+    sink: Sink,
+    form: Format,
+    *,
+    lossy: bool = False,
+    weights: WeightsMode = "inline",
+    blobs: str | None = None,
+) -> None:
+    """Streams a model to anything with `write`; see `save` for the errors. Blobs are only named."""
+    try:
+        if form == "onnx":
+            write_message(model, sink.write)
+        elif form == "json":
+            write_text(model, sink.write, Weights.of(model, weights, blobs))
+        else:
+            from onnxjson import protojson
 
-        sink.write(protojson.dumps(model, lossy=lossy))
+            sink.write(protojson.dumps(model, lossy=lossy))
+    except WeightsMissingError:
+        # The first tensor that was asked for its bytes says so; all of them say more.
+        weights_apart.require_whole(model)
+        raise
 
 
 __all__ = ["Format", "Loaded", "OnnxJsonError", "format_for", "load", "save", "verify", "write"]

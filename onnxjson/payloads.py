@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from onnxjson.display import visible
-from onnxjson.errors import ChangedUnderneathError, FileError, MissingInputError
+from onnxjson.errors import ChangedUnderneathError, FileError, MissingInputError, WeightsMissingError
 
 CHUNK = 768 * 1024
 """Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
@@ -135,6 +135,29 @@ class Payload:
 
     def __repr__(self) -> str:
         return f"<{self.length:,} bytes in a file>"
+
+
+class Digest(Payload):
+    """Bytes that are not here: what is known of them is their length and their SHA-256."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, sha256: str, length: int, folder: str | None = None) -> None:
+        super().__init__(length)
+        self._sha256 = sha256
+        self.folder = folder
+        """The folder of blobs that has them, as the text names it; None where the text has the digest alone."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """There is nothing to give.
+
+        Raises:
+            WeightsMissingError: always.
+        """
+        raise WeightsMissingError(1, f"with the sha256 {self.sha256[:12]}")
+
+    def __repr__(self) -> str:
+        return f"<{self.length:,} bytes elsewhere, sha256 {self.sha256[:12]}>"
 
 
 class FileSlice(Payload):

@@ -104,6 +104,21 @@ def save_file(
             os.close(descriptor)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder in one that is there; do nothing if it is there already.
+
+    Raises:
+        OutputError, FileError, AccessDeniedError: the system does not make it.
+    """
+    name = visible(str(path), None)
+    if path.is_dir():
+        return
+    with system_errors(f"the folder {name} cannot be made"):
+        path.mkdir(exist_ok=True)
+    with _locked_folder(path.parent, name) as parent:
+        _sync_folder(parent, name)
+
+
 def write_stdout(write: Callable[[Output], None]) -> None:
     """Send what `write` gives to standard output, as ``-o -`` asks for.
 

@@ -160,7 +160,12 @@ def document_schema() -> Schema:
         "title": "onnxjson/1",
         "description": "A whole ONNX model.",
         **_record(
-            {"format": {"const": "onnxjson/1"}, **_properties(d.Model)},
+            {
+                "format": {"const": "onnxjson/1"},
+                "weights": {"const": "digest"},
+                "blobs": {"type": "string", "minLength": 1},
+                **_properties(d.Model),
+            },
             required=["format"],
         ),
         "$defs": {
@@ -228,7 +233,14 @@ def _field(message: type[d.Record], field: Field) -> Schema:
 
 
 def _short_tensor() -> Schema:
-    payloads = {"values": _reference("tensor_values"), "base64": _BASE64, "external_data": _PAIRS}
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    payloads = {
+        "values": _reference("tensor_values"),
+        "base64": _BASE64,
+        "blob": digest,
+        "sha256": digest,
+        "external_data": _PAIRS,
+    }
     return _record(
         {
             "name": _reference("string"),

@@ -24,6 +24,8 @@ class Read(NamedTuple):
     format: Literal["json", "protojson"]
     findings: tuple[Finding, ...]
     """Warnings only."""
+    has_digests: bool = False
+    """Whether some tensors may have only their sha256 in the text."""
 
 
 def looks_like_text(head: bytes) -> bool:
@@ -59,9 +61,10 @@ def read_bytes(
     """
     from onnxjson.reading import fast
 
+    has_digests = b'"sha256"' in text or b'"blob"' in text
     model = fast.read(text, cuts or {})
     if model is not None:
-        return Read(model, "json", ())
+        return Read(model, "json", (), has_digests)
     from onnxjson.reading import exact_reader
 
     if exact_reader.is_proto_json(text):
@@ -69,4 +72,4 @@ def read_bytes(
 
         return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
     model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts)
-    return Read(model, "json", (*findings, *of_comments(text, file)))
+    return Read(model, "json", (*findings, *of_comments(text, file)), has_digests)

@@ -155,9 +155,11 @@ class ShortForms:
         name = b'{"name": ' + string(tensor.name) + b", " if tensor.name is not None else b"{"
         line = INDENTS[inner] if body.takes_lines else None
         storage = b"" if body.storage is None else b', "storage": "%b"' % body.storage.encode()
-        self.out += (name + b'"type": ' + head + storage, (b"," + line if line else b", ") + body.key)
+        self.out.append(name + b'"type": ' + head + storage + (b"," + line if line else b", "))
         if body.payload is not None:
-            self.out += (Encoded(body.payload), b'"')
+            self.payload(body.payload, body.storage)
+        else:
+            self.out.append(body.key)
         if tensor.external_data:
             self.out.append(pairs_of.pairs(tensor.external_data, self.exact_line))
         self._element_end(tensor, inner, line, inline)
@@ -165,6 +167,10 @@ class ShortForms:
     def tensor_body(self, tensor: d.Tensor, indent: int, tokens: list[bytes] | None) -> tensor_text.Body | None:
         """The elements of a tensor; see `tensors.body`."""
         return tensor_text.body(tensor, indent, tokens)
+
+    def payload(self, data: Data, storage: str | None) -> None:
+        """The member that holds the elements of a tensor of many: here their base64."""
+        self.out += (b'"base64": "', Encoded(data), b'"')
 
     def tensor_item(self, tensor: d.Tensor, indent: int) -> None:
         """A TensorProto as an element of a list in an attribute."""

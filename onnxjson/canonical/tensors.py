@@ -7,7 +7,7 @@ from typing import NamedTuple
 from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical.strings import INDENTS, bytes_value
-from onnxjson.payloads import Data, whole
+from onnxjson.payloads import Data, Digest, whole
 
 MOST_VALUES = 64
 """Tensors of more elements are written as base64."""
@@ -110,7 +110,7 @@ class Body(NamedTuple):
     """How the elements of a tensor stand in its short form."""
 
     key: bytes
-    """The key with all of its value, or, where `payload` is set, all that stands before the base64."""
+    """The key with all of its value, or, where `payload` is set, the key of its base64."""
     storage: str | None = None
     payload: Data | None = None
     takes_lines: bool = False
@@ -131,8 +131,8 @@ def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Bo
     raw, storage = found
     assert tensor.data_type is not None
     count = elements_in(tensor.dims)
-    if count > MOST_VALUES:
-        return Body(b'"base64": "', storage, raw)
+    if count > MOST_VALUES or isinstance(raw, Digest):
+        return Body(b'"base64": ', storage, raw)
     if tokens is None:
         texts = elements.tokens(tensor.data_type, whole(raw), count)
         if texts is None:

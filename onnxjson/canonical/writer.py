@@ -16,6 +16,7 @@ from msgspec.structs import astuple
 from onnxjson import document as d
 from onnxjson.canonical import pairs as pairs_of
 from onnxjson.canonical import tensors as tensor_text
+from onnxjson.canonical.payload_forms import INLINE, Weights, sha256_of
 from onnxjson.canonical.short_forms import ShortForms
 from onnxjson.canonical.strings import INDENTS, encode_string, escaped, string, string_or_lines, strings
 from onnxjson.operators import attribute_types
@@ -50,15 +51,19 @@ class _NodeLayout(NamedTuple):
 class TextWriter(ShortForms):
     """Writes one model to `write`, which takes bytes."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes], object], weights: Weights = INLINE) -> None:
         super().__init__()
         self.write = write
+        self._weights = weights
         self._blocks: dict[tuple[int, str | None, str | None, int], tuple[object, bytes]] = {}
 
     def model(self, model: d.Model) -> None:
         """The whole text."""
         self.out.append(b'{\n"format": "onnxjson/1"')
         line = b"\n"
+        if self._weights.has_digests:
+            self.key(b'"weights": "digest"', line)
+        self.scalar("blobs", self._weights.blobs, line)
         for name in ("ir_version", "producer_name", "producer_version", "domain", "model_version"):
             self.scalar(name, getattr(model, name), line)
         self.doc_string(model.doc_string, 0)
@@ -75,6 +80,14 @@ class TextWriter(ShortForms):
         self.unknown(model.unknown_fields, line)
         self.out.append(b"\n}\n")
         self.flush()
+
+    def payload(self, data: Data, storage: str | None) -> None:
+        """The member that holds the elements of a tensor of many, in the form that was asked for."""
+        kind = self._weights.kind(data, storage)
+        if kind == "base64":
+            super().payload(data, storage)
+        else:
+            self.out.append(b'"%b": "%b"' % (kind.encode(), sha256_of(data).encode()))
 
     def flush(self) -> None:
         """Writes what is collected."""
@@ -312,14 +325,15 @@ class TextWriter(ShortForms):
                 self._blocks[place] = (attributes, text)
 
 
-def write_text(model: d.Model, write: Callable[[bytes], object]) -> None:
-    """Streams the canonical text of `model` to `write` in pieces of UTF-8.
+def write_text(model: d.Model, write: Callable[[bytes], object], weights: Weights = INLINE) -> None:
+    """Streams the canonical text of `model` to `write` in pieces of UTF-8; `weights` says how big tensors stand in it.
 
     Raises:
+        WeightsMissingError: bytes are to stand in the text of which only the sha256 is here.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a payload's file cannot be read any more.
     """
-    TextWriter(write).model(model)
+    TextWriter(write, weights).model(model)
 
 
 def text_bytes(model: d.Model) -> bytes:

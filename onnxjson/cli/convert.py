@@ -11,6 +11,7 @@ from onnxjson.cli import failures, findings, output
 from onnxjson.errors import OutputError
 
 if TYPE_CHECKING:
+    from onnxjson.canonical.payload_forms import WeightsMode
     from onnxjson.files import Format, Loaded
 
 _ENDINGS: Final[dict["Format", str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
@@ -37,10 +38,36 @@ STDOUT: Final = "-"
     type=click.Choice(["onnx", "json", "protojson"]),
     help="The form to write; else the ending of DST decides.",
 )
+@click.option(
+    "--weights",
+    type=click.Choice(["inline", "blobs", "digest"]),
+    default="inline",
+    show_default=True,
+    help="How tensors of more than 64 elements stand in a text: as base64, each in a file beside it, as sha256 only.",
+)
+@click.option(
+    "--blobs",
+    metavar="FOLDER",
+    help="The folder of the files of --weights blobs, beside the text; m.blobs for m.onnx.json.",
+)
+@click.option(
+    "--weights-from",
+    metavar="MODEL",
+    type=click.Path(path_type=Path),
+    help="The model that has the bytes of tensors of which SRC has only the sha256.",
+)
 @click.option("--lossy", is_flag=True, help="Write proto-JSON even where it cannot hold all of the model.")
 @click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
 def command(
-    source: Path, destination: Path | None, target: "Format | None", *, lossy: bool, drop_orphans: bool
+    source: Path,
+    destination: Path | None,
+    target: "Format | None",
+    *,
+    weights: "WeightsMode",
+    blobs: str | None,
+    weights_from: Path | None,
+    lossy: bool,
+    drop_orphans: bool,
 ) -> None:
     """Write a model in another form: .onnx, .onnx.json, proto-JSON.
 
@@ -51,19 +78,26 @@ def command(
     onnxjson convert m.onnx                      writes m.onnx.json
     onnxjson convert m.onnx.json -o new.onnx     writes new.onnx
     onnxjson convert m.onnx -o - | less          shows it
+    onnxjson convert m.onnx --weights blobs      keeps the weights in m.blobs/
+    onnxjson convert m.onnx.json --weights-from m.onnx -o new.onnx
     """
     from onnxjson import files
 
     with output.working(f"reading {source}"):
-        loaded = files.load(source, drop_orphans=drop_orphans)
+        loaded = files.load(source, drop_orphans=drop_orphans, weights_from=weights_from)
     place = _place(source, loaded, destination, target)
     form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
+    if form != "json" and (weights != "inline" or blobs is not None):
+        raise click.UsageError("--weights and --blobs are for texts; a binary and proto-JSON hold their weights")
+    if blobs is not None and weights != "blobs":
+        raise click.UsageError("--blobs names the folder of --weights blobs; give both")
     _warn(source, loaded)
     if place is None:
-        _to_stdout(loaded, form, lossy=lossy)
+        _to_stdout(loaded, form, lossy=lossy, weights=weights)
         return
     with output.working(f"writing {place}"):
-        files.save(loaded.model, place, form, lossy=lossy, replace=destination is not None)
+        may_replace = destination is not None
+        files.save(loaded.model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
     output.talk(f"wrote {place} ({output.size(place)})")
     _say_what_must_go_along(source, loaded, place)
 
@@ -103,12 +137,15 @@ def _stem(name: str) -> str:
     return name
 
 
-def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool) -> None:
+def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool, weights: "WeightsMode") -> None:
     from onnxjson import files
+
+    if weights == "blobs":
+        raise click.UsageError("blobs stand beside a text; name the text with -o DST")
 
     if form == "onnx" and sys.stdout.isatty():
         raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o DST")
-    files.write(loaded.model, output.Stdout(), form, lossy=lossy)
+    files.write(loaded.model, output.Stdout(), form, lossy=lossy, weights=weights)
 
 
 def _say_what_must_go_along(source: Path, loaded: "Loaded", place: Path) -> None:

@@ -42,7 +42,7 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
     from onnxjson import files
 
     with output.working(f"reading {path}"):
-        loaded = files.load(path, drop_orphans=drop_orphans)
+        loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
     if loaded.format != "json":
         kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
         raise EncodeError(f"{path} is {kind}, and fmt is for .onnx.json; first: onnxjson convert {path}")
@@ -53,7 +53,7 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
         output.data(str(path))
         return True
     with output.working(f"writing {path}"):
-        files.save(loaded.model, path, "json", expect=loaded.identity, backup=True)
+        files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
     output.talk(f"formatted {path}")
     return True
 
@@ -63,7 +63,7 @@ def _is_canonical(path: Path, loaded: "Loaded") -> bool:
 
     with path.open("rb") as file:
         comparison = _Comparison(file)
-        files.write(loaded.model, comparison, "json")
+        files.write(loaded.model, comparison, "json", weights="keep")
         return comparison.same and not file.read(1)
 
 

@@ -69,6 +69,10 @@ class Context:
         """Payloads whose base64 was taken out of the text, by the string that stands in its place."""
         self.drop_orphans = drop_orphans
         """Whether metadata of elements that do not exist is left out with a warning."""
+        self.has_digests = False
+        """Whether the document says that it has digests of tensors instead of their bytes."""
+        self.blobs: str | None = None
+        """The folder of blobs that the document names."""
         self.remarks: list[Remark] = []
         self._suggestions = _MOST_SUGGESTIONS
 

@@ -19,6 +19,7 @@ from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.canonical.pairs import owner_name
+from onnxjson.canonical.payload_forms import Weights
 from onnxjson.canonical.writer import TextWriter
 from onnxjson.errors import OnnxJsonError
 from onnxjson.operators import attribute_types
@@ -59,10 +60,11 @@ def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
     """
     if not text.startswith(b'{\n"format": "onnxjson/1"'):
         return None
-    reader = _Reader(cuts)
     try:
-        model = reader.model(_decode_model(text))
-        proof = _Proof(text, reader.values, cuts)
+        decoded = _decode_model(text)
+        reader = _Reader(cuts, decoded)
+        model = reader.model(decoded)
+        proof = _Proof(text, reader, cuts)
         proof.model(model)
     except (
         msgspec.MsgspecError,
@@ -80,11 +82,11 @@ def read(text: bytes, cuts: Mapping[str, Payload]) -> d.Model | None:
 class _Proof(TextWriter):
     """Writes a model again and compares with the text that it was read from."""
 
-    def __init__(self, text: bytes, values: dict[int, bytes], cuts: Mapping[str, Payload]) -> None:
-        super().__init__(self._compare)
+    def __init__(self, text: bytes, reader: "_Reader", cuts: Mapping[str, Payload]) -> None:
+        super().__init__(self._compare, Weights("keep", reader.has_digests, reader.blobs))
         self._text = text
         self._position = 0
-        self._values = values
+        self._values = reader.values
         self._markers = {id(payload): marker.encode() for marker, payload in cuts.items()}
 
     def _compare(self, piece: bytes) -> None:
@@ -137,13 +139,18 @@ class _Shape(NamedTuple):
 class _Reader:
     """Makes records of what was decoded; equal types, attributes and entries become the same object."""
 
-    def __init__(self, cuts: Mapping[str, Payload]) -> None:
+    def __init__(self, cuts: Mapping[str, Payload], text: ModelText) -> None:
+        if text.weights not in (None, "digest"):
+            raise _NotCanonicalError
+        self.has_digests = text.weights is not None
+        self.blobs = text.blobs
         self.values: dict[int, bytes] = {}
         """The `values` member of tensors whose layout was compared, by identity of the tensor."""
         self._kept: list[d.Tensor] = []
         """Those tensors: an identity is good only while its object lives."""
         self._cuts = cuts
         self._context = Context(cuts=cuts)
+        self._context.has_digests, self._context.blobs = self.has_digests, self.blobs
         self._types: dict[str, d.Type] = {}
         self._tensor_types: dict[str, _Shape] = {}
         self._attributes: dict[tuple[str | None, str | None, bytes], tuple[d.Attribute, ...]] = {}
@@ -346,6 +353,7 @@ class _Reader:
 
     def _single_tensor(self, text: TensorText, shape: _Shape) -> d.Tensor:
         if text.base64 is None or _has_rare(text):
+            # By the exact reader, which also reads digests and names of blobs.
             tree = {
                 key: _decode(value) if isinstance(value, msgspec.Raw) else value
                 for key in text.__struct_fields__

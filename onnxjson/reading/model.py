@@ -10,9 +10,10 @@ from onnxjson.document import Function, Graph, Model, Node
 from onnxjson.messages import FIELDS
 from onnxjson.operators import attribute_types
 from onnxjson.reading.attributes import read_attributes
-from onnxjson.reading.context import ROOT, Context, Place, describe
+from onnxjson.reading.context import ROOT, Context, Place
 from onnxjson.reading.exact import read_message
 from onnxjson.reading.pairs import ELEMENT_KINDS, attach_element_metadata
+from onnxjson.reading.strings import read_string
 from onnxjson.reading.tree import Tree
 
 FORMAT = "onnxjson/1"
@@ -47,17 +48,24 @@ def read_model(tree: Tree, context: Context, place: Place = ROOT) -> Model | Non
         hint = "a newer onnxjson may read it" if newer else f'the line is "format": "{FORMAT}",'
         context.error(place.at("format"), "other-format", message, hint)
         return None
-    _refuse_weights_elsewhere(tree, place, context)
+    _read_weights_lines(tree, place, context)
     return read_message(Model, tree, place, context, others=("format", "weights", "blobs"))
 
 
-def _refuse_weights_elsewhere(tree: dict[str, Tree], place: Place, context: Context) -> None:
-    for key in ("weights", "blobs"):
-        if key in tree:
-            what = f'"{key}" ({describe(tree[key])})'
-            message = f"{what} says that the weights stand elsewhere, which this version does not read"
-            hint = "write the document with its weights inline"
-            context.error(place.at(key), "weights-elsewhere", message, hint, on_key=True)
+def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -> None:
+    """What the document says of weights that are not in it."""
+    if "weights" in tree:
+        if tree["weights"] == "digest":
+            context.has_digests = True
+        else:
+            context.wrong_type(
+                tree["weights"], place.at("weights"), '"digest"', "delete the line if all bytes are here"
+            )
+    if "blobs" in tree:
+        folder = read_string(tree["blobs"], place.at("blobs"), context)
+        if folder == "":
+            context.error(place.at("blobs"), "bad-blobs", "the folder of blobs has no name", 'such as "model.blobs"')
+        context.blobs = folder or None
 
 
 def read_graph(tree: Tree, place: Place, context: Context) -> Graph | None:

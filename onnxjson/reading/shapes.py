@@ -33,6 +33,8 @@ class TensorText(TextShape, forbid_unknown_fields=True, gc=False):
     storage: str | None = None
     values: msgspec.Raw = ABSENT
     base64: str | None = None
+    blob: str | None = None
+    sha256: str | None = None
     external_data: msgspec.Raw = ABSENT
     doc_string: msgspec.Raw = ABSENT
     metadata_props: msgspec.Raw = ABSENT
@@ -91,6 +93,8 @@ class ModelText(TextShape, forbid_unknown_fields=True, gc=False):
     """A whole document."""
 
     format: str
+    weights: str | None = None
+    blobs: str | None = None
     ir_version: int | None = None
     producer_name: str | None = None
     producer_version: str | None = None

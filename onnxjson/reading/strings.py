@@ -66,7 +66,7 @@ def read_base64(tree: Tree, place: Place, context: Context) -> bytes | None:
             return data
     except ValueError:
         pass
-    message, index = _base64_mistake(tree)
+    message, index = base64_mistake(tree)
     context.error(place, "bad-base64", message, "", character=index)
     return None
 
@@ -74,7 +74,7 @@ def read_base64(tree: Tree, place: Place, context: Context) -> bytes | None:
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
-def _base64_mistake(text: str) -> tuple[str, int | None]:
+def base64_mistake(text: str) -> tuple[str, int | None]:
     """What is wrong with a text that is not canonical base64, and with which character."""
     body = text.rstrip("=")
     for index, character in enumerate(body):

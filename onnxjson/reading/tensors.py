@@ -1,6 +1,7 @@
 """Tensors: the short form with values, base64 or external data, and the full form (docs/format.md, section 7)."""
 
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.messages import FIELDS
 from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
-from onnxjson.payloads import Data
+from onnxjson.payloads import Data, Digest
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import has_unreadable, read_message, report_number
 from onnxjson.reading.pairs import read_pairs
@@ -24,9 +25,11 @@ MAXIMUM_RANK: Final = 8
 
 _STRING: Final = 8
 _COMPLEX: Final = (14, 15)
-_PAYLOADS: Final = ("values", "base64", "external_data")
+_PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
 _SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
-_ELSEWHERE: Final = ("blob", "sha256")
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_WITHOUT_DIGEST: Final = ("int32_data", "int64_data", "uint64_data")
+"""Typed fields of which there is no digest: what they hold is no run of the tensor's bytes."""
 
 
 def read_tensor(tree: Tree, place: Place, context: Context) -> Tensor | None:
@@ -34,12 +37,6 @@ def read_tensor(tree: Tree, place: Place, context: Context) -> Tensor | None:
     if not isinstance(tree, dict):
         context.wrong_type(tree, place, 'a tensor such as {"type": "float32[1]", "values": [0.5]}')
         return None
-    for key in _ELSEWHERE:
-        if key in tree:
-            message = f'"{key}" says that the weights stand elsewhere, which this version does not read'
-            hint = "write the document with its weights inline"
-            context.error(place.at(key), "weights-elsewhere", message, hint, on_key=True)
-            return None
     if "type" in tree:
         return _read_short(tree, place, context)
     if "data_type" not in tree and "dims" not in tree and any(key in tree for key in _PAYLOADS[:2]):
@@ -57,7 +54,7 @@ def _read_short(tree: dict[str, Tree], place: Place, context: Context) -> Tensor
         context.error(place.at(chosen[1]), "conflicting-keys", message, "only one of them can stand", on_key=True)
         return None
     if not chosen:
-        hint = 'add "values", "base64" or "external_data"'
+        hint = 'add "values", "base64", "blob", "sha256" or "external_data"'
         context.error(place, "missing-key", "the tensor has a type but no elements", hint)
         return None
     shape = _read_shape(tree["type"], place.at("type"), context)
@@ -123,6 +120,8 @@ def _read_elements(
     if key == "values":
         flat = _flatten(tree[key], dims, at, context, is_complex=data_type in _COMPLEX)
         raw: Data | None = None if flat is None else _pack(data_type, flat, dims, at, context)
+    elif key in ("blob", "sha256"):
+        raw = _read_digest(tree[key], key, storage, data_type, dims, at, context)
     else:
         raw = read_payload(tree[key], at, context)
         if raw is not None and not _check_length(raw, data_type, dims, at, context):
@@ -134,6 +133,29 @@ def _read_elements(
     except elements.ElementError as error:
         context.error(at, "bad-base64", f"the base64 ends with {error.found}", f"what fits: {error.fits}")
         return None
+
+
+def _read_digest(
+    tree: Tree, key: str, storage: Any, data_type: int, dims: tuple[int, ...], place: Place, context: Context
+) -> Digest | None:
+    """The elements by the sha256 of their bytes, which a blob or another model has."""
+    if not isinstance(tree, str) or not _SHA256.fullmatch(tree):
+        context.wrong_type(tree, place, "the sha256 of the bytes, 64 digits and letters a to f,")
+        return None
+    if storage in _WITHOUT_DIGEST:
+        message = f'elements that stand in "{storage}" have no "{key}"'
+        context.error(place, "bad-digest", message, 'write them as "base64"', on_key=True)
+        return None
+    if key == "sha256" and not context.has_digests:
+        message = 'the document has a "sha256", but not the line that says so'
+        context.error(place, "no-weights-line", message, 'add "weights": "digest", after "format"', on_key=True)
+        return None
+    if key == "blob" and context.blobs is None:
+        message = 'the document has a "blob", but does not name the folder of blobs'
+        context.error(place, "no-blobs-line", message, 'add "blobs": "model.blobs", before "ir_version"', on_key=True)
+        return None
+    length = elements.byte_length(data_type, math.prod(dims))
+    return Digest(tree, length or 0, context.blobs if key == "blob" else None)
 
 
 def _read_storage(tree: dict[str, Tree], data_type: int, place: Place, context: Context) -> Any:

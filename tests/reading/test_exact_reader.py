@@ -85,8 +85,8 @@ def test_only_a_document_of_this_format_is_read() -> None:
         b"7": "wrong-type",
         b'{"format": 1}': "wrong-type",
         b'{"format": "onnxjson/2", "graph": 1}': "other-format",
-        b'{"format": "onnxjson/1", "weights": "digest"}': "weights-elsewhere",
-        b'{"format": "onnxjson/1", "blobs": "x"}': "weights-elsewhere",
+        b'{"format": "onnxjson/1", "weights": "inline"}': "wrong-type",
+        b'{"format": "onnxjson/1", "blobs": ""}': "bad-blobs",
     }.items():
         with pytest.raises(DecodeError) as caught:
             read(text)
