@@ -67,26 +67,12 @@ class MissingInputError(OnnxJsonError):
 class WeightsMissingError(MissingInputError):
     """A model has only the sha256 of some of its tensors; their bytes are in another model or in a folder of blobs."""
 
-    def __init__(self, count: int, first: str) -> None:
-        tensors = "one tensor" if count == 1 else f"{count:,} tensors, the first of them"
-        super().__init__(
-            f"only the sha256 of {tensors} {first} is here; name a model that has the bytes with --weights-from "
-            "(weights_from= in Python)"
-        )
+    def __init__(self, message: str, count: int = 1, first: str = "") -> None:
+        super().__init__(message)
         self.count = count
         """How many tensors have no bytes."""
         self.first = first
-        """The name of the first one, made visible."""
-
-
-class SelectorError(OnnxJsonError):
-    """A selector is misspelled, finds nothing, or finds several things where one is wanted."""
-
-    exit_code = 2
-
-
-class AddressError(SelectorError):
-    """An address is misspelled, or nothing stands there."""
+        """The first one, made visible."""
 
 
 class LimitError(OnnxJsonError):

@@ -154,7 +154,7 @@ class Digest(Payload):
         Raises:
             WeightsMissingError: always.
         """
-        raise WeightsMissingError(1, f"with the sha256 {self.sha256[:12]}")
+        raise WeightsMissingError(f"the bytes with the sha256 {self.sha256} are not here")
 
     def __repr__(self) -> str:
         return f"<{self.length:,} bytes elsewhere, sha256 {self.sha256[:12]}>"

@@ -75,7 +75,18 @@ def require_whole(model: Model) -> None:
     """
     tensors = missing(model)
     if tensors:
-        raise WeightsMissingError(len(tensors), _called(tensors[0]))
+        raise _missing_error(tensors)
+
+
+def _missing_error(tensors: list[Tensor]) -> WeightsMissingError:
+    count, first = len(tensors), _called(tensors[0])
+    which = "one tensor" if count == 1 else f"{count:,} tensors, the first of them"
+    return WeightsMissingError(
+        f"only the sha256 of {which} {first} is here; name a model that has the bytes with --weights-from "
+        "(weights_from= in Python)",
+        count,
+        first,
+    )
 
 
 def _called(tensor: Tensor) -> str:
@@ -124,7 +135,7 @@ def bind(model: Model, *, folder: Path | None = None, source: Model | None = Non
 
     result = replace_tensors(model, bound)
     if unbound and source is not None:
-        raise WeightsMissingError(len(unbound), _called(unbound[0]))
+        raise _missing_error(unbound)
     return result
 
 
@@ -174,7 +185,7 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
         if _holds(place, data):
             continue
         if isinstance(data, Digest):
-            raise WeightsMissingError(1, f"with the sha256 {data.sha256}")
+            raise WeightsMissingError(f"the bytes with the sha256 {data.sha256} are not here, and no blob has them")
         make_folder(target)
         save_file(place, _writer(data))
         written += 1

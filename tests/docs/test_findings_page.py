@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULTILINE))
 EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
 
-NOT_CODES = {"utf-8", "latin-1", "onnxjson-demo"}
+NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo"}
 """Other words with hyphens that stand alone in the source."""
 
 
