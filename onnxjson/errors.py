@@ -75,6 +75,16 @@ class WeightsMissingError(MissingInputError):
         """The first one, made visible."""
 
 
+class SelectorError(OnnxJsonError):
+    """A selector is misspelled, finds nothing, or finds several things where one is wanted."""
+
+    exit_code = 2
+
+
+class AddressError(SelectorError):
+    """An address is misspelled, or nothing stands there."""
+
+
 class LimitError(OnnxJsonError):
     """Something is deeper, bigger or more than a limit allows."""
 
