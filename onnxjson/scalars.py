@@ -21,6 +21,43 @@ _LONGEST_DECIMAL = 400
 """Characters of a decimal string that can still be a float64."""
 
 
+class WrittenFloat(float):
+    """A JSON number with a point or exponent that float64 takes for an integer; its digits say whether it is one."""
+
+    __slots__ = ("spelling",)
+
+    spelling: str
+
+    @property
+    def exact(self) -> int | None:
+        """The integer that the digits spell; None where they spell none."""
+        from decimal import Decimal, InvalidOperation
+
+        try:
+            number = Decimal(self.spelling)
+            return int(number) if number == number.to_integral_value() else None
+        except InvalidOperation:
+            # An exponent of many digits, which only a number next to 0 can have here.
+            return None
+
+    def is_integer(self) -> bool:
+        """See `float.is_integer`; of the digits, not of the float64 next to them."""
+        return self.exact is not None
+
+    def __repr__(self) -> str:
+        return self.spelling
+
+
+def json_float(text: str) -> float:
+    """The float64, or infinity, of a JSON number with a point or an exponent; it does not forget digits that matter."""
+    number = float(text)
+    if not number.is_integer() or repr(number) == text:
+        return number
+    written = WrittenFloat(number)
+    written.spelling = text
+    return written
+
+
 class ElementError(ValueError):
     """A JSON value that is no element of its dtype."""
 
@@ -48,10 +85,14 @@ def found_text(value: object) -> str:
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     if isinstance(value, float):
-        return repr(value) if math.isfinite(value) else "a number that is not finite as binary64"
+        return _shortened(repr(value)) if math.isfinite(value) else "a number that is not finite as binary64"
     if isinstance(value, int) and value.bit_length() > 128:
         return "an integer of more than 38 digits"
     return json.dumps(value)
+
+
+def _shortened(text: str) -> str:
+    return f"{text[:40]}..." if len(text) > 40 else text
 
 
 def int_text(value: int) -> str:
@@ -60,7 +101,7 @@ def int_text(value: int) -> str:
 
 
 def parse_int(value: object, low: int, high: int) -> int:
-    """An integer from an int, a whole float up to 2^53 or a decimal string.
+    """An integer from an int, a float that spells one up to 2^53 or a decimal string.
 
     Raises:
         ElementError: it is none, or not from `low` to `high`.
@@ -68,13 +109,22 @@ def parse_int(value: object, low: int, high: int) -> int:
     number: int | None = None
     if type(value) is int:
         number = value
-    elif type(value) is float:
-        number = int(value) if value.is_integer() and abs(value) <= LARGEST_PLAIN else None
+    elif isinstance(value, float):
+        number = whole(value)
     elif isinstance(value, str):
         number = _decimal(value)
     if number is None or not low <= number <= high:
-        raise ElementError(found_text(value), f"an integer from {low} to {high}")
+        fits = f"an integer from {low} to {high}"
+        if isinstance(value, float) and value.is_integer() and number is None:
+            fits += " (above 2^53 without point or exponent)"
+        raise ElementError(found_text(value), fits)
     return number
+
+
+def whole(value: float) -> int | None:
+    """The integer up to 2^53 that a number with a point or an exponent spells exactly."""
+    number = value.exact if isinstance(value, WrittenFloat) else int(value) if value.is_integer() else None
+    return number if number is not None and -LARGEST_PLAIN <= number <= LARGEST_PLAIN else None
 
 
 def _decimal(text: str) -> int | None:
@@ -110,7 +160,7 @@ def float_bits(form: FloatFormat, value: object) -> int:
 
 def _binary64(value: object) -> float:
     """The float64 that a JSON value stands for; NaN and infinities only from their names."""
-    if type(value) is float and math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
         return value
     if type(value) is int:
         return float(value)
@@ -128,7 +178,7 @@ def float32_bits(value: object) -> bytes:
     Raises:
         ElementError: see `float_bits`.
     """
-    if type(value) is float and math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
         try:
             return _PACK32(value)
         except OverflowError:
@@ -142,7 +192,7 @@ def float64_bits(value: object) -> bytes:
     Raises:
         ElementError: see `float_bits`.
     """
-    if type(value) is float and math.isfinite(value):
+    if isinstance(value, float) and math.isfinite(value):
         return _PACK64(value)
     return float_bits(FLOAT64, value).to_bytes(8, "little")
 

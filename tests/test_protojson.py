@@ -222,7 +222,7 @@ REFUSED = {
     "fraction": ('{"initializer": [{"dims": [1.5]}]}', "wrong-type", "the number 1.5, but"),
     "bool for integer": ('{"initializer": [{"dims": [true]}]}', "wrong-type", "true, but"),
     "negative unsigned": ('{"initializer": [{"uint64Data": ["-1"]}]}', "out-of-range", '"-1" is no uint64'),
-    "float32 too large": ('{"initializer": [{"floatData": [3.5e38]}]}', "bad-number", "3.5e+38, but a number up to"),
+    "float32 too large": ('{"initializer": [{"floatData": [3.5e38]}]}', "bad-number", "3.5e38, but a number up to"),
     "float as text": ('{"initializer": [{"floatData": ["1e999"]}]}', "bad-number", "1e999, but a number"),
     "float with underscore": ('{"initializer": [{"doubleData": ["1_0"]}]}', "bad-number", "1_0, but a number"),
     "Python's infinity": ('{"initializer": [{"doubleData": ["inf"]}]}', "bad-number", "inf, but a number"),
@@ -238,6 +238,11 @@ REFUSED = {
     ),
     "bool for float": ('{"initializer": [{"floatData": [true]}]}', "wrong-type", "true, but a number"),
     "NaN literal": ('{"initializer": [{"floatData": [NaN]}]}', "", "NaN"),
+    "integer that is another one": (
+        '{"node": [{"attribute": [{"ints": [9007199254740993.0]}]}]}',
+        "bad-number",
+        "9007199254740993.0 may have lost digits",
+    ),
     "unknown enum name": (
         '{"node": [{"attribute": [{"type": "FLOATY"}]}]}',
         "unknown-name",

@@ -22,6 +22,7 @@ from onnxjson.reading.exact_reader import locate, summary
 from onnxjson.reading.scan import scan
 from onnxjson.reading.strings import read_base64
 from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.scalars import json_float
 from onnxjson.wire.varints import MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def _object(pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
 
 
 def _float(text: str) -> float:
-    number = float(text)
+    number = json_float(text)
     if math.isinf(number):
         raise ValueError("beyond float64")
     return number
@@ -185,10 +186,10 @@ _FLOAT32_LARGEST: Final = 3.4028234663852886e38
 
 
 def _check_float32(tree: Tree, place: Place, context: Context) -> Tree:
-    if type(tree) is float and -_FLOAT32_LARGEST <= tree <= _FLOAT32_LARGEST:
+    if isinstance(tree, float) and -_FLOAT32_LARGEST <= tree <= _FLOAT32_LARGEST:
         return tree
     number = _check_float64(tree, place, context)
-    if type(number) is not float:
+    if not isinstance(number, float):
         return tree
     try:
         # json_format writes the largest float32 as 3.4028235e+38 and refuses to read that.
@@ -199,7 +200,7 @@ def _check_float32(tree: Tree, place: Place, context: Context) -> Tree:
 
 
 def _check_float64(tree: Tree, place: Place, context: Context) -> Tree:
-    if type(tree) is float or (isinstance(tree, str) and tree in _NAMED):
+    if isinstance(tree, float) or (isinstance(tree, str) and tree in _NAMED):
         return tree
     try:
         if type(tree) is int:

@@ -165,6 +165,8 @@ def _value_text(tree: Tree) -> str:
             return f'"{visible(tree, 40)}"'
         case None:
             return "null"
+        case float():
+            return visible(repr(tree), 40)
         case _:
             return visible(json.dumps(tree, default=str), 40) if _is_flat(tree) else "a list"
 
@@ -181,7 +183,7 @@ def _tag_hint(tree: Tree) -> str:
         case bool():
             return f"write {int(tree)}"
         case float():
-            return f'tag it: {{"FLOAT": {tree!r}}}'
+            return f'tag it: {{"FLOAT": {visible(repr(tree), 40)}}}'
         case int():
             return f'tag it: {{"INT": {tree}}}' if abs(tree) < 2**63 else ""
         case str():

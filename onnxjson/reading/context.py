@@ -131,7 +131,7 @@ def describe(tree: Tree) -> str:
         case int() if abs(tree) >= 10**40:
             return "a number of more than 40 digits"
         case int() | float():
-            return f"the number {tree}"
+            return f"the number {visible(str(tree), 40)}"
         case str():
             return f'the text "{visible(tree, 40)}"'
         case list():

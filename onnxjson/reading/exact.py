@@ -23,7 +23,7 @@ from onnxjson.reading.strings import (
     read_unknown_fields,
 )
 from onnxjson.reading.tree import UNREADABLE, Tree
-from onnxjson.scalars import LARGEST_PLAIN
+from onnxjson.scalars import whole
 from onnxjson.types import TypeSyntaxError, parse_data_type
 from onnxjson.wire.varints import varint_text
 
@@ -124,7 +124,7 @@ def _report_integer(found: str, tree: float | str, place: Place, context: Contex
     is_whole = isinstance(tree, int) or (isinstance(tree, float) and tree.is_integer())
     if not is_whole and not (isinstance(tree, str) and tree.removeprefix("-").isdecimal()):
         context.wrong_type(tree, place, "a whole number")
-    elif isinstance(tree, float) and abs(tree) > LARGEST_PLAIN:
+    elif isinstance(tree, float) and whole(tree) is None:
         hint = "write whole numbers beyond 2^53 as digits in quotes"
         context.error(place, "bad-number", f"{found} may have lost digits", hint)
     else:

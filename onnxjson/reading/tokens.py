@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from onnxjson.display import visible
 from onnxjson.reading.tree import UNREADABLE, Tree
+from onnxjson.scalars import json_float
 
 
 class Mistake(NamedTuple):
@@ -150,7 +151,7 @@ class Tokenizer:
         if not match.group("fraction"):
             if len(raw) <= _MAXIMUM_DIGITS:
                 return int(raw)
-        elif abs(number := float(raw)) != float("inf"):
+        elif abs(number := json_float(raw)) != float("inf"):
             return number
         self.report(start, "out-of-range", f"the number {visible(raw, 30)} is too large for any field")
         return UNREADABLE

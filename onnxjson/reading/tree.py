@@ -8,6 +8,8 @@ import json
 import re
 from typing import Final
 
+from onnxjson.scalars import json_float
+
 Tree = object
 """dict[str, Tree], list[Tree], str, int, float, bool, None or `UNREADABLE`."""
 
@@ -109,7 +111,7 @@ def _object(pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
 
 
 def _float(text: str) -> float:
-    number = float(text)
+    number = json_float(text)
     if number in (float("inf"), float("-inf")):
         raise _ScanError
     return number

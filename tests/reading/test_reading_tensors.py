@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import onnxjson
 from onnxjson import document as d
 from onnxjson.elements import pack
 from onnxjson.errors import DecodeError
@@ -44,6 +45,57 @@ def test_storage_names_the_typed_field() -> None:
     assert tensor(type="float32[0]", storage="float_data", values=[]) == d.Tensor(dims=(0,), data_type=1)
     assert tensor(type="float32[0]", values=[]) == d.Tensor(dims=(0,), data_type=1, raw_data=b"")
     assert tensor(type="float16[1]", storage="int32_data", base64="ADw=").int32_data == b"\x80\x78"
+
+
+INEXACT = [
+    "9007199254740993.0",
+    "-9007199254740993e0",
+    "1e18",
+    "9007199254740991.4",
+    "1.00000000000000001",
+    "1e-400",
+    "1e-99999999999999999999",
+]
+
+
+@pytest.mark.parametrize("number", INEXACT)
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "int4"])
+def test_a_number_that_is_no_integer_up_to_2_to_the_53_exactly_is_none(number: str, dtype: str) -> None:
+    text = document_of_tensor(f'{{"name": "w", "type": "{dtype}[1]", "values": [{number}]}}')
+    with pytest.raises(DecodeError) as caught:
+        onnxjson.loads(text)
+    (finding,) = caught.value.findings
+    assert (finding.code, finding.line) == ("bad-number", 6)
+    assert finding.message.startswith(f"{number}, but an integer from ")
+
+
+def test_a_number_with_a_point_or_exponent_is_the_integer_that_it_spells_exactly() -> None:
+    numbers = [
+        "9007199254740992.0",
+        "-9007199254740992.000e0",
+        "90071992547409910e-1",
+        "1e3",
+        "0.0",
+        "1" + "0" * 400 + "e-400",
+    ]
+    text = document_of_tensor(f'{{"name": "w", "type": "int64[6]", "values": [{", ".join(numbers)}]}}')
+    graph = onnxjson.loads(text).graph
+    assert graph is not None
+    expected = struct.pack("<6q", 2**53, -(2**53), 2**53 - 1, 1000, 0, 1)
+    assert graph.initializer[0].raw_data == expected
+
+
+def test_any_spelling_is_a_float() -> None:
+    text = document_of_tensor('{"name": "w", "type": "float32[3]", "values": [1e3, 9007199254740993.0, 1e-400]}')
+    graph = onnxjson.loads(text).graph
+    assert graph is not None
+    assert graph.initializer[0].raw_data == float32(1000.0, 2.0**53, 0.0)
+
+
+def document_of_tensor(line: str) -> str:
+    """A text, canonical but for the line of its one initializer."""
+    head = '{\n"format": "onnxjson/1",\n"graph": {\n  "name": "g",\n  "initializer": [\n    '
+    return head + line + "\n  ]\n}\n}\n"
 
 
 def test_strings_are_values() -> None:

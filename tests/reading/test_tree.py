@@ -1,5 +1,6 @@
 """The fast tree and the scanned tree are one, and the fast one refuses whatever has to be reported."""
 
+import math
 import random
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ DOCUMENT = (Path(__file__).parents[1] / "golden" / "mistakes" / "model.onnx.json
     [
         DOCUMENT,
         b"{}",
-        b" [1, -1, 1.5, 1e3, -2E-2, 12345678901234567890, true, false, null] ",
+        b" [1, -1, 1.5, 1e3, -2E-2, 9007199254740993.0, 12345678901234567890, true, false, null] ",
         rb'["\u00e9\n\t\\\"", "\ud83d\ude00", "a//b", "[", "}"]',
         b'{"a": [1, 2,], "b": {"c": 1,},} // end',
         b'// a comment with " and { in it\n[1, // one\n 2]\n',
@@ -72,7 +73,9 @@ def test_whatever_has_to_be_reported_is_left_to_the_scanner(text: bytes) -> None
 def test_minus_zero_as_a_float_is_a_number() -> None:
     is_clean, value = tree.parse(b"[-0.0, -0e0]")
     assert is_clean
-    assert repr(value) == "[-0.0, -0.0]"
+    assert repr(value) == "[-0.0, -0e0]"
+    assert isinstance(value, list)
+    assert [math.copysign(1, number) for number in value] == [-1, -1]
 
 
 def test_a_minus_zero_inside_a_text_is_text() -> None:
