@@ -6,6 +6,7 @@ by the name of its tensor. Bytes are checked against their SHA-256 whenever they
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -15,11 +16,11 @@ import msgspec
 from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
-from onnxjson.errors import DecodeError, OutputError, UntrustedError, WeightsMissingError
+from onnxjson.errors import DecodeError, OnnxJsonError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.external import Resolver
 from onnxjson.payloads import Data, Digest, Payload, pieces
 from onnxjson.saving import make_folder, save_file
-from onnxjson.sinks import Sink
+from onnxjson.sinks import Sink, system_errors
 from onnxjson.tensor_replacement import replace_tensors
 from onnxjson.tensors import raw_bytes
 from onnxjson.types import format_tensor_type
@@ -27,6 +28,10 @@ from onnxjson.walking import walk
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """Where a tensor can have a digest instead of bytes."""
+
+
+_NAME: Final = re.compile(r"[0-9a-f]{64}")
+_DIGEST: Final = re.compile(rb'(?<=")[0-9a-f]{64}(?=")')
 
 
 class Blob(Payload):
@@ -58,8 +63,13 @@ class Blob(Payload):
 
 
 def _opened(blob: "Digest | Blob", resolver: Resolver) -> Payload:
-    location = StringStringEntry("location", f"{blob.folder}/{blob.sha256}")
-    return resolver.resolve((location,), blob.length, tensor="blob")
+    place = f"{blob.folder}/{blob.sha256}"
+    try:
+        return resolver.resolve((StringStringEntry("location", place),), blob.length)
+    except OnnxJsonError as error:
+        # The resolver speaks of external data, and says after a colon what is wrong with the file.
+        _, _, reason = str(error).partition("': ")
+        raise type(error)(f"the blob {visible(place, None)} cannot be used: {reason}") from error
 
 
 def missing(model: Model) -> list[Tensor]:
@@ -190,6 +200,47 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
         save_file(place, _writer(data))
         written += 1
     return written
+
+
+def prune_blobs(path: Path, model: Model) -> list[Path]:
+    """Removes the blobs that no text names any more -> what was removed.
+
+    Args:
+        path: a text; the other texts of its folder (``*.json``) are looked through too, and keep what they name.
+        model: the model of the text, its blobs unbound.
+
+    Raises:
+        UntrustedError: the folder leads elsewhere.
+        FileError, AccessDeniedError: a text cannot be read or a blob not removed.
+    """
+    names = {digest.folder for data, _ in payloads(model) if (digest := _unbound_blob(data)) is not None}
+    removed: list[Path] = []
+    for name in sorted(name for name in names if name):
+        folder = _checked_folder(path.parent, name)
+        used = {data.sha256 for data, _ in payloads(model) if isinstance(data, Digest)}
+        for text in path.parent.glob("*.json"):
+            used |= _digests_in(text)
+        for blob in sorted(folder.glob("*")) if folder.is_dir() else ():
+            if _NAME.fullmatch(blob.name) and blob.name not in used and blob.is_file() and not blob.is_symlink():
+                with system_errors(f"{visible(str(blob), None)} cannot be removed"):
+                    blob.unlink()
+                removed.append(blob)
+    return removed
+
+
+def _unbound_blob(data: Data) -> Digest | None:
+    return data if isinstance(data, Digest) and data.folder is not None else None
+
+
+def _digests_in(text: Path) -> set[str]:
+    """Whatever in a file looks like the name of a blob; rather too much than too little."""
+    found: set[str] = set()
+    tail = b""
+    with system_errors(f"{visible(str(text), None)} cannot be read"), text.open("rb") as file:
+        while block := file.read(1 << 20):
+            found.update(match.decode() for match in _DIGEST.findall(tail + block))
+            tail = block[-80:]
+    return found
 
 
 def _distinct(model: Model) -> list[Data]:

@@ -13,7 +13,8 @@ from onnxjson import files
 from onnxjson.errors import DecodeError, MissingInputError, UntrustedError, WeightsMissingError
 from onnxjson.payloads import Digest
 from onnxjson.reading import fast
-from onnxjson.weights import missing
+from onnxjson.saving import save_file
+from onnxjson.weights import missing, prune_blobs
 
 
 def make_proto(seed: int = 0) -> ModelProto:
@@ -204,13 +205,11 @@ def test_blobs_stand_before_the_text_that_names_them(
     tmp_path: Path, model: onnxjson.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
-    real = files.save_file
-
     def spy(path: Path, *args: object, **named: object) -> None:
         seen.extend(blob.name for blob in blobs_of(tmp_path))
-        real(path, *args, **named)  # type: ignore[arg-type]
+        save_file(path, *args, **named)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(files, "save_file", spy)
+    monkeypatch.setattr("onnxjson.files.save_file", spy)
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
     assert len(seen) == 3
 
@@ -221,3 +220,21 @@ def test_fmt_keeps_blobs_and_digests_without_needing_their_bytes(model: onnxjson
     assert onnxjson.dumps(kept, weights="keep") == text
     assert kept.graph is not None
     assert isinstance(kept.graph.initializer[0].raw_data, Digest)
+
+
+def test_pruning_removes_only_blobs_that_no_text_of_the_folder_names(tmp_path: Path, model: onnxjson.Model) -> None:
+    other = onnxjson.from_proto(make_proto(seed=1))
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    kept = {blob.name for blob in blobs_of(tmp_path)}
+    onnxjson.save(other, tmp_path / "other.onnx.json", weights="blobs", folder="m.blobs")
+    assert len(blobs_of(tmp_path)) == len(kept) + 2  # the constant is in both
+    (tmp_path / "m.blobs" / "README").write_text("mine")
+
+    def prune() -> list[Path]:
+        return prune_blobs(tmp_path / "m.onnx.json", files.load(tmp_path / "m.onnx.json", bind=False).model)
+
+    assert prune() == []
+    (tmp_path / "other.onnx.json").unlink()
+    assert len(prune()) == 2
+    assert {blob.name for blob in blobs_of(tmp_path)} == kept | {"README"}
+    assert onnxjson.load(tmp_path / "m.onnx.json") == model

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
 @click.command("fmt")
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; print the files that would change, exit 1.")
+@click.option("--prune-blobs", is_flag=True, help="Remove blobs that no text in the folder of the file names any more.")
 @click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
 @click.pass_context
-def command(ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, drop_orphans: bool) -> None:
+def command(
+    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, prune_blobs: bool, drop_orphans: bool
+) -> None:
     """Write texts in their one canonical form.
 
     Files are changed in place, and a copy of each goes to the user's state folder first. A file that is canonical
@@ -27,11 +30,15 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, dr
     onnxjson fmt m.onnx.json
     onnxjson fmt --check models/*.onnx.json
     """
+    if only_check and prune_blobs:
+        raise click.UsageError("--check changes nothing, and --prune-blobs removes files; give one of them")
     code = 0
     for path in paths:
         try:
             if _format(path, only_check=only_check, drop_orphans=drop_orphans) and only_check:
                 code = code or 1
+            if prune_blobs:
+                _prune(path)
         except OnnxJsonError as error:
             code = failures.report(error)
     ctx.exit(code)
@@ -56,6 +63,15 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
         files.save(loaded.model, path, "json", weights="keep", expect=loaded.identity, backup=True)
     output.talk(f"formatted {path}")
     return True
+
+
+def _prune(path: Path) -> None:
+    """Remove blobs that no text names, and say which."""
+    from onnxjson import files, weights
+
+    removed = weights.prune_blobs(path, files.load(path, bind=False).model)
+    for blob in removed:
+        output.talk(f"removed {blob}")
 
 
 def _is_canonical(path: Path, loaded: "Loaded") -> bool:
