@@ -26,9 +26,11 @@ __all__ = [
     "STORAGE",
     "element_count",
     "from_numpy",
+    "numpy_dtype",
     "raw_bytes",
     "read_varints",
     "to_numpy",
+    "unpack",
     "varints",
     "with_storage",
 ]
@@ -150,13 +152,13 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
     stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
     if stored is None or tensor.data_type is None:
         raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
-    data, dtype, size = whole(stored[0]), _numpy_dtype(tensor.data_type), BITS[tensor.data_type]
+    data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), BITS[tensor.data_type]
     if tensor.data_type == _BOOL:
         elements: NDArray[Any] = numpy.frombuffer(data, numpy.uint8) != 0
     elif size >= 8:
         elements = numpy.frombuffer(data, dtype)
     else:
-        elements = _unpack(data, element_count(tensor.dims), size, dtype)
+        elements = unpack(data, element_count(tensor.dims), size, dtype)
     return elements.reshape(tensor.dims)
 
 
@@ -179,8 +181,8 @@ def _strings(tensor: Tensor) -> "NDArray[Any]":
     return strings
 
 
-def _numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
-    """The little-endian dtype of a data type."""
+def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
+    """The little-endian dtype of a data type, numpy's or ml_dtypes' (not for strings)."""
     import ml_dtypes
     import numpy
 
@@ -188,7 +190,7 @@ def _numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
     return numpy.dtype(getattr(ml_dtypes, name, None) or name).newbyteorder("<")
 
 
-def _unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "NDArray[Any]":
+def unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "NDArray[Any]":
     """Elements of 2, 4 or 6 bits, one byte each."""
     import numpy
 
@@ -240,7 +242,7 @@ def _string(element: object) -> bytes:
 
 
 def _join(array: "NDArray[Any]", size: int) -> bytes:
-    """The inverse of `_unpack`."""
+    """The inverse of `unpack`."""
     import numpy
 
     step, each = (3, 4) if size == 6 else (1, 8 // size)

@@ -28,6 +28,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("check", "Say what is wrong with models, and where."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),
+    "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),
     "Tools": (
         Entry("schema", "Print the JSON Schema of a document."),
         Entry("completion", "Print the completion script of a shell."),

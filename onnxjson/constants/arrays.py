@@ -1,0 +1,232 @@
+"""Constants from numpy arrays: the arrays in .npy and .npz files, and their elements as those of another dtype.
+
+`numpy.save` writes dtypes that numpy lacks (bfloat16, float8, 6-, 4- and 2-bit types) as raw bytes of their size
+(``V2``, ``V1``). Such an array is taken for any dtype of that size, bit by bit; every other array by its values.
+"""
+
+import math
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson import elements, tensors
+from onnxjson.constants.exactness import BOOL, COMPLEX, FLOATS, Packed, integer_range, pack
+from onnxjson.constants.values import STRING, Encoded, Kind, place_in
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.errors import DecodeError, EncodeError, MissingInputError
+from onnxjson.identity import reading_error
+from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.tensors import numpy_dtype
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+_BATCH: Final = 4096
+"""Elements that are looked at one by one before the next ones are."""
+
+_ROUNDED_BY_NUMPY: Final = (1, 10)
+"""Floats to which numpy rounds larger ones correctly, in one step."""
+
+
+def read_array(path: Path) -> "NDArray[Any]":
+    """The array in ``FILE.npy``, the only one in ``FILE.npz``, or the one that ``FILE.npz:NAME`` names.
+
+    Arrays of .npy files stay in the file until they are used.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read, or has no such array.
+        DecodeError: it holds no array, or Python objects.
+    """
+    import numpy
+
+    file, member = _file_and_member(path)
+    name = visible(str(file), None)
+    try:
+        loaded = numpy.load(file, mmap_mode="r", allow_pickle=False)
+        if isinstance(loaded, numpy.ndarray):
+            return loaded
+        with loaded:
+            array: NDArray[Any] = loaded[_chosen(loaded.files, member, name)]
+            return array
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        reason = visible(str(error).splitlines()[0] if str(error) else "it is cut off", 200)
+        raise DecodeError(f"{name} holds no array that can be read: {reason}") from error
+    except OSError as error:
+        raise reading_error(file, error) from error
+
+
+def _file_and_member(path: Path) -> tuple[Path, str | None]:
+    head, mark, member = str(path).partition(".npz:")
+    return (Path(head + ".npz"), member) if mark and not path.exists() else (path, None)
+
+
+def _chosen(names: list[str], member: str | None, file: str) -> str:
+    if member is None and len(names) == 1:
+        return names[0]
+    if member in names:
+        return member or ""
+    shown = ", ".join(visible(each) for each in names[:10]) + (", ..." if len(names) > 10 else "")
+    problem = "has several arrays; say which" if member is None else f"has no array {visible(member)!r}"
+    raise MissingInputError(f"{file} {problem}: {file}:NAME, where NAME is one of {shown or '(none)'}")
+
+
+def from_array(
+    array: "NDArray[Any]", kind: Kind | None = None, *, name: str | None = None, lossy: bool = False
+) -> Encoded:
+    """The constant of an array.
+
+    Args:
+        array: of a dtype that ONNX has, of ``str``, or raw bytes of the size of an element.
+        kind: dtype and dims that it is to have; the array's own where it is None. Dims must have as many elements.
+        name: the name of the constant.
+        lossy: take the nearest finite value for one that the dtype does not hold.
+
+    Raises:
+        EncodeError: an element is none of that dtype, the shape does not fit, or ONNX has no such dtype.
+    """
+    dims = array.shape if kind is None or kind.dims is None else kind.dims
+    if dims != array.shape:
+        if array.size != tensors.element_count(dims) or len(array.shape) > 1:
+            raise EncodeError(f"the array has the shape {list(array.shape)}, but {kind} is to be")
+        array = array.reshape(dims)
+    if kind is not None and _is_raw(array):
+        array = _as_dtype(array, kind)
+    try:
+        own = _own_type(array)
+    except TypeError as error:
+        raise EncodeError(f"the array: {error}") from None
+    if kind is None or kind.data_type == own:
+        return Encoded(tensors.from_numpy(array, name))
+    packed = _converted(array, own, kind.data_type, place_in(dims), lossy=lossy)
+    tensor = Tensor(dims=dims, data_type=kind.data_type, raw_data=packed.data, name=name)
+    return Encoded(tensor, packed.changed, packed.first)
+
+
+def _is_raw(array: "NDArray[Any]") -> bool:
+    """Whether the elements are bytes of no dtype."""
+    import numpy
+
+    return array.dtype.type is numpy.void and array.dtype.names is None
+
+
+def _own_type(array: "NDArray[Any]") -> int:
+    if array.dtype.kind in "OUST":
+        return STRING
+    if _is_raw(array):
+        size = array.dtype.itemsize
+        raise TypeError(f"its elements are {size} raw bytes each; say which dtype they are, such as bfloat16")
+    data_type = DATA_TYPES.get(array.dtype.name)
+    if data_type not in elements.BITS:
+        raise TypeError(f"ONNX has no data type for {array.dtype}; convert it with astype first")
+    return data_type
+
+
+def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
+    """An array of raw bytes as elements of a dtype of that size."""
+    import numpy
+
+    if kind.data_type == STRING or numpy_dtype(kind.data_type).itemsize != array.dtype.itemsize:
+        name = DATA_TYPE_NAMES[kind.data_type]
+        raise EncodeError(f"the elements of the array are {array.dtype.itemsize} raw bytes each, which is no {name}")
+    return numpy.ascontiguousarray(array).view(numpy_dtype(kind.data_type)).reshape(array.shape)
+
+
+def _converted(array: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+    """The bytes of elements that are of another dtype."""
+    if STRING in (own, target) or (own in COMPLEX) != (target in COMPLEX) or (target == BOOL and own in FLOATS):
+        names = f"{DATA_TYPE_NAMES[own]} into {DATA_TYPE_NAMES[target]}"
+        raise EncodeError(f"the array cannot be turned from {names}; convert it with astype first")
+    flat = array.reshape(-1)
+    if own in COMPLEX:
+        parts = flat.view(flat.real.dtype)
+        return _converted(parts, COMPLEX[own], COMPLEX[target], lambda index: place(index // 2), lossy=lossy)
+    if own == BOOL:
+        flat, own = flat.view("u1"), 2
+    return _cast(flat, own, target, place, lossy=lossy)
+
+
+def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+    """Elements by numpy where that is certainly exact, the others one by one."""
+    import numpy
+
+    with numpy.errstate(all="ignore"):
+        cast = flat.astype(numpy_dtype(target))
+        exact = _surely_exact(flat, cast, own, target)
+        changed, first = 0, ""
+        if lossy and own in FLOATS and target in _ROUNDED_BY_NUMPY:
+            rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(flat)
+            changed = int(rounded.sum())
+            if changed:
+                index = int(numpy.argmax(rounded))
+                first = f"{place(index)} was {flat[index]} and is {cast[index]}"
+            exact |= rounded
+    doubtful = numpy.flatnonzero(~exact)
+    patterns = cast.view(f"u{cast.dtype.itemsize}")
+    for start in range(0, len(doubtful), _BATCH):
+        indices = doubtful[start : start + _BATCH]
+        packed = _one_by_one(flat, own, indices, target, place, lossy=lossy)
+        if elements.BITS[target] < 8:
+            bits = elements.split_bits(packed.data, len(indices), elements.BITS[target]) or []
+            patterns[indices] = numpy.array(bits, patterns.dtype)
+        else:
+            patterns[indices] = numpy.frombuffer(packed.data, patterns.dtype.newbyteorder("<"))
+        changed, first = changed + packed.changed, first or packed.first
+    raw = tensors.from_numpy(cast).raw_data
+    return Packed(raw if isinstance(raw, bytes) else b"", changed, first)
+
+
+def _surely_exact(flat: "NDArray[Any]", cast: "NDArray[Any]", own: int, target: int) -> "NDArray[numpy.bool[Any]]":
+    """Where an element and what numpy made of it are the same beyond doubt."""
+    import numpy
+
+    form = FLOATS.get(target)
+    if own in FLOATS and form is not None:
+        back = cast.astype(flat.dtype)
+        size = f"u{flat.dtype.itemsize}"
+        return numpy.asarray((back.view(size) == flat.view(size)) & ~numpy.isnan(flat))
+    if own in FLOATS:
+        low, high = integer_range(target)
+        # As float64, which holds every bound that 2^53 does not cut.
+        numbers = flat.astype(numpy.float64)
+        inside = (numbers >= max(low, -(2**53))) & (numbers <= min(high, 2**53))
+        return numpy.asarray(inside & (numpy.floor(numbers) == numbers))
+    if form is not None:
+        most = min(1 << (form.fraction_bits + 1), int(form.decode(form.largest)))
+        numbers = flat.astype(numpy.float64)
+        return (numpy.abs(numbers) <= most) & ((numbers > 0) | form.signed)
+    low, high = (0, 1) if target == BOOL else integer_range(target)
+    wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
+    return (wide >= low) & (wide <= high)
+
+
+def _one_by_one(
+    flat: "NDArray[Any]", own: int, indices: "NDArray[Any]", target: int, place: Callable[[int], str], *, lossy: bool
+) -> Packed:
+    values: list[object] = []
+    changed, first = 0, ""
+    for index in indices.tolist():
+        value = _as_json(flat[index], own)
+        if isinstance(value, str) and value.startswith("NaN("):
+            if not lossy:
+                name = DATA_TYPE_NAMES[target]
+                raise EncodeError(f"{place(index)}: {value} has bits for {DATA_TYPE_NAMES[own]}, which {name} does not")
+            changed, first = changed + 1, first or f"{place(index)} was {value} and is NaN"
+            value = "NaN"
+        values.append(value)
+    packed = pack(target, values, lambda at: place(int(indices[at])), lossy=lossy, exact=True)
+    return Packed(packed.data, packed.changed + changed, packed.first or first)
+
+
+def _as_json(element: Any, own: int) -> object:
+    """An element of an array as `pack` takes it."""
+    form = FLOATS.get(own)
+    if form is None:
+        return int(element)
+    number = float(element)
+    if math.isfinite(number):
+        return number
+    bits = int.from_bytes(element.astype(numpy_dtype(own)).tobytes(), "little")
+    return form.text(bits).strip('"')

@@ -1,0 +1,205 @@
+"""JSON values to the bytes of a dtype, with the rule of what is lossy.
+
+An integer, and an element of an array, must be the element exactly. A decimal is the element if the element, rounded
+to as many digits as the decimal has, gives that decimal: 0.1 is a float32, 0.123456789 is none. What is no element is
+refused, or, if the caller says so, becomes the nearest finite value that the dtype has.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from onnxjson import elements
+from onnxjson.elements import ElementError
+from onnxjson.errors import EncodeError
+from onnxjson.floats import FLOAT32, FLOAT64, SMALL_FORMATS, FloatFormat
+from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.scalars import float_bits, found_text
+
+BOOL: Final = 9
+COMPLEX: Final = {14: 1, 15: 11}
+"""The data type of real and imaginary part, by that of the complex number."""
+
+FLOATS: Final[dict[int, FloatFormat]] = {1: FLOAT32, 11: FLOAT64, **SMALL_FORMATS}
+"""The real float formats by data type."""
+
+_SIGNED: Final = frozenset({3, 5, 6, 7, 22, 26})
+_DIGITS_OF_BINARY64: Final = 17
+
+
+class BeyondBinary64(str):
+    """A decimal that no float64 but an infinity or zero is near to, as it is spelled."""
+
+    __slots__ = ()
+
+
+class Packed(NamedTuple):
+    """The bytes of values, and what they lost."""
+
+    data: bytes
+    """As ``raw_data`` holds them."""
+    changed: int = 0
+    """How many values are not those that were given."""
+    first: str = ""
+    """Where the first of those is, what it was and what it is."""
+
+
+def integer_range(data_type: int) -> tuple[int, int]:
+    """The least and the greatest value of an integer dtype."""
+    size = elements.BITS[data_type]
+    return (-1 << (size - 1), (1 << (size - 1)) - 1) if data_type in _SIGNED else (0, (1 << size) - 1)
+
+
+def pack(
+    data_type: int, values: list[object], place: Callable[[int], str], *, lossy: bool = False, exact: bool = False
+) -> Packed:
+    """The bytes of a flat list of JSON values.
+
+    Args:
+        data_type: number of TensorProto.DataType, one with a size.
+        values: int, float, bool and str; complex numbers are lists of two.
+        place: what to call the value at an index of the list.
+        lossy: take the nearest finite value for one that the dtype does not hold.
+        exact: let no decimal be rounded, either.
+
+    Raises:
+        EncodeError: a value is no element, and `lossy` does not help or was not asked for.
+    """
+    if data_type in COMPLEX:
+        parts = _parts(data_type, values, place)
+        return pack(COMPLEX[data_type], parts, lambda index: place(index // 2), lossy=lossy, exact=exact)
+    try:
+        data = elements.pack(data_type, values)
+    except ElementError as error:
+        nearest = _nearest(data_type, values[error.index])
+        if nearest is None:
+            raise EncodeError(f"{place(error.index)}: found {error.found}, expected {error.fits}") from None
+        if not lossy:
+            raise _loss(data_type, place(error.index), values[error.index], _token(data_type, nearest)) from None
+        data = elements.pack(data_type, _all_nearest(data_type, values, place))
+    return _compared(data_type, values, data, place, lossy=lossy, exact=exact)
+
+
+def _parts(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
+    """Real and imaginary parts in turn."""
+    parts: list[object] = []
+    for index, value in enumerate(values):
+        if not isinstance(value, list) or len(value) != 2:
+            fits = f"a list of two numbers, real and imaginary part ({DATA_TYPE_NAMES[data_type]})"
+            raise EncodeError(f"{place(index)}: found {found_text(value)}, expected {fits}")
+        parts += value
+    return parts
+
+
+def _all_nearest(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
+    found: list[object] = []
+    for index, value in enumerate(values):
+        try:
+            elements.pack(data_type, [value])
+            found.append(value)
+        except ElementError as error:
+            nearest = _nearest(data_type, value)
+            if nearest is None:
+                raise EncodeError(f"{place(index)}: found {error.found}, expected {error.fits}") from None
+            found.append(nearest)
+    return found
+
+
+def _nearest(data_type: int, value: object) -> object | None:
+    """The finite value of a dtype that is nearest to one that it does not hold; None where there is none."""
+    number = _number(value)
+    if number is None or data_type == BOOL or number != number:
+        return None
+    form = FLOATS.get(data_type)
+    if form is None:
+        low, high = integer_range(data_type)
+        return None if math.isinf(number) else max(low, min(high, round(number)))
+    if number == 0 and form.signed:
+        return 0.0
+    if not form.signed and number < 1:
+        return form.decode(0)
+    return math.copysign(form.decode(form.largest), number)
+
+
+def _number(value: object) -> int | float | None:
+    """The number that a JSON value stands for; an integer where it is spelled as one."""
+    if type(value) is int or type(value) is float:
+        return value
+    if isinstance(value, BeyondBinary64):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        bits = float_bits(FLOAT64, value)
+    except ElementError:
+        return None
+    return int(value) if value.removeprefix("-").isdigit() else _value(FLOAT64, bits)
+
+
+def _compared(
+    data_type: int, values: list[object], data: bytes, place: Callable[[int], str], *, lossy: bool, exact: bool
+) -> Packed:
+    """`data` as what became of `values`, each of which is held or known to be lost."""
+    if data_type == BOOL or (data_type not in FLOATS and not lossy):
+        return Packed(data)  # Integers that were taken as they are.
+    changed, first = 0, ""
+    for index, (value, element) in enumerate(zip(values, _decoded(data_type, data, len(values)), strict=True)):
+        if (value == element and element) or _is_held(data_type, value, element, exact=exact):
+            continue
+        if not lossy:
+            raise _loss(data_type, place(index), value, _token(data_type, element))
+        changed += 1
+        first = first or f"{place(index)} was {found_text(value)} and is {_token(data_type, element)}"
+    return Packed(data, changed, first)
+
+
+def _is_held(data_type: int, value: object, element: float, *, exact: bool) -> bool:
+    """Whether `element` is what was meant by `value`."""
+    number = _number(value)
+    if number is None or number != number:
+        return True  # A NaN, whose bits were taken as they are.
+    if number == element:
+        return data_type not in FLOATS or type(number) is int or math.copysign(1, number) == math.copysign(1, element)
+    if exact or type(number) is int or element == 0:
+        return False
+    digits = len(repr(number).partition("e")[0].replace(".", "").strip("-0"))
+    if digits >= _DIGITS_OF_BINARY64:
+        return False
+    # At a power of two the canonical decimal may be another than the nearest one of its length.
+    return number in (float(f"{element:.{digits - 1}e}"), float(_token(data_type, element)))
+
+
+def _decoded(data_type: int, data: bytes, count: int) -> Sequence[int | float]:
+    """The exact values of numbers."""
+    form = FLOATS.get(data_type)
+    if form is None:
+        return [int(token.strip('"')) for token in elements.tokens(data_type, data, count) or ()]
+    if form is FLOAT32 or form is FLOAT64:
+        return struct.unpack(f"<{count}{'f' if form is FLOAT32 else 'd'}", data)
+    if form.size == 16:
+        patterns: Sequence[int] = struct.unpack(f"<{count}H", data)
+    else:
+        patterns = data if form.size == 8 else elements.split_bits(data, count, form.size) or ()
+    return [_value(form, bits) for bits in patterns]
+
+
+def _value(form: FloatFormat, bits: int) -> float:
+    if form.is_nan(bits):
+        return math.nan
+    if bits & ~form.sign_bit == form.infinity:
+        return -math.inf if bits & form.sign_bit else math.inf
+    return form.decode(bits)
+
+
+def _token(data_type: int, value: object) -> str:
+    """The canonical token of what a dtype holds."""
+    tokens = elements.tokens(data_type, elements.pack(data_type, [value]), 1)
+    return "" if tokens is None else tokens[0]
+
+
+def _loss(data_type: int, where: str, value: object, token: str) -> EncodeError:
+    name = DATA_TYPE_NAMES[data_type]
+    return EncodeError(
+        f"{where}: {name} does not hold {found_text(value)}; it would become {token}, which --lossy allows"
+    )
