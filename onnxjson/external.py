@@ -102,7 +102,7 @@ class Resolver:
         entries = _entries(pairs, owner)
         location = entries.get("location", "")
         where = f"{owner} in {visible(location)!r}"
-        parts = _parts(location, where)
+        parts = location_parts(location, where)
         source = self._open.get("/".join(parts))
         if source is None:
             source = self._open["/".join(parts)] = self._opened(parts, where)
@@ -205,8 +205,16 @@ def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
     return entries
 
 
-def _parts(location: str, where: str) -> list[str]:
-    """The components of a location, "." left out."""
+def location_parts(location: str, where: str) -> list[str]:
+    """The components of a location, "." left out.
+
+    Args:
+        location: as a tensor spells it.
+        where: what messages begin with.
+
+    Raises:
+        UntrustedError: it is no path that a model may name.
+    """
     if not location:
         raise UntrustedError(f"{where}: it names no file")
     if any(character in location for character in "\0\\:"):

@@ -3,15 +3,16 @@
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from onnxjson.cli import failures, findings, output
+from onnxjson.cli import external_data, failures, findings, output
 from onnxjson.errors import OutputError
 
 if TYPE_CHECKING:
     from onnxjson.canonical.payload_forms import WeightsMode
+    from onnxjson.document import Model
     from onnxjson.files import Format, Loaded
 
 _ENDINGS: Final[dict["Format", str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
@@ -56,6 +57,7 @@ STDOUT: Final = "-"
     type=click.Path(path_type=Path),
     help="The model that has the bytes of tensors of which SRC has only the sha256.",
 )
+@external_data.options
 @click.option("--lossy", is_flag=True, help="Write proto-JSON even where it cannot hold all of the model.")
 @click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
 def command(
@@ -68,6 +70,7 @@ def command(
     weights_from: Path | None,
     lossy: bool,
     drop_orphans: bool,
+    **external: Any,
 ) -> None:
     """Write a model in another form: .onnx, .onnx.json, proto-JSON.
 
@@ -83,6 +86,8 @@ def command(
     """
     from onnxjson import files
 
+    moves = external_data.Moves(**external)
+    moves.check()
     with output.working(f"reading {source}"):
         loaded = files.load(source, drop_orphans=drop_orphans, weights_from=weights_from)
     place = _place(source, loaded, destination, target)
@@ -93,13 +98,14 @@ def command(
         raise click.UsageError("--blobs names the folder of --weights blobs; give both")
     _warn(source, loaded)
     if place is None:
-        _to_stdout(loaded, form, lossy=lossy, weights=weights)
+        _to_stdout(external_data.taken_in(loaded.model, source, moves), form, lossy=lossy, weights=weights)
         return
-    with output.working(f"writing {place}"):
-        may_replace = destination is not None
-        files.save(loaded.model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
-    output.talk(f"wrote {place} ({output.size(place)})")
-    _say_what_must_go_along(source, loaded, place)
+    data_name = _stem(place.name) + ".data"
+    with external_data.moved(loaded.model, source, place, form, moves, data_name=data_name) as model:
+        with output.working(f"writing {place}"):
+            may_replace = destination is not None
+            files.save(model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
+        output.talk(f"wrote {place} ({output.size(place)})")
 
 
 def _other(loaded: "Loaded") -> "Format":
@@ -137,7 +143,7 @@ def _stem(name: str) -> str:
     return name
 
 
-def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool, weights: "WeightsMode") -> None:
+def _to_stdout(model: "Model", form: "Format", *, lossy: bool, weights: "WeightsMode") -> None:
     from onnxjson import files
 
     if weights == "blobs":
@@ -145,26 +151,7 @@ def _to_stdout(loaded: "Loaded", form: "Format", *, lossy: bool, weights: "Weigh
 
     if form == "onnx" and sys.stdout.isatty():
         raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o DST")
-    files.write(loaded.model, output.Stdout(), form, lossy=lossy, weights=weights)
-
-
-def _say_what_must_go_along(source: Path, loaded: "Loaded", place: Path) -> None:
-    """External data is found beside the model: elsewhere it is missing until somebody copies it."""
-    if place.parent.resolve() == source.parent.resolve():
-        return
-    from onnxjson.document import Tensor
-    from onnxjson.walking import walk
-
-    locations = dict.fromkeys(
-        entry.value
-        for tensor in walk(loaded.model, Tensor)
-        for entry in tensor.external_data
-        if entry.key == "location" and entry.value
-    )
-    for location in locations:
-        output.warn(
-            f"weights of the model stay in {output.quoted(location)} beside {source}; copy that file to {place.parent}/"
-        )
+    files.write(model, output.Stdout(), form, lossy=lossy, weights=weights)
 
 
 def _warn(source: Path, loaded: "Loaded") -> None:
