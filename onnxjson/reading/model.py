@@ -27,7 +27,24 @@ def looks_like_proto_json(tree: Tree) -> bool:
         and "format" not in tree
         and "graph" in tree
         and ("ir_version" in tree or "irVersion" in tree)
+        and not _has_short_forms(tree)
     )
+
+
+def _has_short_forms(tree: dict[str, Tree]) -> bool:
+    """Whether a document has forms of ours, so that its line "format" is lost: objects of pairs, types as text."""
+    graph = tree.get("graph")
+    values = [value for key in ("input", "output", "initializer", "value_info") for value in _objects(graph, key)]
+    return (
+        isinstance(tree.get("opset_import"), dict)
+        or any(isinstance(value.get("type"), str) for value in values)
+        or any(isinstance(node.get("attribute"), dict) for node in _objects(graph, "node"))
+    )
+
+
+def _objects(tree: Tree, key: str) -> list[dict[str, Tree]]:
+    members = tree.get(key) if isinstance(tree, dict) else None
+    return [member for member in members if isinstance(member, dict)] if isinstance(members, list) else []
 
 
 def read_model(tree: Tree, context: Context, place: Place = ROOT) -> Model | None:

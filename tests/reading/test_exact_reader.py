@@ -8,6 +8,7 @@ import pytest
 from onnxjson import document as d
 from onnxjson.errors import DecodeError
 from onnxjson.reading.exact_reader import is_proto_json, looks_like_proto_json, read
+from onnxjson.text_file import read_bytes
 from tests.reading.documents import (
     DOCUMENT,
     codes,
@@ -99,9 +100,40 @@ def test_proto_json_is_told_apart() -> None:
     assert not looks_like_proto_json({"format": "x", "ir_version": 8, "graph": {}})
     assert not looks_like_proto_json({"graph": {}})
     assert not looks_like_proto_json([])
+    assert looks_like_proto_json(
+        {
+            "ir_version": "8",
+            "opset_import": [{"domain": "", "version": "17"}],
+            "graph": {
+                "input": [{"name": "x", "type": {"tensor_type": {"elem_type": 1}}}],
+                "initializer": [{"name": "w", "data_type": 1}],
+                "node": [{"op_type": "A", "attribute": [{"name": "k", "type": "INT"}]}, "no node"],
+            },
+        }
+    )
     assert is_proto_json(b'{"irVersion": "8", "graph": {}, }')
     assert not is_proto_json(DOCUMENT)
     assert not is_proto_json(b"")
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        {"opset_import": {"": 17}, "graph": {}},
+        {"graph": {"input": [{"name": "x", "type": "float32[N]"}]}},
+        {"graph": {"value_info": [{"name": "x", "type": "float32[N]"}]}},
+        {"graph": {"initializer": [{"name": "w", "type": "float32[1]", "values": [1.0]}]}},
+        {"graph": {"node": [{"op_type": "Gemm", "attribute": {"alpha": 0.5}}]}},
+    ],
+)
+def test_a_document_without_its_line_format_is_no_proto_json(keys: dict[str, object]) -> None:
+    assert not looks_like_proto_json({"ir_version": 8, **keys})
+
+
+def test_a_lost_line_format_is_the_only_finding() -> None:
+    with pytest.raises(DecodeError) as caught:
+        read_bytes(DOCUMENT.replace(b'"format": "onnxjson/1",\n', b""), file="m.json")
+    assert [(finding.code, finding.line, finding.column) for finding in caught.value.findings] == [("no-format", 1, 1)]
 
 
 def test_findings_come_in_the_order_of_the_text_with_a_summary() -> None:
