@@ -49,13 +49,21 @@ class _Rules:
         self.floats = [i for i, field in enumerate(fields) if field.kind is Kind.FLOAT and field.repeated]
 
 
+class _Names(dict[bytes, str]):
+    """Strings by their bytes: equal ones become one object."""
+
+    def __missing__(self, raw: bytes) -> str:
+        name = self[raw] = str(raw, "utf-8", "surrogateescape")
+        return name
+
+
 class GenericReader:
     """Reads messages from one buffer; payloads of `LAZY_FROM` bytes and more stay in `source` if there is one."""
 
     def __init__(self, buffer: Buffer, source: SourceFile | None = None) -> None:
         self._buffer = buffer
         self._source = source
-        self._names: dict[bytes, str] = {}
+        self._names = _Names()
         self._frequent: dict[type[d.Record], ReadFrequent] = {}
         """Messages that have a method of their own: it takes where they begin and end, and how deep they are."""
 
@@ -152,17 +160,11 @@ class GenericReader:
     def text(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[str, int]:
         """A string field."""
         position, stop = self._extent(position)
-        return self._name(self._buffer[position:stop]), stop
+        return self._names[self._buffer[position:stop]], stop
 
     def _extent(self, position: int) -> tuple[int, int]:
         size, position = read_varint(self._buffer, position)
         return position, position + size
-
-    def _name(self, raw: bytes) -> str:
-        name = self._names.get(raw)
-        if name is None:
-            name = self._names[raw] = str(raw, "utf-8", "surrogateescape")
-        return name
 
     def bytes_or_payload(self, position: int, end: int, rule: _Rule, depth: int) -> tuple[Data, int]:
         """A bytes field; raw_data is left in the file when it is big."""

@@ -5,17 +5,16 @@ and leave anything else to the generic walk. Equal bytes give the same objects: 
 remembered.
 """
 
-from collections.abc import Callable
 from typing import Final
 
 from onnxjson import document as d
 from onnxjson.errors import WireError
 from onnxjson.payloads import Data, SourceFile
 from onnxjson.wire.generic import GenericReader
-from onnxjson.wire.varints import MAX_DEPTH, Buffer, NotCanonicalError, read_varint, signed
+from onnxjson.wire.varints import MAX_DEPTH, Buffer, read_varint, signed
 
 _REMEMBERED: Final = 512
-"""Longest run of attributes, in bytes, that is remembered by its bytes."""
+"""Longest part of a node, in bytes, that is remembered by its bytes."""
 
 _SHALLOW: Final = 128
 """A type of so many bytes has at most half as many levels: it nests too deep nowhere above `_SHALLOW` / 4 levels."""
@@ -27,7 +26,7 @@ class WireReader(GenericReader):
     def __init__(self, buffer: Buffer, source: SourceFile | None = None) -> None:
         super().__init__(buffer, source)
         self._types: dict[bytes, d.Type] = {}
-        self._attribute_runs: dict[bytes, tuple[d.Attribute, ...]] = {}
+        self._tails: dict[bytes, tuple[str | None, tuple[d.Attribute, ...], str | None]] = {}
         self._attributes: dict[bytes, d.Attribute] = {}
         self._frequent = {
             d.Node: self.node,
@@ -47,25 +46,17 @@ class WireReader(GenericReader):
         name = op_type = domain = None
         attributes: tuple[d.Attribute, ...] = ()
         tag = buffer[position] if position < end else 0
-        while tag == 0x0A or tag == 0x12:
-            size = buffer[position + 1]
-            if size > 0x7F:
-                size, position = read_varint(buffer, position + 1)
-            else:
-                position += 2
-            stop = position + size
-            raw = buffer[position:stop]
-            text = names.get(raw)
-            if text is None:
-                text = names[raw] = str(raw, "utf-8", "surrogateescape")
-            if tag == 0x0A:
-                if outputs:
-                    raise NotCanonicalError
-                inputs.append(text)
-            else:
-                outputs.append(text)
-            position = stop
-            tag = buffer[position] if position < end else 0
+        for wanted, found in ((0x0A, inputs), (0x12, outputs)):
+            while tag == wanted:
+                size = buffer[position + 1]
+                if size > 0x7F:
+                    size, position = read_varint(buffer, position + 1)
+                else:
+                    position += 2
+                stop = position + size
+                found.append(names[buffer[position:stop]])
+                position = stop
+                tag = buffer[position] if position < end else 0
         if tag == 0x1A:
             size = buffer[position + 1]
             if size > 0x7F:
@@ -75,30 +66,23 @@ class WireReader(GenericReader):
             stop = position + size
             name = str(buffer[position:stop], "utf-8", "surrogateescape")
             position = stop
-            tag = buffer[position] if position < end else 0
+        # From the operator on, most nodes are like others: op_type, attributes, domain.
+        tail = buffer[position:end] if 0 < end - position <= _REMEMBERED else b""
+        known = self._tails.get(tail)
+        if known is not None:
+            return d.Node(tuple(inputs), tuple(outputs), name, known[0], known[1], None, known[2])
+        tag = buffer[position] if position < end else 0
         if tag == 0x22:
-            size = buffer[position + 1]
-            if size > 0x7F:
-                size, position = read_varint(buffer, position + 1)
-            else:
-                position += 2
-            stop = position + size
-            raw = buffer[position:stop]
-            op_type = names.get(raw)
-            if op_type is None:
-                op_type = names[raw] = str(raw, "utf-8", "surrogateescape")
+            position, stop = self._extent(position + 1)
+            op_type = names[buffer[position:stop]]
             position = stop
             tag = buffer[position] if position < end else 0
-        if position == end:
-            return d.Node(tuple(inputs), tuple(outputs), name, op_type)
         if tag == 0x2A:
             attributes, position = self._attribute_run(position, end, depth)
-            if position == end:
-                return d.Node(tuple(inputs), tuple(outputs), name, op_type, attributes)
             tag = buffer[position] if position < end else 0
         if tag == 0x3A:
             position, stop = self._extent(position + 1)
-            domain = self._name(buffer[position:stop])
+            domain = self._names[buffer[position:stop]]
             position = stop
             tag = buffer[position] if position < end else 0
         metadata: list[d.StringStringEntry] = []
@@ -112,40 +96,21 @@ class WireReader(GenericReader):
         if position != end:
             node: d.Node = self.message(d.Node, start, end, depth)
             return node
+        if tail and not metadata and not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
+            # Graphs nest: whether they nest too deep depends on where they stand, so their bytes alone do not say all.
+            self._tails[tail] = (op_type, attributes, domain)
         return d.Node(tuple(inputs), tuple(outputs), name, op_type, attributes, None, domain, None, tuple(metadata))
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
-        buffer = self._buffer
-        start = position
-        while position < end and buffer[position] == 0x2A:
-            size = buffer[position + 1]
-            if size > 0x7F:
-                size, position = read_varint(buffer, position + 1)
-                position += size
-            else:
-                position += 2 + size
-        if position > end:
-            raise WireError("attribute is longer than the node that holds it", start)
-        if position - start > _REMEMBERED:
-            return self._attributes_between(start, position, depth, self.attribute), position
-        run = buffer[start:position]
-        attributes = self._attribute_runs.get(run)
-        if attributes is None:
-            attributes = self._attributes_between(start, position, depth, self._remembered_attribute)
-            # Graphs nest: whether they nest too deep depends on where they stand, so their bytes alone do not say all.
-            if not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
-                self._attribute_runs[run] = attributes
-        return attributes, position
-
-    def _attributes_between(
-        self, position: int, end: int, depth: int, read: Callable[[int, int, int], d.Attribute]
-    ) -> tuple[d.Attribute, ...]:
+        """Attributes that follow one another, the first tag at `position`."""
         attributes = []
-        while position < end:
+        while position < end and self._buffer[position] == 0x2A:
             position, stop = self._extent(position + 1)
-            attributes.append(read(position, stop, depth + 1))
+            if stop > end:
+                raise WireError("attribute is longer than the node that holds it", position)
+            attributes.append(self._remembered_attribute(position, stop, depth + 1))
             position = stop
-        return tuple(attributes)
+        return tuple(attributes), position
 
     def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
         if end - position > 64:
@@ -164,7 +129,7 @@ class WireReader(GenericReader):
         start = position
         if end - position > 6 and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
             stop = position + 2 + buffer[position + 1]
-            name = self._name(buffer[position + 2 : stop])
+            name = self._names[buffer[position + 2 : stop]]
             # The type stands last: two bytes of tag, one of value.
             kind = buffer[end - 1]
             payload_end = end - 3
@@ -227,7 +192,7 @@ class WireReader(GenericReader):
                     tag = buffer[position] if position < end else 0
             if tag == 0x42:
                 position, stop = self._extent(position + 1)
-                name = self._name(buffer[position:stop])
+                name = self._names[buffer[position:stop]]
                 position = stop
                 tag = buffer[position] if position < end else 0
             if tag == 0x4A:
@@ -251,10 +216,7 @@ class WireReader(GenericReader):
             else:
                 position += 2
             stop = position + size
-            raw = buffer[position:stop]
-            name = self._names.get(raw)
-            if name is None:
-                name = self._names[raw] = str(raw, "utf-8", "surrogateescape")
+            name = self._names[buffer[position:stop]]
             position = stop
             if position < end and buffer[position] == 0x12:
                 position, stop = self._extent(position + 1)
@@ -290,11 +252,11 @@ class WireReader(GenericReader):
         start = position
         if position < end and buffer[position] == 0x0A:
             position, stop = self._extent(position + 1)
-            key = self._name(buffer[position:stop])
+            key = self._names[buffer[position:stop]]
             if stop < end and buffer[stop] == 0x12:
                 position, stop = self._extent(stop + 1)
                 if stop == end:
-                    return d.StringStringEntry(key, self._name(buffer[position:stop]))
+                    return d.StringStringEntry(key, self._names[buffer[position:stop]])
         entry: d.StringStringEntry = self.message(d.StringStringEntry, start, end, depth)
         return entry
 
