@@ -210,7 +210,7 @@ def copy_files(
     missing = []
     for location, owner in owners.items():
         target = Path(destination, location)
-        if taken is not None and os.path.normpath(target) == os.path.normpath(taken):
+        if taken is not None and os.path.realpath(target) == os.path.realpath(taken):
             raise OutputError(f"{_shown(target)} is to be both the model and a file that it names; name it otherwise")
         if not _is_copied(target, location, there, _whole_file(resolver, location, owner)):
             missing.append((location, owner, target))

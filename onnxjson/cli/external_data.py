@@ -1,5 +1,6 @@
 """The options of ``convert`` for tensors in files beside the model."""
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,7 +51,7 @@ class Moves(NamedTuple):
             raise click.UsageError("--threshold and --file say how to write a data file; add --externalize")
         if self.internalize and self.with_external:
             raise click.UsageError("--internalize leaves no other files to copy; leave out --with-external")
-        if self.data_name is not None and Path(self.data_name).name != self.data_name:
+        if self.data_name in ("", ".", "..") or (self.data_name is not None and "/" in self.data_name):
             raise click.UsageError("--file is a name without a folder: data stand beside the model")
 
 
@@ -117,6 +118,8 @@ def moved(
         yield changed
     else:
         data_file = place.with_name(moves.data_name or data_name)
+        if os.path.realpath(data_file) == os.path.realpath(place):
+            raise click.UsageError(f"{data_file} is to be both the model and its data; name another file with --file")
         threshold = external_files.THRESHOLD if moves.threshold is None else moves.threshold
         with output.working(f"writing {data_file}"):
             result = external_files.externalize(changed, data_file, threshold=threshold)
