@@ -67,11 +67,10 @@ def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
 
 
 def owner_name(kind: str, element: Any) -> str | None:
-    """The name under which `element_metadata` refers to an element of a graph."""
+    """The name under which `element_metadata` refers to an element of a graph; empty names are none."""
     if kind == "node":
         return next((name for name in element.output if name), None)
-    name: str | None = element.name
-    return name
+    return element.name or None
 
 
 def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[bytes], set[int]]:

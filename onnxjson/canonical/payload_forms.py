@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 from onnxjson import document as d
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.payloads import Data, Digest
+from onnxjson.tensors import element_count
 from onnxjson.walking import walk
 
 WeightsMode = Literal["inline", "blobs", "digest", "keep"]
@@ -68,7 +69,7 @@ def payloads(model: d.Model) -> "list[tuple[Data, str | None]]":
             continue
         if tensor_text.is_external(tensor) or tensor.data_type == tensor_text.STRING or tensor.external_data:
             continue
-        if tensor_text.elements_in(tensor.dims) > tensor_text.MOST_VALUES or isinstance(tensor.raw_data, Digest):
+        if element_count(tensor.dims) > tensor_text.MOST_VALUES or isinstance(tensor.raw_data, Digest):
             body = tensor_text.body(tensor, 0)
             if body is not None and body.payload is not None:
                 found.append((body.payload, body.storage))

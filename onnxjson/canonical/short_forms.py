@@ -11,7 +11,7 @@ from onnxjson.attributes import short_payload
 from onnxjson.canonical import pairs as pairs_of
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.canonical.numbers import float32, float32_list, integer, integers, typed_data
-from onnxjson.canonical.strings import INDENTS, bytes_value, encode_string, string, string_or_lines
+from onnxjson.canonical.strings import INDENTS, bytes_value, encode_string, is_utf8, string, string_or_lines
 from onnxjson.errors import LimitError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES
@@ -306,18 +306,10 @@ def _is_bare(kind: int, payload: Any) -> bool:
     if kind == 2:
         return bool(-pairs_of.EXACT_INTEGER <= payload <= pairs_of.EXACT_INTEGER)
     if kind == 3:
-        return _is_utf8(payload)
+        return is_utf8(payload)
     if kind == 7:
         return bool(payload) and max(payload) <= pairs_of.EXACT_INTEGER and min(payload) >= -pairs_of.EXACT_INTEGER
-    return kind == 8 and bool(payload) and all([_is_utf8(each) for each in payload])
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return kind == 8 and bool(payload) and all([is_utf8(each) for each in payload])
 
 
 def _named(kind: Kind, number: int) -> bytes:

@@ -39,6 +39,15 @@ def is_text(value: str | None) -> bool:
     return True
 
 
+def is_utf8(data: bytes) -> bool:
+    """Whether bytes are text."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def bytes_value(value: bytes) -> bytes:
     """A bytes field: text where it is UTF-8, else its base64."""
     try:

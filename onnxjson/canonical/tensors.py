@@ -8,6 +8,7 @@ from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical.strings import INDENTS, bytes_value
 from onnxjson.payloads import Data, Digest, whole
+from onnxjson.tensors import element_count
 
 MOST_VALUES = 64
 """Tensors of more elements are written as base64."""
@@ -50,7 +51,7 @@ def is_external(tensor: d.Tensor) -> bool:
 @lru_cache(maxsize=4096)
 def values_template(dims: tuple[int, ...], indent: int) -> bytes:
     """The layout of `values` for one shape, ``%b`` for each element; if they take lines, their key is at `indent`."""
-    count = elements_in(dims)
+    count = element_count(dims)
     if not dims:
         return b"%b"
     if count == 0:
@@ -69,18 +70,10 @@ def _rows(dims: tuple[int, ...], indent: int) -> bytes:
     return (b"," + INDENTS[indent]).join([block] * dims[0])
 
 
-def elements_in(dims: Sequence[int]) -> int:
-    """The number of elements of a shape."""
-    count = 1
-    for dim in dims:
-        count *= dim
-    return count
-
-
 @lru_cache(maxsize=4096)
 def takes_lines(dims: tuple[int, ...]) -> bool:
     """Whether values of this shape take several lines."""
-    return 2 <= len(dims) <= DEEPEST_VALUES and elements_in(dims) > 0
+    return 2 <= len(dims) <= DEEPEST_VALUES and element_count(dims) > 0
 
 
 def float_tokens(batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
@@ -130,7 +123,7 @@ def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Bo
         return None
     raw, storage = found
     assert tensor.data_type is not None
-    count = elements_in(tensor.dims)
+    count = element_count(tensor.dims)
     if count > MOST_VALUES or isinstance(raw, Digest):
         return Body(b'"base64": ', storage, raw)
     if tokens is None:
@@ -156,7 +149,7 @@ def is_plain_string_tensor(tensor: d.Tensor) -> bool:
     return (
         tensor.data_type == STRING
         and all([dim >= 0 for dim in tensor.dims])
-        and len(tensor.string_data) == tensors.element_count(tensor.dims)
+        and len(tensor.string_data) == element_count(tensor.dims)
         and tensor.raw_data is None
         and tensor.segment is None
         and tensor.data_location is None

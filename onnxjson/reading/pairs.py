@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from onnxjson.canonical.pairs import owner_name
 from onnxjson.display import visible
 from onnxjson.document import OperatorSetId, Record, StringStringEntry
 from onnxjson.reading.context import Context, Place
@@ -62,13 +63,6 @@ def read_opset_imports(tree: Tree, place: Place, context: Context) -> tuple[Oper
         if version is not None:
             imports.append(OperatorSetId(domain=domain, version=version))
     return tuple(imports)
-
-
-def owner_name(kind: str, element: Any) -> str | None:
-    """The name under which `element_metadata` refers to an element; empty names are none."""
-    if kind == "node":
-        return next((name for name in element.output if name), None)
-    return element.name or None
 
 
 def attach_element_metadata(

@@ -6,6 +6,7 @@ The slow way: only for texts in which something is wrong, or in which a place is
 from dataclasses import dataclass, field
 from typing import Final
 
+from onnxjson.canonical.strings import is_utf8
 from onnxjson.display import visible
 from onnxjson.reading.positions import Span
 from onnxjson.reading.tokens import Mistake, Token, Tokenizer
@@ -46,7 +47,7 @@ def _encoding_mistakes(data: bytes, text: str) -> list[Mistake]:
     if text.startswith("\ufeff"):
         message = "the text begins with a byte order mark"
         mistakes.append(Mistake(0, "byte-order-mark", message, "save the file as UTF-8 without one"))
-    count = sum(text.count(chr(code)) for code in range(0xDC80, 0xDD00)) if not _is_utf8(data) else 0
+    count = sum(text.count(chr(code)) for code in range(0xDC80, 0xDD00)) if not is_utf8(data) else 0
     if count:
         offset = next(index for index, character in enumerate(text) if "\udc80" <= character <= "\udcff")
         place = len(text[:offset].encode("utf-8"))
@@ -54,14 +55,6 @@ def _encoding_mistakes(data: bytes, text: str) -> list[Mistake]:
         message = f"byte {place:,} (0x{data[place]:02x}) is not UTF-8{more}"
         mistakes.append(Mistake(offset, "not-utf-8", message, "save the file as UTF-8; it may be Latin-1"))
     return mistakes
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 @dataclass(slots=True)
