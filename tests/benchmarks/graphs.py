@@ -71,7 +71,7 @@ def distinct(count: int) -> ModelProto:
             helper.make_node("Conv", [last, "w"], [output], f"n{index}", **attributes, custom=numbers.random())
         )
         last = output
-    return _model(nodes, last, [], [])
+    return _model(nodes, last, [numpy_helper.from_array(np.ones((4, 4, 1, 1), np.float32), "w")], [])
 
 
 def weights(count: int) -> ModelProto:

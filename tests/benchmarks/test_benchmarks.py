@@ -8,6 +8,8 @@ from pathlib import Path
 import onnx
 import pytest
 
+import onnxjson
+from onnxjson.structure import check_structure
 from tests.benchmarks import cases, graphs, text_size
 from tests.benchmarks.measuring import Figures, Run, run_process
 from tests.benchmarks.report import Results, report
@@ -85,8 +87,7 @@ def test_model_of_a_case_is_valid_and_the_same_every_time(case: cases.Case, tmp_
     assert paths[0].read_bytes() == paths[1].read_bytes()
     model = onnx.load(paths[0])
     assert len(model.graph.node) >= case.quick_count
-    outputs = [name for node in model.graph.node for name in node.output]
-    assert len(set(outputs)) == len(outputs)
+    assert not check_structure(onnxjson.load(paths[0])), "warnings would be part of the time"
     if case.kind != "distinct":  # whose attributes are any numbers
         onnx.checker.check_model(model)
 
