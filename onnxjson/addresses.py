@@ -14,7 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Model, Node, Record
@@ -66,27 +66,41 @@ def attribute_segments(attributes: Sequence[Attribute]) -> list[str]:
     ]
 
 
+class Element(NamedTuple):
+    """What stands at an address."""
+
+    address: str
+    """In the one spelling that `walk` gives: an attribute by its name where that is unique."""
+    value: object
+    """A record, a tuple of records, or the value of a field as the record holds it."""
+
+
 def resolve(model: Model, address: str) -> object:
     """What stands at an address: a record, a tuple of records, or the value of a field as the record holds it.
 
     Raises:
         AddressError: the address is none, or nothing stands there; the message names what is near.
     """
+    return find_element(model, address).value
+
+
+def find_element(model: Model, address: str) -> Element:
+    """What stands at an address, with the address in its usual spelling; see `resolve`."""
     current: object = model
-    holder: object = None
-    field = ""
+    members_are_named = False
     passed: list[str] = []
     for segment in parse_address(address):
         if isinstance(current, Record):
-            holder, field = current, segment
+            members_are_named = isinstance(current, Node) and segment == "attribute"
             current = _field(current, segment, passed)
+            passed.append(segment)
         elif isinstance(current, tuple):
-            position = _position(current, segment, passed, by_name=isinstance(holder, Node) and field == "attribute")
+            position = _position(current, segment, passed, by_name=members_are_named)
+            passed.append(attribute_segments(current)[position] if members_are_named else segment)
             current = current[position]
         else:
             raise AddressError(f"{_place(passed)} is a value and holds nothing at {_quoted(segment)}")
-        passed.append(segment)
-    return current
+    return Element(format_address(passed), current)
 
 
 def _field(record: Record, name: str, passed: Sequence[str]) -> object:

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from onnxjson.addresses import attribute_segments, escape, format_address, parse_address, resolve, walk
+from onnxjson.addresses import attribute_segments, escape, find_element, format_address, parse_address, resolve, walk
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, Tensor
 from onnxjson.errors import AddressError
 from onnxjson.serde import parse
@@ -63,6 +63,12 @@ def test_attributes_go_by_name_where_it_is_unique_and_by_position_elsewhere() ->
 )
 def test_address_leads_to_what_stands_there(address: str, expected: object) -> None:
     assert resolve(MODEL, address) == expected
+
+
+def test_attribute_that_is_named_by_position_has_its_usual_spelling() -> None:
+    found = find_element(MODEL, "/graph/node/0/attribute/#0/g/node/0")
+    assert found == ("/graph/node/0/attribute/then_branch/g/node/0", INNER)
+    assert find_element(MODEL, "/graph/node/0/attribute/#1").address == "/graph/node/0/attribute/a~1b~0c"
 
 
 @pytest.mark.parametrize(

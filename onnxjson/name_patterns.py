@@ -1,0 +1,324 @@
+"""Patterns of names: wildcards and regular expressions, matched in time proportional to the name.
+
+`re` goes back and tries again, which for some patterns takes exponential time; a script that somebody else wrote may
+hold such a pattern. Here a pattern becomes a finite automaton (Thompson, "Regular expression search algorithm", CACM
+11(6), 1968) whose deterministic states are made as they are needed and kept, so each character of a name costs one
+look-up, or at most one step for each state of the pattern. The length of patterns, their states, the length of names
+and the steps in all are bounded.
+
+Regular expressions are those of `re` without what no automaton has: no back references, no lookaround, no ``\b``, no
+anchors within. They always match whole names, so a ``^`` that comes first and a ``$`` that comes last change nothing.
+"""
+
+import re
+import warnings
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.errors import LimitError, SelectorError
+
+MOST_CHARACTERS: Final = 500
+"""Characters of a pattern."""
+
+LONGEST_NAME: Final = 10_000
+"""Names that are longer match no pattern."""
+
+MOST_STATES: Final = 4_000
+"""Parts of a pattern, those that a count copies included."""
+
+_MOST_KEPT: Final = 5_000
+"""Deterministic states that are kept before all are forgotten."""
+
+_MOST_STEPS: Final = 10_000_000
+_MOST_GROUPS: Final = 50
+_MOST_COPIES: Final = 1_000
+_COUNTED: Final = re.compile(r"\{(?:([0-9]{1,6})(,([0-9]{0,6}))?|,([0-9]{1,6}))\}", re.ASCII)
+_ESCAPE: Final = re.compile(r"\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|[dDsSwWtnrfva]|[^0-9A-Za-z])", re.S)
+_CLASS: Final = re.compile(r"\[\^?\]?(?:[^\]\\]|\\.)*\]", re.S)
+_GROUP: Final = re.compile(r"\((?:\?(?::|P<[A-Za-z_][A-Za-z0-9_]{0,60}>))?", re.ASCII)
+
+
+class _Repeat(NamedTuple):
+    """An expression, so many times."""
+
+    what: "_Expression"
+    least: int
+    most: int | None
+
+
+class _Alternatives(NamedTuple):
+    """One of several expressions."""
+
+    choices: "list[_Expression]"
+
+
+class _Sequence(NamedTuple):
+    """Several expressions, one after another."""
+
+    parts: "list[_Expression]"
+
+
+_Matches = Callable[[str], object]
+"""Tells of one character whether it fits."""
+
+_Expression = _Matches | _Repeat | _Alternatives | _Sequence
+
+
+class _State:
+    """One deterministic state: the states of the pattern that it stands for, and where each character leads."""
+
+    __slots__ = ("accepts", "following", "members")
+
+    def __init__(self, members: frozenset[int], *, accepts: bool) -> None:
+        self.members = members
+        self.accepts = accepts
+        self.following: dict[str, _State] = {}
+
+
+class NamePattern:
+    """A compiled pattern; made by `wildcards` and `regular_expression`."""
+
+    def __init__(self, expression: _Expression) -> None:
+        self._fits: list[_Matches | None] = []
+        """By state: what the next character must be; None for a state that only leads on to others."""
+        self._next: list[list[int]] = []
+        self._built = 0
+        self._steps = 0
+        self._end = self._new(None, [])
+        self._start = self._closure([self._build(expression, self._end)])
+        self._kept: dict[frozenset[int], _State] = {}
+
+    def matches(self, name: str) -> bool:
+        """Whether the whole name fits.
+
+        Raises:
+            LimitError: the pattern has taken too many steps over all names so far.
+        """
+        if len(name) > LONGEST_NAME:
+            return False
+        state = self._state(self._start)
+        for character in name:
+            following = state.following.get(character)
+            if following is None:
+                following = state.following[character] = self._advance(state, character)
+            state = following
+        return state.accepts
+
+    def _state(self, members: frozenset[int]) -> _State:
+        state = self._kept.get(members)
+        if state is None:
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            state = self._kept[members] = _State(members, accepts=self._end in members)
+        return state
+
+    def _advance(self, state: _State, character: str) -> _State:
+        self._steps += len(state.members) + 1
+        if self._steps > _MOST_STEPS:
+            raise LimitError("the pattern takes too many steps on the names of this model; write a simpler one")
+        after: list[int] = []
+        for member in state.members:
+            fits = self._fits[member]
+            if fits is not None and fits(character):
+                after += self._next[member]
+        return self._state(self._closure(after))
+
+    def _closure(self, states: list[int]) -> frozenset[int]:
+        """The states that can be reached without a character, those that only lead on left out."""
+        pending, seen, found = list(states), set(states), set()
+        while pending:
+            state = pending.pop()
+            if self._fits[state] is not None or state == self._end:
+                found.add(state)
+                continue
+            for following in self._next[state]:
+                if following not in seen:
+                    seen.add(following)
+                    pending.append(following)
+        return frozenset(found)
+
+    def _new(self, fits: _Matches | None, following: list[int]) -> int:
+        self._fits.append(fits)
+        self._next.append(following)
+        return len(self._fits) - 1
+
+    def _build(self, expression: _Expression, following: int) -> int:
+        """The first state of an expression after which `following` comes."""
+        self._built += 1
+        if self._built > MOST_STATES:
+            raise SelectorError(f"the pattern is too big: counts copy what they count, {MOST_STATES:,} parts at most")
+        if isinstance(expression, _Sequence):
+            for part in reversed(expression.parts):
+                following = self._build(part, following)
+            return following
+        if isinstance(expression, _Alternatives):
+            return self._new(None, [self._build(choice, following) for choice in expression.choices])
+        if isinstance(expression, _Repeat):
+            return self._build_repeat(expression, following)
+        return self._new(expression, [following])
+
+    def _build_repeat(self, repeat: _Repeat, following: int) -> int:
+        end = following
+        if repeat.most is None:
+            following = self._new(None, [following])
+            self._next[following].append(self._build(repeat.what, following))
+        else:
+            for _ in range(repeat.most - repeat.least):
+                following = self._new(None, [self._build(repeat.what, following), end])
+        for _ in range(repeat.least):
+            following = self._build(repeat.what, following)
+        return following
+
+
+def has_wildcards(text: str) -> bool:
+    """Whether a text has ``*`` or ``?``."""
+    return "*" in text or "?" in text
+
+
+def wildcards(text: str) -> NamePattern:
+    """The pattern of a text in which ``*`` stands for any characters, ``?`` for one, and all else for itself.
+
+    Raises:
+        SelectorError: it is too long.
+    """
+    _check_length(text)
+    parts: list[_Expression] = []
+    for character in text:
+        if character == "*":
+            parts.append(_Repeat(_any, 0, None))
+        else:
+            parts.append(_any if character == "?" else character.__eq__)
+    return NamePattern(_Sequence(parts))
+
+
+def regular_expression(text: str) -> NamePattern:
+    """The pattern of a regular expression.
+
+    Raises:
+        SelectorError: it is misspelled, too long, or asks for what no automaton can do.
+    """
+    _check_length(text)
+    return NamePattern(_Parser(text).whole())
+
+
+def _check_length(text: str) -> None:
+    if len(text) > MOST_CHARACTERS:
+        raise SelectorError(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS} are allowed")
+
+
+def _any(character: str) -> bool:
+    return True
+
+
+class _Parser:
+    """A recursive descent over one regular expression."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._groups = 0
+        self._flags = re.DOTALL
+
+    def whole(self) -> _Expression:
+        """The expression.
+
+        Raises:
+            SelectorError: it is none.
+        """
+        if self._text.startswith("(?i)"):
+            self._at = 4
+            self._flags |= re.IGNORECASE
+        if self._text.startswith("^", self._at):
+            self._at += 1
+        expression = self._alternatives()
+        if self._at < len(self._text):
+            raise self._wrong("this bracket closes nothing")
+        return expression
+
+    def _wrong(self, what: str) -> SelectorError:
+        return SelectorError(f"re:{visible(self._text)} is no pattern of names: {what} (character {self._at})")
+
+    def _alternatives(self) -> _Expression:
+        choices = [self._sequence()]
+        while self._text.startswith("|", self._at):
+            self._at += 1
+            choices.append(self._sequence())
+        return choices[0] if len(choices) == 1 else _Alternatives(choices)
+
+    def _sequence(self) -> _Expression:
+        parts: list[_Expression] = []
+        while self._at < len(self._text) and self._text[self._at] not in "|)":
+            if self._text[self._at] == "$" and self._at == len(self._text) - 1:
+                self._at += 1
+                break
+            parts.append(self._repeated(self._atom()))
+        return _Sequence(parts)
+
+    def _atom(self) -> _Expression:
+        character = self._text[self._at]
+        if character == "(":
+            return self._group()
+        if character in "*+?":
+            raise self._wrong(f"nothing stands before {character} that could be repeated")
+        if character in "^$":
+            raise self._wrong(f"{character} within a pattern; patterns match whole names anyway")
+        if character == ".":
+            self._at += 1
+            return _any
+        if character not in "\\[":
+            self._at += 1
+            return self._matcher(re.escape(character))
+        found = (_CLASS if character == "[" else _ESCAPE).match(self._text, self._at)
+        if found is None:
+            what = "this [ is not closed" if character == "[" else "this escape has no meaning here"
+            raise self._wrong(what)
+        matcher = self._matcher(found[0])
+        self._at = found.end()
+        return matcher
+
+    def _matcher(self, source: str) -> _Matches:
+        """What fits the pattern of one character."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", FutureWarning)  # of sets in sets, which mean what they always meant
+                return re.compile(source, self._flags).fullmatch
+        except (re.error, OverflowError, ValueError) as error:
+            raise self._wrong(str(error)) from None
+
+    def _group(self) -> _Expression:
+        opening = _GROUP.match(self._text, self._at)
+        if opening is None or self._text.startswith("?", opening.end()):
+            raise self._wrong("groups are (...), (?:...) and (?P<name>...); (?i) may stand first")
+        self._groups += 1
+        if self._groups > _MOST_GROUPS:
+            raise self._wrong(f"it has more than {_MOST_GROUPS} groups")
+        start, self._at = self._at, opening.end()
+        expression = self._alternatives()
+        if not self._text.startswith(")", self._at):
+            self._at = start
+            raise self._wrong("this bracket is not closed")
+        self._at += 1
+        return expression
+
+    def _repeated(self, what: _Expression) -> _Expression:
+        counted = _COUNTED.match(self._text, self._at)
+        if counted is not None:
+            least = int(counted[1] or 0)
+            most: int | None = least if counted[2] is None and counted[4] is None else None
+            if upper := counted[3] or counted[4]:
+                most = int(upper)
+            if (most is not None and most < least) or max(least, most or 0) > _MOST_COPIES:
+                raise self._wrong(f"counts go upwards, to {_MOST_COPIES:,} at most")
+            self._at = counted.end()
+        elif self._at < len(self._text) and self._text[self._at] in "*+?":
+            mark = self._text[self._at]
+            least, most = (1 if mark == "+" else 0), (1 if mark == "?" else None)
+            self._at += 1
+        else:
+            return what
+        if self._text.startswith("?", self._at):
+            self._at += 1  # a lazy repeat matches the same whole names
+        if self._at < len(self._text) and self._text[self._at] in "*+?":
+            raise self._wrong("a repeat of a repeat; put brackets around the inner one")
+        return _Repeat(what, least, most)

@@ -1,0 +1,391 @@
+"""Selectors: how a person names nodes and tensors of a model.
+
+::
+
+    @/graph/node/3            what stands at an address (onnxjson.addresses)
+    re:/layer[12]/.*          a regular expression for whole names (onnxjson.name_patterns)
+    op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
+    /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has that very name
+
+Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:``
+(of an output, as far as the model says), ``scope:`` (what the node belongs to, by its name or by the exporter's
+metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may stand among them. A value
+with spaces, or one that must not have wildcards, stands in double quotes (``\\"`` and ``\\\\`` within).
+
+Names and regular expressions are looked for among node names, then output tensors; where they find different nodes both
+ways, the person is asked. Nothing found is always an error that says what is near.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from onnxjson.addresses import find_element
+from onnxjson.display import visible
+from onnxjson.document import Attribute, Model, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.errors import SelectorError
+from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.name_patterns import has_wildcards, regular_expression, wildcards
+from onnxjson.node_properties import attribute_text, has_value, plain_domain, plain_scope, property_texts
+from onnxjson.selector_syntax import Selector, Term, Value, parse, spelled
+from onnxjson.suggestions import suggest
+
+_SHOWN: Final = 5
+"""Matches that an error lists."""
+
+_Fits = Callable[[str], bool]
+
+
+class TensorRef(NamedTuple):
+    """One tensor: a constant, or a value that the model computes or is given."""
+
+    name: str
+    address: str
+    """Of the constant where there is one, else of the input or of the output of a node."""
+    tensor: Tensor | SparseTensor | None
+    """The constant."""
+    scope: Scope | None
+    """The graph in which the name is defined; None for a constant inside an attribute."""
+
+
+def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False) -> tuple[NodeRef, ...]:
+    """The nodes that a selector finds, in the order of the file, at least one.
+
+    Args:
+        model: the model.
+        index: its index.
+        selector: what a person wrote.
+        one: whether exactly one is wanted.
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, finds different things by name and by output, or several
+            where one is wanted.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        element = find_element(model, parsed.address)
+        if not isinstance(element.value, Node):
+            raise SelectorError(f"{_called(parsed)} is {_kind(element.value)}; a node is wanted")
+        return (_node_at(index, element.address),)
+    search = _Search(index, parsed)
+    found = search.nodes()
+    if not found:
+        raise search.nothing()
+    if one and len(found) > 1:
+        raise _too_many(parsed, "nodes", "node", [_node_text(ref) for ref in found])
+    return tuple(found)
+
+
+def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
+    """The one tensor that a selector finds: an initializer, an input, an output of a node, a constant in an attribute.
+
+    Of a node Constant the constant itself is found. Terms other than ``in:main`` are for nodes.
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, or several tensors.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        return _tensor_at(model, index, parsed)
+    if parsed.terms is not None:
+        raise SelectorError(f"{_called(parsed)} selects nodes; name a tensor, or give its address with @")
+    search = _Search(index, parsed)
+    found = search.tensors(of_nodes=True)
+    if not found:
+        raise search.nothing()
+    if len(found) > 1:
+        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in found])
+    return found[0]
+
+
+def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | TensorRef:
+    """Nodes as `select_nodes` finds them, or the one tensor that no node makes (`select_tensor`).
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, or both a node and another tensor.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        element = find_element(model, parsed.address)
+        if isinstance(element.value, Node):
+            return (_node_at(index, element.address),)
+        return _tensor_at(model, index, parsed)
+    search = _Search(index, parsed)
+    nodes = search.nodes()
+    tensors = [] if parsed.terms is not None else search.tensors(of_nodes=False)
+    if nodes and parsed.name is not None:
+        # A pattern that finds nodes is taken to mean nodes; a name that is also that of a tensor is not clear.
+        tensors = [ref for ref in tensors if ref.name == parsed.name.text]
+        if tensors:
+            key = "name" if nodes[0].node.name == parsed.name.text else "output"
+            choices = f"{visible(spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
+            raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
+    if nodes:
+        return tuple(nodes)
+    if len(tensors) > 1:
+        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in tensors])
+    if not tensors:
+        raise search.nothing()
+    return tensors[0]
+
+
+class _Search:
+    """One selector and the graphs in which it looks."""
+
+    def __init__(self, index: Index, selector: Selector) -> None:
+        self._selector = selector
+        self._index = index
+        wanted = selector.in_main
+        self._scopes = [scope for scope in index.scopes if wanted is None or (scope.kind == "main") == wanted]
+        allowed = set(self._scopes)
+        self._refs = [ref for ref in index.nodes() if wanted is None or ref.scope in allowed]
+
+    def nodes(self) -> list[NodeRef]:
+        """The nodes that are meant, perhaps none.
+
+        Raises:
+            SelectorError: a name finds different nodes by name and by output; a regular expression is none.
+        """
+        selector = self._selector
+        if selector.regex is not None:
+            fits = _remembering(regular_expression(selector.regex).matches)
+            return self._by_name(fits) or self._by_output(fits)
+        if selector.name is not None:
+            return self._named(selector.name)
+        found = self._refs
+        for term in selector.terms or ():
+            having = set(self._having(term))
+            found = [ref for ref in found if (ref in having) != term.negated]
+        return found
+
+    def _by_name(self, fits: _Fits) -> list[NodeRef]:
+        return [ref for ref in self._refs if (name := ref.node.name) and fits(name)]
+
+    def _by_output(self, fits: _Fits) -> list[NodeRef]:
+        return [ref for ref in self._refs if any([name and fits(name) for name in ref.node.output])]
+
+    def _named(self, value: Value) -> list[NodeRef]:
+        """The nodes of a name without a key."""
+        for fits in _ways(value):
+            by_name, by_output = self._by_name(fits), self._by_output(fits)
+            if by_name and not set(by_output) <= set(by_name):
+                other = next(ref for ref in by_output if ref not in set(by_name))
+                choices = " or ".join(
+                    f"{key}:{visible(value.text)}" if not value.quoted else visible(spelled(key, value.text))
+                    for key in ("name", "output")
+                )
+                raise SelectorError(
+                    f"{_called(self._selector)} is the name of {_node_text(by_name[0])} and an output of "
+                    f"{_node_text(other)}; write {choices}"
+                )
+            if by_name or by_output:
+                return by_name or by_output
+        return []
+
+    def _having(self, term: Term) -> list[NodeRef]:
+        """The nodes of which a term holds, as if it were not negated."""
+        if not term.key:
+            return self._named(term.value)
+        if term.key == "attr":
+            return self._having_attribute(term)
+        value = term.value
+        if term.key == "domain":
+            value = Value(plain_domain(value.text), value.quoted)
+        elif term.key == "scope":
+            value = Value(plain_scope(value.text), value.quoted)
+        for fits in _ways(value):
+            found = [ref for ref in self._refs if any(map(fits, property_texts(ref, term.key)))]
+            if found:
+                return found
+        return []
+
+    def _having_attribute(self, term: Term) -> list[NodeRef]:
+        wanted = term.attribute_value
+        for fits in _ways(term.value):
+            having = [
+                (ref, attribute) for ref in self._refs for attribute in ref.node.attribute if fits(attribute.name or "")
+            ]
+            if not having:
+                continue
+            if wanted is None:
+                return _unique([ref for ref, _ in having])
+            found = [ref for ref, attribute in having if has_value(attribute, wanted.text)]
+            if not found and not wanted.quoted and has_wildcards(wanted.text):
+                like = _remembering(wildcards(wanted.text).matches)
+                found = [ref for ref, attribute in having if like(attribute_text(attribute) or "")]
+            return _unique(found)
+        return []
+
+    def tensors(self, *, of_nodes: bool) -> list[TensorRef]:
+        """The tensors of the name or regular expression, perhaps none; those that nodes make only if wanted."""
+        selector = self._selector
+        if selector.regex is not None:
+            ways = [_remembering(regular_expression(selector.regex).matches)]
+        else:
+            ways = list(_ways(selector.name or Value("", quoted=True)))
+        for fits in ways:
+            found = [
+                _value_ref(scope, name)
+                for scope in self._scopes
+                for name in _values(scope, of_nodes=of_nodes)
+                if fits(name)
+            ]
+            if found:
+                return found
+        return []
+
+    def nothing(self) -> SelectorError:
+        """The error that says that nothing is found, and what is near."""
+        selector = self._selector
+        where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
+        if selector.regex is not None:
+            return SelectorError(
+                f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
+            )
+        if selector.name is not None:
+            return SelectorError(
+                f'nothing is called "{visible(selector.name.text)}"{where}; {self._near(selector.name)}'
+            )
+        for term in selector.terms or ():
+            if not term.negated and not self._having(term):
+                return SelectorError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
+        counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
+        return SelectorError(
+            f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}"
+        )
+
+    def _near(self, value: Value) -> str:
+        names = {name for scope in self._index.scopes for name in _values(scope, of_nodes=True)}
+        names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
+        if value.text in names and self._selector.in_main is None:
+            return "it is no node but an input or a constant"
+        if value.text in names:
+            return "elsewhere there is one"
+        return (
+            suggest(value.text, names) or "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
+        )
+
+    def _near_term(self, term: Term) -> str:
+        if not term.key:
+            return self._near(term.value)
+        if term.key == "attr":
+            attributes = [attribute for ref in self._refs for attribute in ref.node.attribute]
+            names = {attribute.name or "" for attribute in attributes}
+            if term.attribute_value is None or term.value.text not in names:
+                return suggest(term.value.text, names) or _some("attributes", names)
+            texts = {attribute_text(each) or "" for each in attributes if each.name == term.value.text}
+            return suggest(term.attribute_value.text, texts) or _some("values", texts)
+        texts = {text for ref in self._refs for text in property_texts(ref, term.key) if text}
+        if term.key == "dtype" and not texts:
+            return "the model does not say which types its nodes make (value_info)"
+        return suggest(term.value.text, texts) or _some("values", texts)
+
+
+def _ways(value: Value) -> Iterator[_Fits]:
+    """How a value is looked for: as it is, and if that finds nothing, with wildcards."""
+    yield value.text.__eq__
+    if not value.quoted and has_wildcards(value.text):
+        yield _remembering(wildcards(value.text).matches)
+
+
+def _remembering(fits: _Fits) -> _Fits:
+    """The same, asked only once of each text; few operators make many nodes."""
+    return cache(fits)
+
+
+def _unique(refs: Sequence[NodeRef]) -> list[NodeRef]:
+    return list(dict.fromkeys(refs))
+
+
+def _values(scope: Scope, *, of_nodes: bool) -> dict[str, None]:
+    """The names that a graph defines."""
+    names = dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers))
+    return names | dict.fromkeys(scope.makers) if of_nodes else names
+
+
+def _value_ref(scope: Scope, name: str) -> TensorRef:
+    """A name that a graph defines, with its constant where it has one."""
+    constant = scope.initializer(name)
+    if constant is not None:
+        kind, positions = "initializer", scope.initializers
+        if name not in positions:
+            kind, positions = "sparse_initializer", scope.sparse_initializers
+        return TensorRef(name, f"{scope.address}/{kind}/{positions[name]}", constant, scope)
+    if name in scope.inputs:
+        return TensorRef(name, f"{scope.address}/input/{scope.inputs[name]}", None, scope)
+    position, slot = scope.makers[name]
+    address = f"{scope.address}/node/{position}"
+    node = scope.graph.node[position]
+    if node.op_type == "Constant" and not node.domain:
+        for attribute in node.attribute:
+            if attribute.name in ("value", "sparse_value") and (found := attribute.t or attribute.sparse_tensor):
+                field = "t" if attribute.t is not None else "sparse_tensor"
+                return TensorRef(name, f"{address}/attribute/{attribute.name}/{field}", found, scope)
+    return TensorRef(name, f"{address}/output/{slot}", None, scope)
+
+
+def _node_at(index: Index, address: str) -> NodeRef:
+    owner, _, position = address.rpartition("/node/")
+    scope = next(scope for scope in index.scopes if scope.address == owner)
+    return NodeRef(scope, int(position))
+
+
+def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
+    """The tensor at an address: a constant, an input or output of a graph, an output of a node."""
+    address, value = find_element(model, selector.address or "")
+    if isinstance(value, Attribute) and (value.t or value.sparse_tensor):
+        address += "/t" if value.t is not None else "/sparse_tensor"
+        value = value.t or value.sparse_tensor
+    owner, _, _ = address.rpartition("/")
+    parent, _, field = owner.rpartition("/")
+    scopes = {scope.address: scope for scope in index.scopes}
+    if isinstance(value, Tensor | SparseTensor):
+        named = value.values if isinstance(value, SparseTensor) else value
+        name = (named.name if named is not None else None) or ""
+        scope = scopes.get(parent) if field in ("initializer", "sparse_initializer") else None
+        return TensorRef(name, address, value, scope if scope is not None and scope.defines(name) else None)
+    scope, name = None, ""
+    if isinstance(value, ValueInfo):
+        scope, name = scopes.get(parent), value.name or ""
+    elif isinstance(value, str) and field in ("input", "output"):
+        scope, name = scopes.get(parent) or scopes.get(parent.rpartition("/node/")[0]), value
+    home = Index.home(scope, name) if scope is not None else None
+    if home is None:
+        raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is wanted")
+    return _value_ref(home, name)
+
+
+def _kind(value: object) -> str:
+    """What stands at an address, for a message."""
+    if isinstance(value, tuple):
+        return f"a list of {len(value):,}"
+    if isinstance(value, str | bytes | int):
+        return "a value"
+    name = type(value).__name__
+    return ("an " if name[0] in "AIO" else "a ") + name
+
+
+def _called(selector: Selector) -> str:
+    return visible(selector.text)
+
+
+def _some(what: str, texts: Collection[str]) -> str:
+    shown = ", ".join(f'"{visible(text)}"' for text in sorted(texts)[:_SHOWN])
+    return f"{what} are {shown}{', ...' if len(texts) > _SHOWN else ''}" if texts else f"there are no {what}"
+
+
+def _node_text(ref: NodeRef) -> str:
+    name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
+    return f"@{visible(ref.address, 200)} ({visible(ref.node.op_type or '')}{name})"
+
+
+def _tensor_text(ref: TensorRef) -> str:
+    return f'@{visible(ref.address, 200)} ("{visible(ref.name)}")'
+
+
+def _too_many(selector: Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
+    shown = ", ".join(found[:_SHOWN]) + (", ..." if len(found) > _SHOWN else "")
+    return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is wanted: {shown}")
