@@ -20,6 +20,7 @@ _ELEMENTS_A_BYTE: Final = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}
 """How many elements one entry of ``int32_data`` holds, for the packed types."""
 
 _FIELDS: Final = ("raw_data", "string_data", *sorted(set(STORAGE.values())))
+_MOST_PRINTED: Final = 1 << 64
 _LAST_BYTES: Final = bytes(range(128))
 """Bytes that end a varint."""
 
@@ -72,7 +73,7 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
         return
     if not filled:
         if count:
-            yield "wrong-length", f"the tensor has no elements; {shape} needs {count:,}", ""
+            yield "wrong-length", f"the tensor has no elements; {shape} needs {_counted(count)}", ""
         return
     field = filled[0]
     fits = "string_data" if data_type == _STRING else STORAGE[data_type]
@@ -85,7 +86,12 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
         return
     found, needed, unit = _sizes(tensor, field, data_type, count)
     if found != needed:
-        yield "wrong-length", f"{field} holds {found:,} {unit}; {shape} needs {needed:,}", ""
+        yield "wrong-length", f"{field} holds {found:,} {unit}; {shape} needs {_counted(needed)}", ""
+
+
+def _counted(number: int) -> str:
+    """A number for a message; dims can multiply to one that Python does not print."""
+    return f"{number:,}" if number <= _MOST_PRINTED else f"more than {_MOST_PRINTED:,}"
 
 
 def _is_filled(tensor: Tensor, field: str) -> bool:

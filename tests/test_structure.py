@@ -222,6 +222,8 @@ def test_bytes_that_fit_have_no_mistake(tensor: Tensor) -> None:
         (Tensor(data_type=99), "undefined-dtype"),
         (Tensor(data_type=1, dims=(-1,)), "negative-dim"),
         (Tensor(data_type=1, dims=(1,)), "wrong-length"),
+        (Tensor(data_type=1, dims=(1 << 62,) * 400), "wrong-length"),
+        (Tensor(data_type=1, dims=(1 << 62,) * 400, raw_data=bytes(7)), "wrong-length"),
         (Tensor(data_type=1, dims=(2,), raw_data=bytes(7)), "wrong-length"),
         (Tensor(data_type=1, dims=(2,), float_data=bytes(4)), "wrong-length"),
         (Tensor(data_type=6, dims=(2,), int32_data=b"\xff" * 9 + b"\x01"), "wrong-length"),
