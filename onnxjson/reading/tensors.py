@@ -25,6 +25,7 @@ MAXIMUM_RANK: Final = 8
 
 _STRING: Final = 8
 _COMPLEX: Final = (14, 15)
+_PRINTED_BELOW: Final = 10**30
 _PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
 _SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
@@ -247,10 +248,11 @@ def _report_shape(
     inner = "lists" if depth + 1 < len(lengths) else "values"
     shape = ",".join(map(str, dims))
     if isinstance(tree, list):
-        message = f"{len(tree):,} {inner} stand here; the shape [{shape}] needs {length:,}"
+        message = f"{len(tree):,} {inner} stand here; the shape [{shape}] needs {_count(length)}"
         context.error(place, "wrong-count", message)
     else:
-        context.wrong_type(tree, place, f"a list of {length:,} {inner} (the shape is [{shape}])")
+        many = f"{length:,} " if length < _PRINTED_BELOW else ""
+        context.wrong_type(tree, place, f"a list of {many}{inner} (the shape is [{shape}])")
 
 
 def _place_of(index: int, dims: Sequence[int], place: Place) -> Place:
@@ -271,4 +273,4 @@ def _shape_text(data_type: int, dims: Sequence[int]) -> str:
 
 
 def _count(number: int) -> str:
-    return f"{number:,}" if number < 10**30 else "more than any file holds"
+    return f"{number:,}" if number < _PRINTED_BELOW else "more than any file holds"

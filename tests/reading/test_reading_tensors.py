@@ -227,3 +227,9 @@ def test_a_payload_that_was_cut_out_is_put_back() -> None:
     assert [each.raw_data is cut for each in found.initializer] == [True, True]
     with pytest.raises(DecodeError, match="holds 7 bytes; float32\\[2\\] needs 8"):
         read(text, cuts={"@cut:0": Cut(7)})
+
+
+@pytest.mark.parametrize("payload", [{"values": [1]}, {"values": []}, {"values": 1}, {"base64": "AAAA"}])
+def test_dims_that_multiply_to_thousands_of_digits_are_a_finding(payload: dict[str, Any]) -> None:
+    dims = ",".join([str(1 << 62)] * 400)
+    assert len(codes_of_tensor(type=f"float32[{dims}]", **payload)) == 1
