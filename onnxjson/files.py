@@ -71,14 +71,18 @@ def load(
     head = source.read_at(0, min(source.size, 4096))
     if head.startswith(_LFS_POINTER):
         raise DecodeError(f"{name} is a Git LFS pointer, not the model; fetch it with `git lfs pull`")
-    if text_file.looks_like_text(head):
-        read = text_file.read(source, drop_orphans=drop_orphans)
-        model = read.model
-        if read.has_digests:
-            model = bound(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
-        return Loaded(model, read.format, read.findings, identity)
-    model, warnings = _load_binary(source, name)
-    return Loaded(model, "onnx", warnings, identity)
+    if not text_file.looks_like_text(head):
+        try:
+            model, warnings = _load_binary(source, name)
+            return Loaded(model, "onnx", warnings, identity)
+        except DecodeError:
+            if not text_file.is_printable(head):
+                raise
+    read = text_file.read(source, drop_orphans=drop_orphans)
+    model = read.model
+    if read.has_digests:
+        model = bound(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
+    return Loaded(model, read.format, read.findings, identity)
 
 
 def _folder_of(path: Path) -> Path:

@@ -5,6 +5,7 @@ memory. A text that is canonical is read by `fast`; any other by `exact_reader`,
 says all that is wrong.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
@@ -13,8 +14,10 @@ from onnxjson.document import Model
 from onnxjson.payloads import Payload, SourceFile
 from onnxjson.reading.comments import of_comments
 from onnxjson.reading.cutting import CUT_FROM, cut_base64
+from onnxjson.reading.encodings import wide_encoding
 
 _BOM: Final = b"\xef\xbb\xbf"
+_CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
 
 
 class Read(NamedTuple):
@@ -33,7 +36,12 @@ def looks_like_text(head: bytes) -> bool:
     stripped = head.removeprefix(_BOM).lstrip(b" \t\r\n")
     if not stripped:
         return len(head) < 4096
-    return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith((b"<<<<<<<", b"\xff\xfe", b"\xfe\xff"))
+    return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith(b"<<<<<<<") or wide_encoding(stripped) is not None
+
+
+def is_printable(head: bytes) -> bool:
+    """Whether the first bytes of a file that is no ModelProto look like a text in which something is wrong."""
+    return _CONTROL.search(head) is None
 
 
 def read(source: SourceFile, *, drop_orphans: bool = False) -> Read:

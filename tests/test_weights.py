@@ -205,6 +205,7 @@ def test_blobs_stand_before_the_text_that_names_them(
     tmp_path: Path, model: onnxjson.Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[str] = []
+
     def spy(path: Path, *args: object, **named: object) -> None:
         seen.extend(blob.name for blob in blobs_of(tmp_path))
         save_file(path, *args, **named)  # type: ignore[arg-type]

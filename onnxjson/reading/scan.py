@@ -3,17 +3,27 @@
 The slow way: only for texts in which something is wrong, or in which a place is asked for. It never recurses.
 """
 
+import re
 from dataclasses import dataclass, field
 from typing import Final
 
 from onnxjson.canonical.strings import is_utf8
 from onnxjson.display import visible
+from onnxjson.reading.encodings import wide_encoding
 from onnxjson.reading.positions import Span
 from onnxjson.reading.tokens import Mistake, Token, Tokenizer
 from onnxjson.reading.tree import MAXIMUM_NESTING, UNREADABLE, Tree
 
 _OPENING: Final = {"}": "{", "]": "["}
 _CLOSING: Final = {"{": "}", "[": "]"}
+
+_BEFORE_START: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*)*+")
+_SOME_START: Final = re.compile(r"[{\[}\]]|<{7}|\Z")
+"""What a document begins with, or what has a finding of its own."""
+_WRONG_COMMENT: Final = re.compile(r"/\*|#")
+_SCALAR: Final = re.compile(r'["\d-]|(?:true|false|null)\b')
+_KEY: Final = re.compile(r'"[^"\\\n]*"[ \t]*:')
+_DOCUMENT: Final = re.compile(r'\{\s*+(?:"|//|\})')
 
 
 @dataclass(slots=True)
@@ -32,9 +42,9 @@ class Scan:
 def scan(data: bytes) -> Scan:
     """Everything that can be read of a text, and every mistake in its syntax."""
     text = data.decode("utf-8", "surrogateescape")
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        hint = "save the file as UTF-8"
-        return Scan(text, mistakes=[Mistake(0, "not-utf-8", "the text is UTF-16", hint)], is_sound=False)
+    if encoding := wide_encoding(data):
+        mistake = Mistake(0, "not-utf-8", f"the text is {encoding}", "save the file as UTF-8")
+        return Scan(text, mistakes=[mistake], is_sound=False)
     scanner = _Scanner(text)
     scanner.run(1 if text.startswith("\ufeff") else 0)
     mistakes = _encoding_mistakes(data, text) + scanner.tokens.mistakes
@@ -88,7 +98,7 @@ class _Scanner:
     def run(self, start: int) -> None:
         """Reads the text from `start` to its end, or to where going on makes no sense."""
         self.tokens.skip_to(start)
-        going_on = True
+        going_on = self._begin(start)
         while going_on:
             token = self.tokens.next()
             going_on = self._take(token)
@@ -97,6 +107,35 @@ class _Scanner:
         if top.count:
             self.tree = top.value[0] if isinstance(top.value, list) else UNREADABLE
             self.root = top.span.members[0]
+
+    def _begin(self, start: int) -> bool:
+        """Goes to the `{` of the document where something stands before it; False where there is none."""
+        text = self.tokens.text
+        before = _BEFORE_START.match(text, start)
+        position = before.end() if before else start
+        if _SOME_START.match(text, position):
+            return True
+        if _KEY.match(text, position):
+            message = "the `{` that begins a document is missing"
+            self._structure(position, "text-before-start", message, "add it")
+            self._open(Token("{", position, position), self._stack[-1])
+            return True
+        document = _DOCUMENT.search(text, position)
+        line = text[position : document.start() if document else None].split("\n", 1)[0].rstrip()
+        if document is None:
+            if _SCALAR.match(text, position):
+                return True
+            message = f"the text begins with `{visible(line, 40)}`"
+            hint = 'a document begins with {"format": "onnxjson/1", ...'
+            self._structure(position, "text-before-start", message, hint)
+            self.is_sound = False
+            return False
+        if _WRONG_COMMENT.match(text, position):
+            return True
+        message = f"`{visible(line, 40)}` stands before the `{{` that begins the document"
+        self._structure(position, "text-before-start", message, "delete it")
+        self.tokens.skip_to(document.start())
+        return True
 
     def _take(self, token: Token) -> bool:
         """Fits one token in; False at the end."""

@@ -123,3 +123,27 @@ def test_all_mistakes_of_a_document_are_found_in_one_run() -> None:
         (number,) = [index + 1 for index, line in enumerate(lines) if part in line]
         assert number in found
     assert '"num_devices"' in str(caught.value) or any("num_devices" in str(one) for one in caught.value.findings)
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [(b"model:\n", 1), (b"```json\n", 1), (b"\n  model = ", 2), (b"x", 1), (b'"digits"\n', 1), (b"\xef\xbb\xbfx", 1)],
+)
+def test_what_stands_before_a_document_is_found_there_in_its_file(before: bytes, line: int, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx.json"
+    path.write_bytes(before + BASE.encode())
+    with pytest.raises(DecodeError) as caught:
+        onnxjson.load(path)
+    codes = {finding.code: finding for finding in caught.value.findings}
+    assert codes.keys() - {"byte-order-mark"} == {"text-before-start"}
+    assert codes["text-before-start"].line == line
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be", "utf-16", "utf-32"])
+def test_a_document_in_a_wide_encoding_has_one_finding_that_names_it(encoding: str, tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx.json"
+    path.write_bytes(BASE.encode(encoding))
+    with pytest.raises(DecodeError) as caught:
+        onnxjson.load(path)
+    assert [finding.code for finding in caught.value.findings] == ["not-utf-8"]
+    assert caught.value.findings[0].message == f"the text is {encoding[:6].upper()}"
