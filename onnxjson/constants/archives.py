@@ -75,7 +75,9 @@ def _npy(tensor: Tensor) -> Iterator[bytes]:
         yield from _npy_of_strings(tensor)
         return
     data_type = tensor.data_type or 0
-    yield _header(tensor.dims, numpy_dtype(data_type).str)
+    dtype = numpy_dtype(data_type)
+    # numpy calls one dtype of ml_dtypes, float8_e5m2, "<f1" when it saves it, and cannot load that again.
+    yield _header(tensor.dims, dtype.str if dtype.type.__module__ == "numpy" else f"<V{dtype.itemsize}")
     data = tensor.raw_data if tensor.raw_data is not None else b""
     size = elements.BITS[data_type]
     yield from pieces(data) if size >= 8 else _unpacked(data, math.prod(tensor.dims), size, data_type)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
 
+_BLOCK: Final = 1 << 20
+"""Elements that numpy is given at once."""
+
 _BATCH: Final = 4096
 """Elements that are looked at one by one before the next ones are."""
 
@@ -45,13 +48,16 @@ def read_array(path: Path) -> "NDArray[Any]":
     file, member = _file_and_member(path)
     name = visible(str(file), None)
     try:
-        loaded = numpy.load(file, mmap_mode="r", allow_pickle=False)
-        if isinstance(loaded, numpy.ndarray):
-            return loaded
-        with loaded:
-            array: NDArray[Any] = loaded[_chosen(loaded.files, member, name)]
-            return array
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        with file.open("rb") as opened:
+            is_archive = opened.read(2) == b"PK"
+            opened.seek(0)
+            if is_archive:
+                with numpy.load(opened, allow_pickle=False) as loaded:
+                    array: NDArray[Any] = loaded[_chosen(loaded.files, member, name)]
+                    return array
+        array = numpy.load(file, mmap_mode="r", allow_pickle=False)
+        return array
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
         reason = visible(str(error).splitlines()[0] if str(error) else "it is cut off", 200)
         raise DecodeError(f"{name} holds no array that can be read: {reason}") from error
     except OSError as error:
@@ -152,54 +158,66 @@ def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], st
     """Elements by numpy where that is certainly exact, the others one by one."""
     import numpy
 
-    with numpy.errstate(all="ignore"):
-        cast = flat.astype(numpy_dtype(target))
-        exact = _surely_exact(flat, cast, own, target)
-        changed, first = 0, ""
-        if lossy and own in FLOATS and target in _ROUNDED_BY_NUMPY:
-            rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(flat)
-            changed = int(rounded.sum())
-            if changed:
-                index = int(numpy.argmax(rounded))
-                first = f"{place(index)} was {flat[index]} and is {cast[index]}"
-            exact |= rounded
-    doubtful = numpy.flatnonzero(~exact)
+    cast = numpy.empty(flat.shape, numpy_dtype(target))
     patterns = cast.view(f"u{cast.dtype.itemsize}")
-    for start in range(0, len(doubtful), _BATCH):
-        indices = doubtful[start : start + _BATCH]
-        packed = _one_by_one(flat, own, indices, target, place, lossy=lossy)
-        if elements.BITS[target] < 8:
-            bits = elements.split_bits(packed.data, len(indices), elements.BITS[target]) or []
-            patterns[indices] = numpy.array(bits, patterns.dtype)
-        else:
-            patterns[indices] = numpy.frombuffer(packed.data, patterns.dtype.newbyteorder("<"))
-        changed, first = changed + packed.changed, first or packed.first
+    changed, first = 0, ""
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        with numpy.errstate(all="ignore"):
+            cast[block], exact, rounded = _by_numpy(flat[block], own, target)
+        if lossy and rounded.any():
+            changed += int(rounded.sum())
+            index = start + int(numpy.argmax(rounded))
+            first = first or f"{place(index)} was {flat[index]} and is {cast[index]}"
+            exact |= rounded
+        doubtful = start + numpy.flatnonzero(~exact)
+        for few in range(0, len(doubtful), _BATCH):
+            indices = doubtful[few : few + _BATCH]
+            packed = _one_by_one(flat, own, indices, target, place, lossy=lossy)
+            patterns[indices] = _patterns(packed.data, len(indices), target)
+            changed, first = changed + packed.changed, first or packed.first
     raw = tensors.from_numpy(cast).raw_data
     return Packed(raw if isinstance(raw, bytes) else b"", changed, first)
 
 
-def _surely_exact(flat: "NDArray[Any]", cast: "NDArray[Any]", own: int, target: int) -> "NDArray[numpy.bool[Any]]":
-    """Where an element and what numpy made of it are the same beyond doubt."""
+def _patterns(data: bytes, count: int, data_type: int) -> "NDArray[Any]":
+    """The bits of each element as an unsigned integer."""
+    import numpy
+
+    size = elements.BITS[data_type]
+    if size < 8:
+        return numpy.array(elements.split_bits(data, count, size), numpy.uint8)
+    return numpy.frombuffer(data, f"<u{size // 8}")
+
+
+def _by_numpy(
+    flat: "NDArray[Any]", own: int, target: int
+) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
+    """Elements as numpy turns them into another dtype; where that is exact beyond doubt, where surely the nearest."""
     import numpy
 
     form = FLOATS.get(target)
-    if own in FLOATS and form is not None:
-        back = cast.astype(flat.dtype)
-        size = f"u{flat.dtype.itemsize}"
-        return numpy.asarray((back.view(size) == flat.view(size)) & ~numpy.isnan(flat))
+    nowhere = numpy.zeros(flat.shape, numpy.bool)
     if own in FLOATS:
-        low, high = integer_range(target)
-        # As float64, which holds every bound that 2^53 does not cut.
-        numbers = flat.astype(numpy.float64)
-        inside = (numbers >= max(low, -(2**53))) & (numbers <= min(high, 2**53))
-        return numpy.asarray(inside & (numpy.floor(numbers) == numbers))
-    if form is not None:
-        most = min(1 << (form.fraction_bits + 1), int(form.decode(form.largest)))
-        numbers = flat.astype(numpy.float64)
-        return (numpy.abs(numbers) <= most) & ((numbers > 0) | form.signed)
-    low, high = (0, 1) if target == BOOL else integer_range(target)
-    wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
-    return (wide >= low) & (wide <= high)
+        # Every float is a float64; ml_dtypes has no way from each small dtype to each other.
+        wide = flat.astype(numpy.float64)
+    else:
+        wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
+    if form is None:
+        low, high = (0, 1) if target == BOOL else integer_range(target)
+        if own in FLOATS:
+            low, high = max(low, -(2**53)), min(high, 2**53)
+        exact = (wide >= low) & (wide <= high) & (numpy.floor(wide) == wide if own in FLOATS else True)
+        return wide.astype(numpy_dtype(target)), numpy.asarray(exact), nowhere
+    numbers = wide.astype(numpy.float64)
+    cast = numbers.astype(numpy_dtype(target))
+    if own not in FLOATS:
+        # Below the bound each integer has its own float.
+        bound = min(1 << (form.fraction_bits + 1), int(form.decode(form.largest)))
+        return cast, numpy.asarray((numpy.abs(numbers) < bound) & ((numbers > 0) | form.signed)), nowhere
+    exact = (cast.astype(numpy.float64).view("u8") == numbers.view("u8")) & ~numpy.isnan(numbers)
+    rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(numbers) if target in _ROUNDED_BY_NUMPY else nowhere
+    return cast, exact, rounded
 
 
 def _one_by_one(

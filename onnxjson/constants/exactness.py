@@ -150,18 +150,20 @@ def _compared(
         if not lossy:
             raise _loss(data_type, place(index), value, _token(data_type, element))
         changed += 1
-        first = first or f"{place(index)} was {found_text(value)} and is {_token(data_type, element)}"
+        first = first or f"{place(index)} was {_spelled(value)} and is {_token(data_type, element)}"
     return Packed(data, changed, first)
 
 
 def _is_held(data_type: int, value: object, element: float, *, exact: bool) -> bool:
     """Whether `element` is what was meant by `value`."""
     number = _number(value)
+    if isinstance(value, BeyondBinary64):
+        return False
     if number is None or number != number:
         return True  # A NaN, whose bits were taken as they are.
     if number == element:
         return data_type not in FLOATS or type(number) is int or math.copysign(1, number) == math.copysign(1, element)
-    if exact or type(number) is int or element == 0:
+    if exact or data_type not in FLOATS or type(number) is int or element == 0:
         return False
     digits = len(repr(number).partition("e")[0].replace(".", "").strip("-0"))
     if digits >= _DIGITS_OF_BINARY64:
@@ -201,5 +203,11 @@ def _token(data_type: int, value: object) -> str:
 def _loss(data_type: int, where: str, value: object, token: str) -> EncodeError:
     name = DATA_TYPE_NAMES[data_type]
     return EncodeError(
-        f"{where}: {name} does not hold {found_text(value)}; it would become {token}, which --lossy allows"
+        f"{where}: {name} does not hold {_spelled(value)}; it would become {token}, which --lossy allows"
     )
+
+
+def _spelled(value: object) -> str:
+    """A value for a message, as it stood in its text."""
+    text = found_text(value)
+    return text.replace('"', "") if isinstance(value, BeyondBinary64) else text

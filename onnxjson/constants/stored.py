@@ -15,6 +15,7 @@ from onnxjson.names import DATA_LOCATIONS
 from onnxjson.suggestions import suggest
 from onnxjson.tensor_checks import tensor_mistakes
 from onnxjson.walking import walk
+from onnxjson.weights import require_whole
 
 _INT: Final = 7
 _FLOAT: Final = 1
@@ -163,8 +164,10 @@ def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:
 
     Raises:
         DecodeError: what is stored does not fit dtype and dims.
+        WeightsMissingError: only the sha256 of the elements is there.
         MissingInputError, UntrustedError, AccessDeniedError, FileError: external data cannot be used.
     """
+    require_whole(Model(graph=Graph(initializer=(tensor,))))
     plain = Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name)
     named = f"tensor {visible(tensor.name or '')!r}"
     if tensor.data_location == DATA_LOCATIONS["EXTERNAL"]:
