@@ -1,6 +1,5 @@
 """``onnxjson demo``: the main job on a small model, each step a process of its own."""
 
-import difflib
 import hashlib
 from pathlib import Path
 from typing import Final
@@ -96,13 +95,14 @@ class Demonstration:
 
     def _edit(self, source: str, destination: str) -> None:
         """Replace one line of the text and show what that did, line by line."""
+        from onnxjson.rendering import unified
+
         before = (self.folder / source).read_text(encoding="utf-8")
         after = before.replace(OLD_LINE, NEW_LINE)
         (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")
-        names = (source, destination)
-        for text in difflib.unified_diff(before.splitlines(), after.splitlines(), *names, n=1, lineterm=""):
-            style = {"+": "green", "-": "red", "@": "cyan"}.get(text[0], "")
-            self.console.print(output.line(text), style=style)
+        for line in unified.diff_texts(before.encode(), after.encode(), source, destination, context=1):
+            style = {"removed": "red", "added": "green", "hunk": "cyan", "file": "bold"}.get(line.kind, "")
+            self.console.print(output.line(line.text), style=style)
 
     def _compare(self, one: str, other: str) -> None:
         first, second = (hashlib.sha256((self.folder / name).read_bytes()).hexdigest() for name in (one, other))

@@ -1,12 +1,23 @@
 """Other processes that commands start; the one place of the command line that does."""
 
+import os
+import shlex
+import signal
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onnxjson.display import visible
+from onnxjson.errors import OnnxJsonError
+
 TIMEOUT: Final = 300.0
 """Seconds after which a process is ended."""
+
+_PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
+"""What pagers are told where the person has not: end on a short text, let colours pass, leave the screen as it is."""
 
 
 class Completed(NamedTuple):
@@ -15,6 +26,12 @@ class Completed(NamedTuple):
     exit_code: int
     output: str
     """Its standard output and standard error, as they came."""
+
+
+class ProgramError(OnnxJsonError):
+    """A program that the person named cannot be started, or failed."""
+
+    exit_code = 74
 
 
 def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
@@ -38,3 +55,78 @@ def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
     except subprocess.TimeoutExpired as error:
         raise TimeoutError(f"{module} {' '.join(arguments)} did not end within {TIMEOUT:.0f} seconds") from error
     return Completed(result.returncode, result.stdout.decode(errors="backslashreplace"))
+
+
+def words_of(command: str, variable: str) -> list[str]:
+    """The words of a command line that stands in an environment variable, split as a shell would.
+
+    Raises:
+        ProgramError: a quotation mark is never closed.
+    """
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ProgramError(f"{variable} is no command line ({error}): {visible(command)}") from error
+
+
+def run_editor(words: Sequence[str]) -> None:
+    """Run an editor in this terminal until it ends.
+
+    Raises:
+        ProgramError: it cannot be started, ended with an error, or was killed.
+    """
+    name = visible(words[0], None)
+    with _interrupts_left_to_the_child():
+        try:
+            code = subprocess.run(words, check=False).returncode
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            message = f"the editor {name} cannot be started ({reason}); set VISUAL or EDITOR to one that is there"
+            raise ProgramError(message) from error
+    if code < 0:
+        raise ProgramError(f"the editor {name} was ended by the signal {_signal_name(-code)}")
+    if code:
+        raise ProgramError(f"the editor {name} ended with {code}")
+
+
+def page(pieces: Iterable[bytes]) -> None:
+    """Show a text with the person's pager ($PAGER, else less), or as it is where there is none.
+
+    Only for a standard output that is a terminal.
+    """
+    command = os.environ.get("PAGER", "less")
+    words = words_of(command, "PAGER")
+    try:
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, env=_PAGER_SETTINGS | dict(os.environ))
+    except (OSError, ValueError, IndexError):
+        sys.stdout.flush()
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        return
+    with _interrupts_left_to_the_child(), process:
+        assert process.stdin is not None
+        # The person may have read enough before the end.
+        with suppress(BrokenPipeError):
+            for piece in pieces:
+                process.stdin.write(piece)
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+@contextmanager
+def _interrupts_left_to_the_child() -> Iterator[None]:
+    """What Ctrl-C and Ctrl-\\ mean is for the program that has the terminal; this one waits for it."""
+    # A handler that does nothing, unlike SIG_IGN, is not inherited by the child.
+    former = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return str(number)

@@ -1,7 +1,7 @@
 """The line diff of two models: their canonical texts, weights as digests, in the unified format.
 
 The format is that of ``diff -u`` and git, so that `patch` and `git apply` take it; behind the second ``@@`` of a hunk
-stands the node, or the list, in which its first change is.
+stands the node, the tensor or the list in which its first change is.
 """
 
 import re
@@ -117,8 +117,15 @@ def _lines(kind: Kind, lines: Sequence[bytes]) -> Iterator[DiffLine]:
         yield DiffLine(kind, _MARKS[kind] + line.decode("utf-8"))
 
 
-_SECTION: Final = re.compile(rb'\s*(?:\{"op_type": |"[a-z_]+": \[$|"(?:graph|functions)": )')
-"""Lines that begin something with a name of its own: a node, a list of the graph."""
+_SECTION: Final = re.compile(
+    rb"""\s*(?:
+        \{"(?:op_type|name)":[ ]
+        | "(?:input|output|node|initializer|sparse_initializer|value_info|quantization_annotation|element_metadata
+            |functions|training_info|configuration|metadata_props|graph)":[ ][\[{]$
+    )""",
+    re.VERBOSE,
+)
+"""Lines that begin something with a name of its own: a node, a tensor, a list of the graph."""
 
 
 class _Sections:
@@ -130,7 +137,7 @@ class _Sections:
         self._latest = ""
 
     def of(self, at: int) -> str:
-        """The nearest line at or above the one at `at` that begins a node or a list; "" if there is none."""
+        """The nearest line at or above the one at `at` that begins something named; "" if there is none."""
         for place in range(at, self._asked, -1):
             if _SECTION.match(self._lines[place]):
                 self._latest = visible(self._lines[place].strip().rstrip(b",").decode("utf-8"))

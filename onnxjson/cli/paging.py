@@ -1,0 +1,65 @@
+"""Long results for a person: with colours and a pager on a terminal, plain anywhere else."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Final, Literal
+
+import click
+
+from onnxjson.cli import output, processes
+
+if TYPE_CHECKING:
+    from onnxjson.rendering.unified import DiffLine
+
+Colour = Literal["auto", "always", "never"]
+
+_STYLES: Final[Mapping[str, Mapping[str, object]]] = {
+    "file": {"bold": True},
+    "hunk": {"fg": "cyan"},
+    "removed": {"fg": "red"},
+    "added": {"fg": "green"},
+}
+"""As git colours a diff."""
+
+
+def options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options ``--color`` and ``--no-pager``, as the parameters `color` and `no_pager`."""
+    for option in (
+        click.option("--no-pager", is_flag=True, help="Print all at once, also on a terminal."),
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            show_default=True,
+            help="auto: on a terminal, unless NO_COLOR is set.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def is_coloured(color: Colour, stream: object = None) -> bool:
+    """Whether what goes to `stream`, standard output if it is None, has colours."""
+    if color != "auto":
+        return color == "always"
+    stream = sys.stdout if stream is None else stream
+    is_terminal = getattr(stream, "isatty", bool)()
+    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def diff_line(found: "DiffLine", *, coloured: bool) -> str:
+    """One line of a diff for a person or a program, without its line feed."""
+    style = _STYLES.get(found.kind)
+    return click.style(found.text, **style) if coloured and style else found.text  # type: ignore[arg-type]
+
+
+def show(lines: Iterable[str], *, pager: bool = True) -> None:
+    """Lines on standard output, UTF-8; through the pager where it is a terminal and `pager` is true."""
+    pieces = (f"{line}\n".encode() for line in lines)
+    if pager and sys.stdout.isatty():
+        processes.page(pieces)
+        return
+    stream = output.Stdout()
+    for piece in pieces:
+        stream.write(piece)
