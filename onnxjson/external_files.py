@@ -66,6 +66,20 @@ def locations(model: Model) -> tuple[str, ...]:
     return tuple(dict.fromkeys(named))
 
 
+def is_data_of(path: Path, model: Model, folder: Path) -> bool:
+    """Whether a file, under this name or another, is one that tensors of a model in `folder` stand in."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    for location in locations(model):
+        # A location that no file can have is somebody else's trouble.
+        with suppress(OSError, ValueError):
+            if os.path.samestat(status, os.stat(folder / location)):
+                return True
+    return False
+
+
 def internalize(
     model: Model,
     folder: str | Path,

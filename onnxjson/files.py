@@ -12,7 +12,8 @@ from onnxjson.canonical.writer import write_text
 from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.document import Model
-from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, WeightsMissingError, WireError
+from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, OutputError, WeightsMissingError, WireError
+from onnxjson.external_files import is_data_of
 from onnxjson.identity import Identity, reading_error
 from onnxjson.payloads import SourceFile
 from onnxjson.saving import save_file
@@ -167,13 +168,17 @@ def save(
         backup: keep what is replaced in the user's state folder (`onnxjson undo-save`).
 
     Raises:
-        OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
+        OutputError, AccessDeniedError, FileError: the file cannot be written, or holds weights of `model`; what was
+            there is untouched.
         ChangedUnderneathError: `path`, or a file that the model's payloads are in, was changed.
         EncodeError, LimitError: the model has no such form.
         WeightsMissingError: of some tensors only the sha256 is here.
     """
     form = format or format_for(path)
     path = Path(path)
+    if is_data_of(path, model, _folder_of(path)):
+        name = visible(str(path), None)
+        raise OutputError(f"{name} is the file that tensors of the model stand in; save under another name")
     if form == "json" and weights == "blobs":
         blobs = blobs or weights_apart.blobs_folder_for(path)
         weights_apart.write_blobs(model, _folder_of(path), blobs)

@@ -90,7 +90,7 @@ def command(
     moves.check()
     with output.working(f"reading {source}"):
         loaded = files.load(source, drop_orphans=drop_orphans, weights_from=weights_from)
-    place = _place(source, loaded, destination, target)
+    place = _place(source, loaded, destination, target, weights_from)
     form = target or (_other(loaded) if place is None or destination is None else files.format_for(place))
     if form != "json" and (weights != "inline" or blobs is not None):
         raise click.UsageError("--weights and --blobs are for texts; a binary and proto-JSON hold their weights")
@@ -113,11 +113,13 @@ def _other(loaded: "Loaded") -> "Format":
     return "json" if loaded.format == "onnx" else "onnx"
 
 
-def _place(source: Path, loaded: "Loaded", destination: Path | None, target: "Format | None") -> Path | None:
+def _place(
+    source: Path, loaded: "Loaded", destination: Path | None, target: "Format | None", weights_from: Path | None
+) -> Path | None:
     """The file to write, None for standard output.
 
     Raises:
-        OutputError: it is the source, or nobody named it and it is there.
+        OutputError: it is the source or holds weights of it, or nobody named it and it is there.
     """
     if destination is not None and str(destination) == STDOUT:
         return None
@@ -132,7 +134,17 @@ def _place(source: Path, loaded: "Loaded", destination: Path | None, target: "Fo
         destination = destination / beside.name
     if destination.exists() and destination.samefile(source):
         raise OutputError(f"{destination} is the source itself; name another file")
+    _refuse_weights(source, loaded.model, destination, weights_from)
     return destination
+
+
+def _refuse_weights(source: Path, model: "Model", destination: Path, weights_from: Path | None) -> None:
+    from onnxjson import external_files
+
+    if weights_from is not None and destination.exists() and destination.samefile(weights_from):
+        raise OutputError(f"{destination} is the model that has the weights; name another file")
+    if external_files.is_data_of(destination, model, source.parent):
+        raise OutputError(f"{destination} holds weights of {source}; name another file")
 
 
 def _stem(name: str) -> str:

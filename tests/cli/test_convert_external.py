@@ -8,6 +8,7 @@ import pytest
 
 import onnxjson
 from onnxjson.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
+from onnxjson.errors import OutputError
 from onnxjson.external_files import internalize, locations
 from onnxjson.walking import walk
 from tests.cli.running import Result, run
@@ -249,3 +250,55 @@ def test_a_binary_of_more_than_2_gib_is_refused_by_name_before_anything_is_writt
     error = refused(run("convert", tmp_path / "m.onnx", "--internalize", "-o", tmp_path / "big.onnx"), 71)
     assert f"{tmp_path}/big.onnx would have 2,149," in error
     assert names(tmp_path) == ["m.onnx", "w.bin"]
+
+
+@pytest.mark.parametrize("form", ["onnx", "json"])
+@pytest.mark.parametrize("how", ["plain", "through a link", "a hard link", "a folder below", "taken in"])
+def test_the_files_that_hold_the_weights_of_the_source_are_not_replaced(split: Path, form: str, how: str) -> None:
+    data = split.with_name("w.bin")
+    destination, options = data, []
+    if how == "through a link":
+        destination = split.with_name("link")
+        destination.symlink_to("w.bin")
+    elif how == "a hard link":
+        destination = split.with_name("other.bin")
+        destination.hardlink_to(data)
+    elif how == "a folder below":
+        (split.parent / "below").mkdir()
+        destination = data = data.rename(split.parent / "below" / "w.bin")
+        model = onnx.load(split, load_external_data=False)
+        for tensor in model.graph.initializer:
+            for entry in tensor.external_data:
+                entry.value = "below/w.bin" if entry.key == "location" else entry.value
+        split.write_bytes(model.SerializeToString())
+    elif how == "taken in":
+        options = ["--internalize"]
+    before = data.read_bytes()
+    message = refused(run("convert", split, *options, "--format", form, "-o", destination), 73)
+    assert f"{destination} holds weights of {split}; name another file" in message
+    assert data.read_bytes() == before
+
+
+def test_the_model_that_has_the_weights_of_a_text_is_not_replaced(binary: Path) -> None:
+    text = binary.with_name("digits.onnx.json")
+    assert run("convert", binary, "--weights", "digest").exit_code == 0
+    before = binary.read_bytes()
+    message = refused(run("convert", text, "--weights-from", binary, "--format", "json", "-o", binary), 73)
+    assert f"{binary} is the model that has the weights; name another file" in message
+    assert binary.read_bytes() == before
+
+
+def test_saving_does_not_replace_the_weights_beside_the_model(split: Path) -> None:
+    before = split.with_name("w.bin").read_bytes()
+    with pytest.raises(OutputError, match=r"w\.bin is the file that tensors of the model stand in"):
+        onnxjson.save(onnxjson.load(split), split.with_name("w.bin"))
+    assert split.with_name("w.bin").read_bytes() == before
+
+
+@pytest.mark.parametrize("location", ["", "a\0b", "/", "..", "no file", "x" * 300])
+def test_a_location_that_no_file_has_does_not_hinder_saving(binary: Path, location: str) -> None:
+    entry = StringStringEntry(key="location", value=location)
+    tensor = Tensor(name="w", dims=(1,), data_type=1, data_location=1, external_data=(entry,))
+    model = Model(graph=Graph(name="g", initializer=(tensor,)))
+    onnxjson.save(model, binary)
+    assert onnxjson.load(binary) == model
