@@ -12,6 +12,7 @@ import msgspec
 
 from onnxjson.checking import Finding, Severity
 from onnxjson.cli import failures, findings, output
+from onnxjson.cli.paths import FilePath
 from onnxjson.errors import DecodeError, OnnxJsonError
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
 
 @click.command("check")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
 @click.option("--deep", is_flag=True, help="Also ask onnx: its checker and its shape inference.")
 @click.option("--strict", is_flag=True, help="Exit 1 for warnings, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print an array of findings.")

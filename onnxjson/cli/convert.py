@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from onnxjson.cli import external_data, failures, findings, output
+from onnxjson.cli.paths import DestinationPath, FilePath
 from onnxjson.errors import OutputError
 
 if TYPE_CHECKING:
@@ -24,14 +25,14 @@ STDOUT: Final = "-"
 
 
 @click.command("convert")
-@click.argument("source", metavar="SRC", type=click.Path(path_type=Path))
+@click.argument("source", metavar="SRC", type=FilePath())
 @click.option(
     "-o",
     "--output",
     "destination",
     metavar="DST",
-    type=click.Path(path_type=Path, allow_dash=True),
-    help="Write to DST, replacing what is there; - is standard output.",
+    type=DestinationPath(allow_dash=True),
+    help="Write to DST, replacing the file that is there; - is standard output.",
 )
 @click.option(
     "--format",
@@ -54,7 +55,7 @@ STDOUT: Final = "-"
 @click.option(
     "--weights-from",
     metavar="MODEL",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="The model that has the bytes of tensors of which SRC has only the sha256.",
 )
 @external_data.options
@@ -103,7 +104,7 @@ def command(
     data_name = _stem(place.name) + ".data"
     with external_data.moved(loaded.model, source, place, form, moves, data_name=data_name) as model:
         with output.working(f"writing {place}"):
-            may_replace = destination is not None
+            may_replace = place == destination
             files.save(model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
         output.talk(f"wrote {place} ({output.size(place)})")
 
@@ -120,18 +121,22 @@ def _place(
 
     Raises:
         OutputError: it is the source or holds weights of it, or nobody named it and it is there.
+        click.UsageError: nothing says which form it is to have.
     """
     if destination is not None and str(destination) == STDOUT:
         return None
     beside = source.with_name(_stem(source.name) + _ENDINGS[target or _other(loaded)])
-    if destination is None:
-        if beside == source:
-            raise OutputError(f"{source} already has that form; name another file with -o DST")
-        if os.path.lexists(beside):
-            raise OutputError(f"{beside} is already there; to replace it: -o {beside}")
-        return beside
-    if destination.is_dir():
-        destination = destination / beside.name
+    if destination is None and beside == source:
+        raise OutputError(f"{source} already has that form; name another file with -o DST")
+    if destination is None or destination.is_dir():
+        # A person who names no file asks for none to be replaced.
+        place = beside if destination is None else destination / beside.name
+        if os.path.lexists(place):
+            raise OutputError(f"{place} is already there; to replace it: -o {place}")
+        return place
+    if target is None and not destination.name.lower().endswith(_KNOWN_ENDINGS):
+        endings = ", ".join(_ENDINGS.values())
+        raise click.UsageError(f"{destination} has none of the endings {endings}; say with --format what to write")
     if destination.exists() and destination.samefile(source):
         raise OutputError(f"{destination} is the source itself; name another file")
     _refuse_weights(source, loaded.model, destination, weights_from)

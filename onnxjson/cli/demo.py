@@ -7,6 +7,7 @@ from typing import Final
 import click
 
 from onnxjson.cli import output, processes
+from onnxjson.cli.paths import FilePath
 from onnxjson.errors import OnnxJsonError, OutputError
 
 OLD_LINE: Final = '"alpha": 0.01'
@@ -22,7 +23,7 @@ class StepError(OnnxJsonError):
 
 
 @click.command("demo")
-@click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=FilePath())
 def command(folder: Path) -> None:
     """Make a small model and take it to text and back.
 

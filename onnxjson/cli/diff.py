@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from onnxjson.cli import output, paging
+from onnxjson.cli.paths import FilePath
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,8 +16,8 @@ if TYPE_CHECKING:
 
 
 @click.command("diff")
-@click.argument("one", metavar="A", type=click.Path(path_type=Path))
-@click.argument("other", metavar="B", type=click.Path(path_type=Path))
+@click.argument("one", metavar="A", type=FilePath())
+@click.argument("other", metavar="B", type=FilePath())
 @click.option(
     "--format",
     "form",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import click
 
 from onnxjson.cli import failures, output
+from onnxjson.cli.paths import FilePath
 from onnxjson.errors import EncodeError, OnnxJsonError
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command("fmt")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
 @click.option("--check", "only_check", is_flag=True, help="Change nothing; print the files that would change, exit 1.")
 @click.option("--prune-blobs", is_flag=True, help="Remove blobs that no text in the folder of the file names any more.")
 @click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")

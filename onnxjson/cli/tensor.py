@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from onnxjson.cli import output
+from onnxjson.cli.paths import FilePath
 
 if TYPE_CHECKING:
     from onnxjson.constants.values import Encoded, Kind
@@ -52,7 +53,7 @@ def _output_options(command: _Decorated) -> _Decorated:
             "--output",
             "destination",
             metavar="OUT",
-            type=click.Path(path_type=Path, allow_dash=True),
+            type=FilePath(allow_dash=True),
             help="Write to OUT, replacing what is there.",
         ),
     ):
@@ -78,7 +79,7 @@ def command() -> None:
     "--input",
     "source",
     metavar="FILE",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="Take the values of FILE.npy, FILE.npz, FILE.npz:NAME, or a file of JSON.",
 )
 @_output_options
@@ -159,7 +160,7 @@ def _encoded(
 @command.command("decode")
 @click.argument("base64", metavar="[BASE64]", required=False)
 @_kind_options
-@click.option("--input", "source", metavar="FILE", type=click.Path(path_type=Path), help="Take the base64 in FILE.")
+@click.option("--input", "source", metavar="FILE", type=FilePath(), help="Take the base64 in FILE.")
 @_output_options
 @click.option("--name", help="The name of the tensor, for --json and a .npz.")
 def decode(
@@ -198,13 +199,13 @@ def decode(
 
 
 @command.command("get")
-@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("model", metavar="MODEL", type=FilePath())
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @_output_options
 @click.option(
     "--weights-from",
     metavar="MODEL",
-    type=click.Path(path_type=Path),
+    type=FilePath(),
     help="The model that has the bytes of tensors of which MODEL has only the sha256.",
 )
 def get(

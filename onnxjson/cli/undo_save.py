@@ -5,10 +5,11 @@ from pathlib import Path
 import click
 
 from onnxjson.cli import output
+from onnxjson.cli.paths import FilePath
 
 
 @click.command("undo-save")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("path", metavar="FILE", type=FilePath())
 def command(path: Path) -> None:
     """Give a file back what it held before it was changed in place.
 

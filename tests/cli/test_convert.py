@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from onnxjson import api
+from onnxjson import api, files
 from tests.cli.running import Result, run, run_process
 
 
@@ -62,6 +62,51 @@ def test_output_folder_takes_the_usual_name(binary: Path) -> None:
     folder.mkdir()
     assert run("convert", binary, "-o", folder).exit_code == 0
     assert (folder / "digits.onnx.json").is_file()
+
+
+@pytest.mark.parametrize("folder", [".", "texts", "texts/"])
+def test_output_folder_keeps_what_is_there(binary: Path, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(binary.parent)
+    text = Path(folder, "digits.onnx.json")
+    text.parent.mkdir(exist_ok=True)
+    text.write_text("mine")
+    error = _only_error(run("convert", binary, "-o", folder), 73)
+    assert f"{text} is already there; to replace it: -o {text}" in error
+    assert text.read_text() == "mine"
+
+
+@pytest.mark.parametrize("arguments", [["", "-o", "x.onnx.json"], ["digits.onnx", "-o", ""]])
+def test_empty_name_is_no_folder(binary: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(binary.parent)
+    assert "it is empty, which names no file" in _only_error(run("convert", *arguments), 2)
+    assert [path.name for path in binary.parent.iterdir()] == ["digits.onnx"]
+
+
+@pytest.mark.parametrize("name", ["nodir/", "mine.onnx.json/"])
+def test_a_name_with_a_slash_at_its_end_is_a_folder_or_refused(binary: Path, name: str) -> None:
+    mine = binary.with_name("mine.onnx.json")
+    mine.write_text("mine")
+    assert f"there is no folder '{binary.parent}/{name}'" in _only_error(
+        run("convert", binary, "-o", f"{binary.parent}/{name}"), 73
+    )
+    assert mine.read_text() == "mine"
+    assert not binary.with_name("nodir").exists()
+
+
+@pytest.mark.parametrize("name", ["m", " ", "m.txt", "m.pbtxt", "m.textproto", "m.onnxtxt", "m.bin"])
+def test_an_ending_that_says_nothing_needs_a_format(binary: Path, name: str) -> None:
+    destination = binary.with_name(name)
+    assert "say with --format what to write" in _only_error(run("convert", binary, "-o", destination), 2)
+    assert not destination.exists()
+    assert run("convert", binary, "-o", destination, "--format", "onnx").exit_code == 0
+    assert destination.read_bytes() == binary.read_bytes()
+
+
+@pytest.mark.parametrize(("name", "form"), [("m.ONNX", "onnx"), ("m.pb", "onnx"), ("M.Onnx.Json", "json")])
+def test_the_ending_says_what_is_written(binary: Path, name: str, form: str) -> None:
+    destination = binary.with_name(name)
+    assert run("convert", binary, "-o", destination).exit_code == 0
+    assert files.load(destination).format == form
 
 
 @pytest.mark.parametrize("arguments", [[], ["--format", "json"]])

@@ -125,7 +125,9 @@ def test_the_data_file_is_not_the_model(binary: Path) -> None:
 def test_a_file_that_the_model_names_is_not_copied_where_the_model_goes(split: Path, binary: Path) -> None:
     folder = binary.with_name("elsewhere")
     folder.mkdir()
-    assert "both the model" in refused(run("convert", split, "--with-external", "-o", folder / "w.bin"), 73)
+    assert "both the model" in refused(
+        run("convert", split, "--with-external", "--format", "onnx", "-o", folder / "w.bin"), 73
+    )
     (folder / "m.onnx").symlink_to("w.bin")
     assert "both the model" in refused(run("convert", split, "--with-external", "-o", folder / "m.onnx"), 73)
     assert names(folder) == []
