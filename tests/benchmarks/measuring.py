@@ -28,6 +28,8 @@ class Run:
     """One process that ended."""
 
     seconds: float
+    cpu_seconds: float
+    """Of the processor, in the program and in the kernel; it hardly depends on what else the machine does."""
     peak_bytes: int
     exit_code: int
     printed: str
@@ -47,6 +49,11 @@ class Figures:
     def seconds(self) -> float:
         """The median of wall times."""
         return statistics.median(run.seconds for run in self.runs)
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The median of processor times."""
+        return statistics.median(run.cpu_seconds for run in self.runs)
 
     @property
     def peak_bytes(self) -> float:
@@ -89,4 +96,5 @@ def run_process(command: Sequence[str | Path], environment: Mapping[str, str]) -
         errors.seek(0)
         lines = errors.read().decode("utf-8", "replace").strip().splitlines() or [""]
         printed = output.read().decode("utf-8", "replace")
-    return Run(seconds, usage.ru_maxrss * _BYTES_PER_UNIT, process.returncode, printed, lines[-1])
+    peak_bytes = usage.ru_maxrss * _BYTES_PER_UNIT
+    return Run(seconds, usage.ru_utime + usage.ru_stime, peak_bytes, process.returncode, printed, lines[-1])

@@ -34,7 +34,7 @@ def report(results: Results, *, goals: bool) -> str:
         parts.append(_objects(results.objects))
     if results.start:
         rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.start.items()]
-        parts.append(_table("Start of a process", ["process", "s", "peak MB"], rows))
+        parts.append(_table("Start of a process", ["process", "s", "cpu s", "peak MB"], rows))
     if results.replaced:
         parts.append(_replaced(results.replaced))
     if results.sizes:
@@ -66,8 +66,8 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> st
 
 
 def _comparisons(comparisons: list[Comparison]) -> str:
-    head = ["model", "tool", "to text: s", "x ours", "peak MB", "ours /"]
-    head += ["to .onnx: s", "x ours", "peak MB", "ours /", "text MB", "runs", "same bytes back"]
+    head = ["model", "tool", "to text: s", "cpu s", "x ours", "peak MB", "ours /"]
+    head += ["to .onnx: s", "cpu s", "x ours", "peak MB", "ours /", "text MB", "runs", "same bytes back"]
     rows = []
     for comparison in comparisons:
         title = f"{comparison.title} ({comparison.bytes / 1e6:.1f} MB)"
@@ -96,8 +96,9 @@ def _comparisons(comparisons: list[Comparison]) -> str:
     return "\n".join([_table("File to file, whole processes", head, rows), *(f"\nskipped: {line}" for line in reasons)])
 
 
-def _time(figures: Figures) -> tuple[str]:
-    return (f"{figures.seconds:.3f}" if figures.runs else "skipped",)
+def _time(figures: Figures) -> tuple[str, str]:
+    """Seconds by the clock and of the processor."""
+    return (f"{figures.seconds:.3f}", f"{figures.cpu_seconds:.3f}") if figures.runs else ("skipped", "")
 
 
 def _megabytes(figures: Figures) -> str:
@@ -135,7 +136,16 @@ def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
         new, existing = ways["new"], ways["existing"]
         share = f"{1 - new.seconds / existing.seconds:.0%}" if new.runs and existing.runs else ""
         rows.append([title, *_time(new), *_time(existing), share, _megabytes(new), _megabytes(existing)])
-    head = ["onnxjson convert", "new file: s", "existing file: s", "verification", "new: peak MB", "existing: peak MB"]
+    head = [
+        "onnxjson convert",
+        "new file: s",
+        "cpu s",
+        "existing file: s",
+        "cpu s",
+        "verification",
+        "new: peak MB",
+        "existing: peak MB",
+    ]
     return _table("A file that is there is replaced", head, rows)
 
 

@@ -66,6 +66,11 @@ def test_peak_memory_is_that_of_the_process_measured() -> None:
     assert measured[1].peak_bytes > 200 << 20
 
 
+def test_processor_time_leaves_out_waiting() -> None:
+    run = run_process(python("-c", "import time; time.sleep(0.5)"), {})
+    assert run.cpu_seconds < 0.4 < run.seconds
+
+
 def test_process_that_measures_imports_nothing_big() -> None:
     script = "import sys, tests.benchmarks.__main__; print({'numpy', 'onnx', 'google.protobuf'} & set(sys.modules))"
     run = run_process(python("-c", script), {"PYTHONPATH": str(HERE.parent.parent)})
@@ -113,7 +118,7 @@ def test_text_size_counts_lines_as_the_files_have_them() -> None:
 
 def test_goals_say_what_is_reached_and_what_is_not() -> None:
     def figures(seconds: float, megabytes: float) -> Figures:
-        return Figures([Run(seconds, int(megabytes * 1e6), 0, "", "")])
+        return Figures([Run(seconds, seconds, int(megabytes * 1e6), 0, "", "")])
 
     names = [tool.name for tool in TOOLS]
     to_text = dict(zip(names, [figures(1, 20), figures(20, 100), figures(30, 100), figures(2, 50)], strict=True))
