@@ -14,14 +14,13 @@ _TYPE: Final = _FIELDS.index("type")
 _PAYLOAD_INDEX: Final = {kind: _FIELDS.index(name) for kind, name in ATTRIBUTE_PAYLOADS.items()}
 
 
-def _others(index: int) -> list[tuple[slice, tuple[Any, ...]]]:
-    """The runs of fields other than name, type and one payload, as they are when absent."""
+def _empty_around(index: int) -> tuple[Any, Any, Any]:
     first, second = sorted((index, _TYPE))
-    parts = (slice(1, first), slice(first + 1, second), slice(second + 1, None))
-    return [(part, _EMPTY[part]) for part in parts if _EMPTY[part]]
+    return _EMPTY[1:first], _EMPTY[first + 1 : second], _EMPTY[second + 1 :]
 
 
-_OTHERS: Final = {index: _others(index) for index in _PAYLOAD_INDEX.values()}
+_EMPTY_AROUND: Final = {index: _empty_around(index) for index in _PAYLOAD_INDEX.values()}
+"""The runs of fields other than name, type and one payload, as they are when absent, by the index of that payload."""
 
 
 def short_payload(attribute: Attribute) -> tuple[int, Any] | None:
@@ -34,10 +33,12 @@ def short_payload(attribute: Attribute) -> tuple[int, Any] | None:
     index = _PAYLOAD_INDEX.get(kind)
     if index is None:
         return None
-    payload = fields[index]
-    if payload is None or not all([fields[part] == empty for part, empty in _OTHERS[index]]):
+    first, second = (index, _TYPE) if index < _TYPE else (_TYPE, index)
+    before, between, after = _EMPTY_AROUND[index]
+    if fields[1:first] != before or fields[first + 1 : second] != between or fields[second + 1 :] != after:
         return None
-    return kind, payload
+    payload = fields[index]
+    return None if payload is None else (kind, payload)
 
 
 def value_of(attribute: Attribute) -> Any:

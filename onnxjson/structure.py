@@ -167,6 +167,9 @@ class _Checker:
     def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
         before = len(self.findings)
         names = [attribute.name for attribute in attributes]
+        if all(names) and len(set(names)) == len(names) and all([_is_plain(each) for each in attributes]):
+            self._clean.add(id(attributes))
+            return
         self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
         for segment, attribute in zip(attribute_segments(attributes), attributes, strict=True):
             self._attribute(attribute, f"{address}/attribute/{escape(segment)}", scope)
@@ -256,6 +259,11 @@ class _Checker:
 
     def _add(self, severity: Severity, code: str, address: str, message: str, hint: str = "") -> None:
         self.findings.append(Finding(severity=severity, code=code, address=address, message=message, hint=hint))
+
+
+def _is_plain(attribute: Attribute) -> bool:
+    """Whether an attribute has a type and holds neither graphs nor tensors, so that there is nothing to look into."""
+    return bool(attribute.type) and not (attribute.t or attribute.g or attribute.tensors or attribute.graphs)
 
 
 def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:

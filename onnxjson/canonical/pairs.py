@@ -20,18 +20,15 @@ def is_object_key(key: str | None) -> bool:
     return is_text(key) and not (key.isascii() and key.isdigit())  # type: ignore[union-attr]
 
 
-def are_object_keys(keys: Sequence[str | None]) -> bool:
+@lru_cache(maxsize=4096)
+def are_object_keys(keys: tuple[str | None, ...]) -> bool:
     """Whether names can be the keys of one JSON object."""
     return len(set(keys)) == len(keys) and all(map(is_object_key, keys))
 
 
-def _is_plain(entry: d.StringStringEntry) -> bool:
-    return is_text(entry.key) and is_text(entry.value) and not entry.unknown_fields
-
-
 def pairs(entries: Sequence[d.StringStringEntry], exact: Exact, indent: int | None = None) -> bytes:
     """Pairs on one line, or, with the `indent` of their key, one pair a line and values as lists of their lines."""
-    as_object = are_object_keys([entry.key for entry in entries]) and all(
+    as_object = are_object_keys(tuple([entry.key for entry in entries])) and all(
         [entry.value is not None and not entry.unknown_fields for entry in entries]
     )
     items = [_pair(entry, exact, as_object, indent) for entry in entries]
@@ -55,7 +52,7 @@ def _pair(entry: d.StringStringEntry, exact: Exact, as_object: bool, indent: int
 
 def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
     """``{"": 20}``, or the list of messages where an object cannot say it."""
-    if are_object_keys([each.domain for each in imports]) and all(
+    if are_object_keys(tuple([each.domain for each in imports])) and all(
         [
             each.version is not None and abs(each.version) <= EXACT_INTEGER and not each.unknown_fields
             for each in imports
@@ -87,12 +84,25 @@ def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[
         counts = Counter([owner_name(kind, element) for element in elements])
         for element in described:
             name = owner_name(kind, element)
-            if not name or counts[name] > 1 or not is_text(name) or not all(map(_is_plain, element.metadata_props)):
+            own = _own_lines(kind, name, element.metadata_props) if name and counts[name] == 1 else None
+            if own is None:
                 inline.add(id(element))
-                continue
-            head = b'["%b", %b, ' % (kind.encode(), encode_string(name))
-            lines += [
-                b"%b%b, %b]" % (head, encode_string(entry.key), encode_string(entry.value))
-                for entry in element.metadata_props
-            ]
+            else:
+                lines += own
     return lines, inline
+
+
+def _own_lines(kind: str, name: str, entries: Sequence[d.StringStringEntry]) -> list[bytes] | None:
+    """The lines of one element; None where they cannot say it."""
+    encode = encode_string
+    try:
+        head = b'["%b", %b, ' % (kind.encode(), encode(name))
+        lines = []
+        for entry in entries:
+            key, value = entry.key, entry.value
+            if key is None or value is None or entry.unknown_fields:
+                return None
+            lines.append(b"%b%b, %b]" % (head, encode(key), encode(value)))
+    except UnicodeEncodeError:
+        return None
+    return lines

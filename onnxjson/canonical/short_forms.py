@@ -178,7 +178,7 @@ class ShortForms:
 
     def attributes(self, attributes: Sequence[d.Attribute], table: Mapping[str, int], indent: int) -> None:
         """The attributes of a node or function, the value of a key at `indent`; types in `table` go without tag."""
-        if not pairs_of.are_object_keys([attribute.name for attribute in attributes]):
+        if not pairs_of.are_object_keys(tuple([attribute.name for attribute in attributes])):
             self.items(attributes, self.exact, indent)
             return
         out = self.out
@@ -200,16 +200,17 @@ class ShortForms:
 
     def _attribute_value(self, kind: int, payload: Any, expected: int | None, indent: int) -> None:
         """A payload, bare where the table has its type or it shows its type itself, else tagged."""
+        out = self.out
         bare = kind == expected or (expected is None and _is_bare(kind, payload))
         if not bare:
-            self.out.append(b'{"%b": ' % ATTRIBUTE_TYPE_NAMES[kind].encode())
+            out.append(_TAGS[kind])
         simple = _SIMPLE.get(kind)
         if simple is not None:
-            self.out.append(simple(payload))
+            out.append(simple(payload))
         else:
             self._value(_ATTRIBUTE_FIELDS[ATTRIBUTE_PAYLOADS[kind]], payload, indent)
         if not bare:
-            self.out.append(b"}")
+            out.append(b"}")
 
     def exact(self, record: d.Record, indent: int, without: Sequence[str] = ()) -> None:
         """The full form of a message, on a line that starts at `indent`."""
@@ -291,6 +292,7 @@ class ShortForms:
 
 
 _ATTRIBUTE_FIELDS: Final = {field.name: field for field in FIELDS[d.Attribute]}
+_TAGS: Final = {number: b'{"%b": ' % name.encode() for number, name in ATTRIBUTE_TYPE_NAMES.items()}
 _SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
     1: float32,
     2: integer,

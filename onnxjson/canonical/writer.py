@@ -11,7 +11,6 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import pybase64
-from msgspec.structs import astuple
 
 from onnxjson import document as d
 from onnxjson.canonical import pairs as pairs_of
@@ -28,24 +27,27 @@ BATCH: Final = 512
 _REMEMBERED = 2048
 """Longest attribute block, in bytes, that is remembered."""
 
+_MOST_REMEMBERED = 16_384
+"""So many blocks are remembered: a graph with more has few that are alike."""
+
 
 class _NodeLayout(NamedTuple):
-    """The layout of the most frequent nodes, those with inputs and a name."""
+    """What stands between the parts of the most frequent nodes."""
 
     first: bytes
     next: bytes
     """What stands before the first node and before each other."""
-    plain: bytes
-    with_attributes: bytes
+    input: bytes
+    name: bytes
+    attribute: bytes
 
     @classmethod
     @lru_cache
     def at(cls, indent: int) -> "_NodeLayout":
         """The layout of nodes at an indentation."""
         line = INDENTS[indent + 1]
-        open_ = b'{"op_type": %b, "output": [%b],' + line + b'"input": [%b],' + line + b'"name": %b'
-        attributes = open_ + b"," + line + b'"attribute": %b}'
-        return cls(INDENTS[indent], b"," + INDENTS[indent], open_ + b"}", attributes)
+        keys = b"]," + line + b'"input": [', b"]," + line + b'"name": ', b"," + line + b'"attribute": '
+        return cls(INDENTS[indent], b"," + INDENTS[indent], *keys)
 
 
 class TextWriter(ShortForms):
@@ -239,41 +241,59 @@ class TextWriter(ShortForms):
             return
         self.key(b'"node": [', INDENTS[indent])
         out = self.out
+        encode = encode_string
+        blocks = self._blocks
         layout = _NodeLayout.at(indent + 2)
+        _, between, input_key, name_key, attribute_key = layout
         separator = layout.first
         for position, node in enumerate(nodes, 1):
-            text = None if inline and id(node) in inline else self._frequent_node(node, indent + 2, layout)
-            if text is None:
-                out.append(separator)
+            out.append(separator)
+            separator = between
+            inputs, outputs, attributes = node.input, node.output, node.attribute
+            name, op_type = node.name, node.op_type
+            # By hand while a node is like most: op_type, outputs, inputs, name and attributes.
+            if (
+                not inputs
+                or not outputs
+                or name is None
+                or op_type is None
+                or node.domain is not None
+                or node.doc_string is not None
+                or node.overload is not None
+                or node.device_configurations
+                or node.unknown_fields
+                or (inline and id(node) in inline)
+            ):
                 self._rare_node(node, indent + 2, id(node) in inline)
             else:
-                out += (separator, text)
-            separator = layout.next
+                start = len(out)
+                try:
+                    out += (
+                        b'{"op_type": ',
+                        encode(op_type),
+                        b', "output": [',
+                        encode(outputs[0]) if len(outputs) == 1 else b", ".join(map(encode, outputs)),
+                        input_key,
+                        encode(inputs[0]) if len(inputs) == 1 else b", ".join([encode(each) for each in inputs]),
+                        name_key,
+                        encode(name),
+                    )
+                except UnicodeEncodeError:
+                    # A name that is not UTF-8: begin again with what knows such names.
+                    del out[start:]
+                    self._rare_node(node, indent + 2, inline=False)
+                else:
+                    if attributes:
+                        out.append(attribute_key)
+                        known = blocks.get((id(attributes), op_type, None, indent + 3))
+                        if known is not None:
+                            out.append(known[1])
+                        else:
+                            self._attribute_block(node, indent + 3)
+                    out.append(b"}")
             if not position % BATCH:
                 self.flush_if_free()
-        out += (INDENTS[indent], b"]")
-
-    def _frequent_node(self, node: d.Node, indent: int, layout: "_NodeLayout") -> bytes | None:
-        """A node that has nothing but op_type, outputs, inputs, name and attributes seen before; None for any other."""
-        inputs, outputs, name, op_type, attributes, doc_string, domain, overload, _, devices, unknown = astuple(node)
-        if op_type is None or not inputs or not outputs or name is None or devices or unknown:
-            return None
-        if doc_string is not None or domain is not None or overload is not None:
-            return None
-        encode = encode_string
-        try:
-            values = (
-                encode(op_type),
-                encode(outputs[0]) if len(outputs) == 1 else b", ".join(map(encode, outputs)),
-                encode(inputs[0]) if len(inputs) == 1 else b", ".join(map(encode, inputs)),
-                encode(name),
-            )
-        except UnicodeEncodeError:
-            return None
-        if not attributes:
-            return layout.plain % values
-        known = self._blocks.get((id(attributes), op_type, domain, indent + 1))
-        return None if known is None else layout.with_attributes % (*values, known[1])
+        out.append(INDENTS[indent] + b"]")
 
     def _rare_node(self, node: d.Node, indent: int, inline: bool) -> None:
         """A node with anything that few nodes have; its first key stands on the first line, whatever it is."""
@@ -303,6 +323,11 @@ class TextWriter(ShortForms):
             self._node_key(b'"unknown_fields": "' + pybase64.b64encode(node.unknown_fields) + b'"', line)
         self.out.append(b"}")
 
+    def node(self, node: d.Node, indent: int) -> None:
+        """One node by itself, its metadata within it; its lines after the first start one character after `indent`."""
+        self._rare_node(node, indent, bool(node.metadata_props))
+        self.flush()
+
     def _node_key(self, text: bytes, line: bytes) -> None:
         self.key(text, None if self.out[-1] == b"{" else line)
 
@@ -317,6 +342,8 @@ class TextWriter(ShortForms):
         self.held += 1
         self.attributes(attributes, attribute_types(node.domain, node.op_type), indent)
         self.held -= 1
+        if len(self._blocks) >= _MOST_REMEMBERED:
+            return
         written = self.out[start:]
         if len(written) < 64 and all([type(piece) is bytes for piece in written]):
             text = b"".join(written)  # type: ignore[arg-type]

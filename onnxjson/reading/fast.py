@@ -18,7 +18,6 @@ import pybase64
 from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical import tensors as tensor_text
-from onnxjson.canonical.pairs import owner_name
 from onnxjson.canonical.payload_forms import Weights
 from onnxjson.canonical.writer import TextWriter
 from onnxjson.errors import OnnxJsonError
@@ -33,6 +32,9 @@ from onnxjson.reading.shapes import ABSENT, FunctionText, GraphText, ModelText, 
 
 _NUMBERS: Final = {1: ("f", list[float]), 7: ("q", list[int]), 11: ("d", list[float])}
 """Data types whose values are read many at a time: the code of struct, and what JSON holds."""
+
+_MOST_REMEMBERED: Final = 16_384
+"""So many attribute blocks are remembered: a graph with more has few that are alike."""
 
 _LAYOUT = b"0123456789.eE+-"
 """What may differ between two value lists of one layout."""
@@ -154,7 +156,6 @@ class _Reader:
         self._types: dict[str, d.Type] = {}
         self._tensor_types: dict[str, _Shape] = {}
         self._attributes: dict[tuple[str | None, str | None, bytes], tuple[d.Attribute, ...]] = {}
-        self._entries: dict[tuple[str, str], d.StringStringEntry] = {}
 
     def _exactly(self, reader: Callable[..., Any], raw: msgspec.Raw, empty: Any = None) -> Any:
         """A rare part, by the exact reader's function for it."""
@@ -217,20 +218,23 @@ class _Reader:
         )
 
     def _element_metadata(self, lines: list[tuple[str, str, str, str]]) -> _Metadata:
-        collected: dict[tuple[str, str], list[d.StringStringEntry]] = {}
-        entries = self._entries
+        collected: dict[str, dict[str, list[d.StringStringEntry]]] = {}
+        last_kind = last_owner = None
+        own: list[d.StringStringEntry] = []
+        make = d.StringStringEntry
         for kind, owner, key, value in lines:
-            entry = entries.get((key, value))
-            if entry is None:
-                entry = entries[key, value] = d.StringStringEntry(key, value)
-            collected.setdefault((kind, owner), []).append(entry)
+            if owner != last_owner or kind != last_kind:
+                own = collected.setdefault(kind, {}).setdefault(owner, [])
+                last_kind, last_owner = kind, owner
+            own.append(make(key, value))
         metadata: _Metadata = {}
-        for (kind, owner), found in collected.items():
-            metadata.setdefault(kind, {})[owner] = tuple(found)
+        for each, owners in collected.items():
+            metadata[each] = {owner: tuple(entries) for owner, entries in owners.items()}
         return metadata
 
     def _nodes(self, nodes: list[NodeText], metadata: _Entries) -> tuple[d.Node, ...]:
         made = []
+        entries: tuple[d.StringStringEntry, ...]
         known = self._attributes
         make = d.Node
         for text in nodes:
@@ -239,11 +243,16 @@ class _Reader:
                 place = (text.op_type, text.domain, bytes(text.attribute))
                 found = known.get(place)
                 if found is None:
-                    found = known[place] = self._read_attributes(text, place[2])
+                    found = self._read_attributes(text, place[2])
+                    if len(known) < _MOST_REMEMBERED:
+                        known[place] = found
                 attributes = found
-            node = make(text.input, text.output, text.name, text.op_type, attributes, None, text.domain, text.overload)
-            if metadata and (entries := metadata.get(owner_name("node", node) or "")):
-                node = msgspec.structs.replace(node, metadata_props=entries)
+            entries = ()
+            if metadata:
+                entries = metadata.get(next((name for name in text.output if name), ""), ())
+            node = make(
+                text.input, text.output, text.name, text.op_type, attributes, None, text.domain, text.overload, entries
+            )
             if (
                 text.doc_string is not ABSENT
                 or text.metadata_props is not ABSENT

@@ -20,6 +20,10 @@ ReadFrequent = Callable[[int, int, int], Any]
 """Reads a message that stands from one position to another, so many levels down."""
 
 
+ReadRun = Callable[[int, int, int, int], tuple[list[Any], int]]
+"""Reads messages under one tag: the tag, where the first length stands, where to stop, how deep what holds them is."""
+
+
 class _Rule:
     """How one field is read by the generic walk."""
 
@@ -66,6 +70,8 @@ class GenericReader:
         self._names = _Names()
         self._frequent: dict[type[d.Record], ReadFrequent] = {}
         """Messages that have a method of their own: it takes where they begin and end, and how deep they are."""
+        self._runs: dict[type[d.Record], ReadRun] = {}
+        """Messages that have a method for all that follow one another."""
 
     def read(self, record: type[d.Record]) -> Any:
         """The whole buffer as one message of class `record`.
@@ -139,6 +145,9 @@ class GenericReader:
 
     def _run(self, record: type[d.Record], tag: int, position: int, end: int, depth: int) -> tuple[list[Any], int]:
         """Messages that follow one another under the same tag, whose first length stands at `position`."""
+        whole_run = self._runs.get(record)
+        if whole_run is not None:
+            return whole_run(tag, position, end, depth)
         buffer = self._buffer
         read = self._frequent.get(record) or partial(self.message, record)
         depth += 1

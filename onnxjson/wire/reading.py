@@ -1,6 +1,6 @@
 """Serialised messages -> records, the frequent ones fast.
 
-The methods `node`, `attribute`, `tensor` ... read by hand the plain case of the messages that a big model has many of,
+The methods `_nodes`, `attribute`, `tensor` ... read by hand the plain case of messages that a big model has many of,
 and leave anything else to the generic walk. Equal bytes give the same objects: names, types and attributes are
 remembered.
 """
@@ -16,6 +16,9 @@ from onnxjson.wire.varints import MAX_DEPTH, Buffer, read_varint, signed
 _REMEMBERED: Final = 512
 """Longest part of a node, in bytes, that is remembered by its bytes."""
 
+_MOST_REMEMBERED: Final = 16_384
+"""So many of each are remembered: a graph with more has few that are alike."""
+
 _SHALLOW: Final = 128
 """A type of so many bytes has at most half as many levels: it nests too deep nowhere above `_SHALLOW` / 4 levels."""
 
@@ -29,52 +32,84 @@ class WireReader(GenericReader):
         self._tails: dict[bytes, tuple[str | None, tuple[d.Attribute, ...], str | None]] = {}
         self._attributes: dict[bytes, d.Attribute] = {}
         self._frequent = {
-            d.Node: self.node,
             d.Attribute: self.attribute,
             d.Tensor: self.tensor,
             d.ValueInfo: self.value_info,
             d.StringStringEntry: self.entry,
         }
+        self._runs = {d.Node: self._nodes}
 
-    def node(self, position: int, end: int, depth: int) -> d.Node:
-        """A NodeProto; by hand while fields come in order and are plain."""
+    def _nodes(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.Node], int]:
+        """NodeProtos that follow one another: names by hand, the rest by what is remembered of equal bytes."""
         buffer = self._buffer
         names = self._names
-        start = position
-        inputs: list[str] = []
-        outputs: list[str] = []
-        name = op_type = domain = None
-        attributes: tuple[d.Attribute, ...] = ()
-        tag = buffer[position] if position < end else 0
-        for wanted, found in ((0x0A, inputs), (0x12, outputs)):
-            while tag == wanted:
+        tails = self._tails
+        found = []
+        while True:
+            position, stop = self._inside(position, end)
+            start = position
+            inputs: list[str] = []
+            outputs: list[str] = []
+            name = None
+            field = buffer[position] if position < stop else 0
+            while field == 0x0A:
                 size = buffer[position + 1]
-                if size > 0x7F:
-                    size, position = read_varint(buffer, position + 1)
-                else:
+                if size < 0x80:
                     position += 2
-                stop = position + size
-                found.append(names[buffer[position:stop]])
-                position = stop
-                tag = buffer[position] if position < end else 0
-        if tag == 0x1A:
-            size = buffer[position + 1]
-            if size > 0x7F:
-                size, position = read_varint(buffer, position + 1)
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                inputs.append(names[buffer[position : position + size]])
+                position += size
+                field = buffer[position] if position < stop else 0
+            while field == 0x12:
+                size = buffer[position + 1]
+                if size < 0x80:
+                    position += 2
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                outputs.append(names[buffer[position : position + size]])
+                position += size
+                field = buffer[position] if position < stop else 0
+            if field == 0x1A:
+                size = buffer[position + 1]
+                if size < 0x80:
+                    position += 2
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                name = str(buffer[position : position + size], "utf-8", "surrogateescape")
+                position += size
+            # From the operator on, most nodes are like others: op_type, attributes, domain.
+            known = tails.get(buffer[position:stop]) if position < stop else None
+            if known is not None:
+                found.append(d.Node(tuple(inputs), tuple(outputs), name, known[0], known[1], None, known[2]))
             else:
-                position += 2
-            stop = position + size
-            name = str(buffer[position:stop], "utf-8", "surrogateescape")
-            position = stop
-        # From the operator on, most nodes are like others: op_type, attributes, domain.
-        tail = buffer[position:end] if 0 < end - position <= _REMEMBERED else b""
-        known = self._tails.get(tail)
-        if known is not None:
-            return d.Node(tuple(inputs), tuple(outputs), name, known[0], known[1], None, known[2])
+                node = self._rest_of_node(d.Node(tuple(inputs), tuple(outputs), name), position, stop, depth + 1)
+                found.append(node or self.message(d.Node, start, stop, depth + 1))
+            if stop >= end or buffer[stop] != tag:
+                return found, stop
+            position = stop + 1
+
+    def _inside(self, position: int, end: int) -> tuple[int, int]:
+        """Where a message begins and ends whose length stands at `position`."""
+        size = self._buffer[position]
+        if size < 0x80:
+            position += 1
+        else:
+            size, position = read_varint(self._buffer, position)
+        if position + size > end:
+            raise WireError("a message is longer than the one that holds it", position)
+        return position, position + size
+
+    def _rest_of_node(self, begun: d.Node, position: int, end: int, depth: int) -> d.Node | None:
+        """A node from its operator on; None where a field is rare or out of order, or `position` is past the end."""
+        buffer = self._buffer
+        start = position
+        op_type = domain = None
+        attributes: tuple[d.Attribute, ...] = ()
         tag = buffer[position] if position < end else 0
         if tag == 0x22:
             position, stop = self._extent(position + 1)
-            op_type = names[buffer[position:stop]]
+            op_type = self._names[buffer[position:stop]]
             position = stop
             tag = buffer[position] if position < end else 0
         if tag == 0x2A:
@@ -89,17 +124,17 @@ class WireReader(GenericReader):
         while tag == 0x4A:
             position, stop = self._extent(position + 1)
             if stop > end:
-                break
+                return None
             metadata.append(self.entry(position, stop, depth + 1))
             position = stop
             tag = buffer[position] if position < end else 0
         if position != end:
-            node: d.Node = self.message(d.Node, start, end, depth)
-            return node
-        if tail and not metadata and not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
+            return None
+        is_small = start < end <= start + _REMEMBERED and len(self._tails) < _MOST_REMEMBERED
+        if is_small and not metadata and not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
             # Graphs nest: whether they nest too deep depends on where they stand, so their bytes alone do not say all.
-            self._tails[tail] = (op_type, attributes, domain)
-        return d.Node(tuple(inputs), tuple(outputs), name, op_type, attributes, None, domain, None, tuple(metadata))
+            self._tails[buffer[start:end]] = (op_type, attributes, domain)
+        return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, tuple(metadata))
 
     def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
         """Attributes that follow one another, the first tag at `position`."""
@@ -113,7 +148,7 @@ class WireReader(GenericReader):
         return tuple(attributes), position
 
     def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
-        if end - position > 64:
+        if end - position > 64 or len(self._attributes) >= _MOST_REMEMBERED:
             return self.attribute(position, end, depth)
         raw = self._buffer[position:end]
         attribute = self._attributes.get(raw)

@@ -25,6 +25,9 @@ Piece = str | Data
 _BATCH = 4096
 """Pieces joined for one write."""
 
+_MOST_REMEMBERED = 16_384
+"""So many runs of attributes are remembered: a graph with more has few that are alike."""
+
 _SHARED_DEPTH = 30
 _SHARED_LENGTH = 128
 """A message of so many bytes that stands so deep cannot nest below `MAX_DEPTH`: its bytes may be used elsewhere."""
@@ -198,7 +201,9 @@ class WireWriter:
             if text is None:
                 return None
             texts.append(f"\x2a{size_text(len(text))}{text}")
-        known = self._attributes[id(attributes)] = (attributes, "".join(texts))
+        known = (attributes, "".join(texts))
+        if len(self._attributes) < _MOST_REMEMBERED:
+            self._attributes[id(attributes)] = known
         return known
 
     def _plain_attribute(self, attribute: d.Attribute, depth: int) -> str | None:
