@@ -69,4 +69,5 @@ if __name__ == "__main__":
     try:
         write_example(Path(sys.argv[1]))
     except OSError as failure:
-        sys.exit(f"cannot write {sys.argv[1]!r}: {failure.strerror}")
+        sys.stderr.write(f"cannot write {sys.argv[1]!r}: {failure.strerror}\n")
+        sys.exit(73 if isinstance(failure, FileExistsError) else 74)

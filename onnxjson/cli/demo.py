@@ -1,6 +1,7 @@
 """``onnxjson demo``: the main job on a small model, each step a process of its own."""
 
 import hashlib
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -50,7 +51,7 @@ class Demonstration:
         """
         self._make_folder()
         self._title("A small network, made with the onnx package")
-        self.console.print(f"$ cd {output.line(str(self.folder))}", style="cyan")
+        self.console.print(f"$ cd {_word(self.folder)}", style="cyan")
         self._python("onnxjson.example", "digits.onnx")
         self._title("The model as text")
         self._onnxjson("convert", "digits.onnx")
@@ -64,7 +65,7 @@ class Demonstration:
         self._compare("digits.onnx", "again.onnx")
         self._title("Now yours")
         self.console.print(
-            f"  less {self.folder / 'digits.onnx.json'}\n  onnxjson convert YOUR_MODEL.onnx\n  onnxjson --help"
+            f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n  onnxjson --help"
         )
 
     def _make_folder(self) -> None:
@@ -110,3 +111,9 @@ class Demonstration:
         if first != second:
             raise StepError(f"comparing {one} and {other}", 1)
         self.console.print(f"{other} is {one}, byte for byte (sha256 {first[:16]}...)", style="green")
+
+
+def _word(path: Path) -> str:
+    """A path as one word of a command line, on one line."""
+    text = str(path)
+    return output.line(shlex.quote(f"./{text}" if text.startswith("-") else text))

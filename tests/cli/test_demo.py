@@ -53,3 +53,31 @@ def test_step_that_fails_ends_the_demo_with_its_code(tmp_path: Path, monkeypatch
     assert result.exit_code == 74
     assert "no space left" in result.stdout
     assert "onnxjson: error[74]: `python -m onnxjson.example digits.onnx` ended with 74" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("it's a dir", "'it'\"'\"'s a dir"),
+        ("-d", "./-d"),
+        ("a;b", "'a;b"),
+        ("e\x1b[31mvil\nx", "'e\\u{1b}[31mvil\\u{a}x"),
+    ],
+)
+def test_commands_of_the_demo_can_be_repeated_and_move_no_cursor(name: str, word: str, tmp_path: Path) -> None:
+    result = run_process("demo", "--", name, folder=tmp_path)
+    assert result.exit_code == 0, result.stderr
+    assert (tmp_path / name / "again.onnx").is_file()
+    quote = "'" if word.startswith("'") else ""
+    lines = result.stdout.splitlines()
+    assert f"$ cd {word}{quote}" in lines
+    assert f"  less {word}/digits.onnx.json{quote}" in lines
+    assert "\x1b" not in result.stdout
+
+
+def test_an_example_that_cannot_be_written_ends_with_the_code_for_that(tmp_path: Path) -> None:
+    made = processes.run_module("onnxjson.example", ["here/digits.onnx"], tmp_path)
+    assert (made.exit_code, made.output) == (74, "cannot write 'here/digits.onnx': No such file or directory\n")
+    (tmp_path / "digits.onnx").write_text("mine")
+    assert processes.run_module("onnxjson.example", ["digits.onnx"], tmp_path).exit_code == 73
+    assert (tmp_path / "digits.onnx").read_text() == "mine"
