@@ -194,7 +194,7 @@ def decode(
         content = _read(source)
     else:
         content = sys.stdin.buffer.read() if base64 == _STDIN else (base64 or "").encode("utf-8", "surrogateescape")
-    tensor = from_base64(content.decode("utf-8", "replace"), kind, name=name)
+    tensor = from_base64(content, kind, name=name)
     _deliver_tensors([tensor], destination, as_json=as_json)
 
 

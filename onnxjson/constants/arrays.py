@@ -30,8 +30,12 @@ _BLOCK: Final = 1 << 20
 _BATCH: Final = 4096
 """Elements that are looked at one by one before the next ones are."""
 
-_ROUNDED_BY_NUMPY: Final = (1, 10)
-"""Floats to which numpy rounds larger ones correctly, in one step."""
+_FLOAT32: Final = 1
+_ROUNDED_BY_NUMPY: Final = (_FLOAT32, 10)
+"""Floats to which numpy rounds a float64 in one step."""
+
+_WITHOUT_SIGN: Final = 24
+"""The float whose rounding at the lower end is not that of ml_dtypes."""
 
 
 def read_array(path: Path) -> "NDArray[Any]":
@@ -210,14 +214,31 @@ def _by_numpy(
         exact = (wide >= low) & (wide <= high) & (numpy.floor(wide) == wide if own in FLOATS else True)
         return wide.astype(numpy_dtype(target)), numpy.asarray(exact), nowhere
     numbers = wide.astype(numpy.float64)
-    cast = numbers.astype(numpy_dtype(target))
+    narrow = elements.BITS[target] < 32 and target not in _ROUNDED_BY_NUMPY
+    cast = (_odd_float32(numbers) if narrow else numbers).astype(numpy_dtype(target))
     if own not in FLOATS:
         # Below the bound each integer has its own float.
         bound = min(1 << (form.fraction_bits + 1), int(form.decode(form.largest)))
         return cast, numpy.asarray((numpy.abs(numbers) < bound) & ((numbers > 0) | form.signed)), nowhere
     exact = (cast.astype(numpy.float64).view("u8") == numbers.view("u8")) & ~numpy.isnan(numbers)
-    rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(numbers) if target in _ROUNDED_BY_NUMPY else nowhere
+    rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(numbers) if target != _WITHOUT_SIGN else nowhere
     return cast, exact, rounded
+
+
+def _odd_float32(numbers: "NDArray[numpy.float64]") -> "NDArray[numpy.float32]":
+    """float64 as float32, rounded to odd, so that rounding again to a dtype of 22 bits or fewer gives the nearest.
+
+    ml_dtypes itself turns a float64 into a float32 first, and to nearest, which rounds some numbers twice. Source: Boldo
+    and Melquiond, "When double rounding is odd" (2005).
+    """
+    import numpy
+
+    nearest = numbers.astype(numpy.float32)
+    bits = nearest.view(numpy.uint32)
+    wide = nearest.astype(numpy.float64)
+    bits -= (numpy.abs(wide) > numpy.abs(numbers)).astype(numpy.uint32)
+    bits |= ((wide != numbers) & ~numpy.isnan(numbers)).astype(numpy.uint32)
+    return nearest
 
 
 def _one_by_one(

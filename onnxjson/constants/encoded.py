@@ -10,10 +10,11 @@ from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.reading.strings import base64_mistake
 
 _BOOL = 9
-_LINE_BREAKS = str.maketrans("", "", "\r\n")
+_LINE_BREAKS = b"\r\n"
+_SPACE = b" \t\r\n"
 
 
-def base64_bytes(text: str, source: str = "") -> bytes:
+def base64_bytes(text: str | bytes, source: str = "") -> bytes:
     """The bytes of canonical base64 (RFC 4648 section 4); it may be broken into lines, as `base64` and mail do.
 
     Raises:
@@ -21,19 +22,23 @@ def base64_bytes(text: str, source: str = "") -> bytes:
     """
     import pybase64
 
-    joined = text.strip(" \t\r\n").translate(_LINE_BREAKS)
+    joined = (text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text).strip(_SPACE)
+    if b"\n" in joined:
+        joined = joined.translate(None, _LINE_BREAKS)
     try:
         data: bytes = pybase64.b64decode(joined, validate=True)
-        if pybase64.b64encode_as_string(data) == joined:
+        # What stands before the last digits gives three bytes for four digits; only these can have bits of no byte.
+        last = len(data) - (len(data) % 3 or 3)
+        if len(joined) == (len(data) + 2) // 3 * 4 and joined.endswith(pybase64.b64encode(data[max(last, 0) :])):
             return data
     except ValueError:
         pass
-    message, index = base64_mistake(joined)
+    message, index = base64_mistake(joined.decode("utf-8", "replace"))
     where = "" if index is None else f" (character {index + 1:,})"
     raise DecodeError(f"{source}{': ' if source else ''}{message}{where}")
 
 
-def from_base64(text: str, kind: Kind, *, name: str | None = None) -> Tensor:
+def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Tensor:
     """The constant whose elements a base64 text holds, laid out as ``raw_data``.
 
     Args:

@@ -205,15 +205,30 @@ def test_array_value_that_the_dtype_does_not_hold_is_refused_and_lossy_takes_the
     assert values_of(encoded.tensor) == [json.loads(becomes)]
 
 
-def test_lossy_array_has_the_bits_of_the_nearest_values() -> None:
+NARROW = [number for number in FLOATS if elements.BITS[number] < 32]
+
+
+@pytest.mark.parametrize("data_type", NARROW, ids=DATA_TYPE_NAMES.get)
+@pytest.mark.parametrize("source", ["f4", "f8"])
+def test_lossy_array_has_the_bits_of_the_nearest_values(data_type: int, source: str) -> None:
+    form = FLOATS[data_type]
     random = numpy.random.default_rng(5)
-    array = random.normal(0, 2, 5000)
-    for name in ("bfloat16", "float8_e5m2", "float4_e2m1fn", "float6_e3m2fn"):
-        encoded = from_array(array.astype("f4"), parse_kind(name), lossy=True)
-        dtype = getattr(ml_dtypes, name)
-        largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
-        nearest = numpy.clip(array.astype("f4"), -largest, largest).astype(dtype)
-        assert numpy.array_equal(to_numpy(encoded.tensor).view("u1"), nearest.view("u1"))
+    finite = numpy.array([form.decode(bits) for bits in random.integers(0, form.largest + 1, 500).tolist()])
+    following = numpy.array([form.decode(min(form.encode(each) + 1, form.largest)) for each in finite.tolist()])
+    middles = (finite + following) / 2
+    near = [middles, numpy.nextafter(middles, 0), numpy.nextafter(middles, numpy.inf), middles * (1 + 2.0**-30)]
+    array = numpy.concatenate([finite, *near, random.normal(0, 2, 500)]).astype(source)
+    array = numpy.concatenate([array, -array] if form.signed else [array[array > 0]])
+    encoded = from_array(array, Kind(data_type), lossy=True)
+    nearest = []
+    for value in array.tolist():
+        try:
+            nearest.append(form.encode(value))
+        except OverflowError:
+            low = form.decode(0) if not form.signed else -form.decode(form.largest)
+            nearest.append(form.encode(min(max(value, low), form.decode(form.largest)) + 0.0))
+    found = to_numpy(encoded.tensor)
+    assert found.view(f"u{found.dtype.itemsize}").tolist() == nearest
 
 
 def test_nan_without_payload_is_taken_and_one_with_payload_refused() -> None:
