@@ -1,12 +1,12 @@
 """The functions of `import onnxjson`: models from and to files, text and protobuf."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from onnxjson import files, text_file
 from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.document import Model
-from onnxjson.errors import EncodeError
+from onnxjson.errors import EncodeError, MissingInputError
 from onnxjson.files import Format
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ def load(path: str | Path, *, weights_from: str | Path | Model | None = None) ->
         DecodeError: it holds no model; ``findings`` say why and where.
         LimitError: it is too big or nests too deep.
     """
+    if path == "":
+        raise MissingInputError("the path is empty, which names no file")
     return files.load(path, weights_from=weights_from).model
 
 
@@ -52,7 +54,11 @@ def save(
         OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
         ChangedUnderneathError: a file that holds tensors of `model` was changed since it was loaded.
         EncodeError, LimitError: the model has no such form.
+        TypeError, ValueError: `model` is no Model; `format` or `weights` is another word.
     """
+    _require_model(model)
+    _require_word(format, (None, *get_args(Format)), "format")
+    _require_word(weights, get_args(WeightsMode), "weights")
     files.save(model, path, format, weights=weights, blobs=folder)
 
 
@@ -68,7 +74,10 @@ def loads(
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         MissingInputError, UntrustedError: a blob is not there, or is no file that a text may name.
         DecodeError: it is not one; ``findings`` hold every reason with line and column.
+        TypeError: `text` is neither str nor bytes.
     """
+    if not isinstance(text, str | bytes):
+        raise TypeError(f"a text is str or bytes, not {type(text).__name__}")
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     read = text_file.read_bytes(data)
     if not read.has_digests:
@@ -85,7 +94,10 @@ def dumps(model: Model, *, weights: WeightsMode = "inline", folder: str | None =
         WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
+        TypeError, ValueError: `model` is no Model; `weights` is another word.
     """
+    _require_model(model)
+    _require_word(weights, get_args(WeightsMode), "weights")
     if weights == "blobs" and folder is None:
         raise EncodeError('a text with blobs names their folder: give it as folder="model.blobs"')
     text = bytearray()
@@ -109,9 +121,12 @@ def from_proto(proto: "onnx.ModelProto") -> Model:
 
     Raises:
         LimitError: messages nest deeper than protobuf reads, or the model without its initializers exceeds 2 GiB.
+        TypeError: `proto` is another message, or none.
     """
     from onnxjson import serde
 
+    if _proto_name(proto) != "onnx.ModelProto":
+        raise TypeError(f"an onnx.ModelProto fits here, not {type(proto).__name__}")
     return serde.from_proto(proto)
 
 
@@ -121,7 +136,25 @@ def to_proto(model: Model) -> "onnx.ModelProto":
     Raises:
         LimitError: messages nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
+        TypeError: `model` is another record, or none.
     """
     from onnxjson import serde
 
+    _require_model(model)
     return serde.to_proto(model)
+
+
+def _require_model(model: object) -> None:
+    if not isinstance(model, Model):
+        hint = "; from_proto makes one of it" if _proto_name(model) == "onnx.ModelProto" else ""
+        raise TypeError(f"an onnxjson.Model fits here, not {type(model).__name__}{hint}")
+
+
+def _proto_name(message: object) -> str:
+    """The full name of the type of a protobuf message; no other object has one."""
+    return str(getattr(getattr(message, "DESCRIPTOR", None), "full_name", ""))
+
+
+def _require_word(word: object, words: tuple[object, ...], what: str) -> None:
+    if word not in words:
+        raise ValueError(f"{what} is {word!r}; what fits: {', '.join(map(repr, words))}")

@@ -64,7 +64,7 @@ def load(
     try:
         source = SourceFile(path)
         identity = Identity(path, source.status)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise reading_error(path, error) from error
     name = visible(str(path), None)
     if source.size == 0:

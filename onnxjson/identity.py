@@ -96,9 +96,11 @@ def sha256_of(path: Path) -> str:
     return digest.hexdigest()
 
 
-def reading_error(path: Path, error: OSError) -> OnnxJsonError:
-    """The error of this package that says why `path` cannot be read."""
+def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
+    """The error of this package that says why `path` cannot be read; a ValueError is about its name."""
     name = visible(str(path), None)
+    if isinstance(error, ValueError):
+        return MissingInputError(f"{name} does not exist: no file can have that name")
     if isinstance(error, FileNotFoundError | NotADirectoryError):
         return MissingInputError(f"{name} does not exist")
     if isinstance(error, IsADirectoryError):
