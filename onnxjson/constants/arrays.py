@@ -34,6 +34,9 @@ _FLOAT32: Final = 1
 _ROUNDED_BY_NUMPY: Final = (_FLOAT32, 10)
 """Floats to which numpy rounds a float64 in one step."""
 
+_LARGEST_PLAIN: Final = 2**53
+"""Up to here float64 has every integer."""
+
 _WITHOUT_SIGN: Final = 24
 """The float whose rounding at the lower end is not that of ml_dtypes."""
 
@@ -200,36 +203,46 @@ def _by_numpy(
     """Elements as numpy turns them into another dtype; where that is exact beyond doubt, where surely the nearest."""
     import numpy
 
-    form = FLOATS.get(target)
-    nowhere = numpy.zeros(flat.shape, numpy.bool)
+    wide: NDArray[Any]
     if own in FLOATS:
         # Every float is a float64; ml_dtypes has no way from each small dtype to each other.
         wide = flat.astype(numpy.float64)
     else:
         wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
-    if form is None:
-        low, high = (0, 1) if target == BOOL else integer_range(target)
-        if own in FLOATS:
-            low, high = max(low, -(2**53)), min(high, 2**53)
-        exact = (wide >= low) & (wide <= high) & (numpy.floor(wide) == wide if own in FLOATS else True)
-        return wide.astype(numpy_dtype(target)), numpy.asarray(exact), nowhere
-    numbers = wide.astype(numpy.float64)
+    plain = (wide >= -_LARGEST_PLAIN) & (wide <= _LARGEST_PLAIN) if own in FLOATS or target in FLOATS else wide == wide
+    if target in FLOATS:
+        cast, exact, finite = _as_floats(wide.astype(numpy.float64), target)
+        known = finite if own in FLOATS else finite & plain
+        return cast, exact & known, ~exact & known & (target != _WITHOUT_SIGN)
+    low, high = (0, 1) if target == BOOL else integer_range(target)
+    if own in FLOATS:
+        near = numpy.clip(numpy.rint(wide), low, high)
+        known = plain | (numpy.isfinite(wide) & (elements.BITS[target] < 64))
+    else:
+        limits = numpy.iinfo(wide.dtype)
+        near = numpy.clip(wide, max(low, int(limits.min)), min(high, int(limits.max)))
+        known = plain
+    same = near == wide
+    return near.astype(numpy_dtype(target)), same & known, ~same & known & (target != BOOL)
+
+
+def _as_floats(
+    numbers: "NDArray[numpy.float64]", target: int
+) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
+    """Numbers as a float dtype has them; where they are the same, bit by bit; where both are finite."""
+    import numpy
+
     narrow = elements.BITS[target] < 32 and target not in _ROUNDED_BY_NUMPY
     cast = (_odd_float32(numbers) if narrow else numbers).astype(numpy_dtype(target))
-    if own not in FLOATS:
-        # Below the bound each integer has its own float.
-        bound = min(1 << (form.fraction_bits + 1), int(form.decode(form.largest)))
-        return cast, numpy.asarray((numpy.abs(numbers) < bound) & ((numbers > 0) | form.signed)), nowhere
-    exact = (cast.astype(numpy.float64).view("u8") == numbers.view("u8")) & ~numpy.isnan(numbers)
-    rounded = ~exact & numpy.isfinite(cast) & numpy.isfinite(numbers) if target != _WITHOUT_SIGN else nowhere
-    return cast, exact, rounded
+    exact = numpy.asarray(cast.astype(numpy.float64).view("u8") == numbers.view("u8"))
+    return cast, exact, numpy.asarray(numpy.isfinite(cast) & numpy.isfinite(numbers))
 
 
 def _odd_float32(numbers: "NDArray[numpy.float64]") -> "NDArray[numpy.float32]":
     """float64 as float32, rounded to odd, so that rounding again to a dtype of 22 bits or fewer gives the nearest.
 
-    ml_dtypes itself turns a float64 into a float32 first, and to nearest, which rounds some numbers twice. Source: Boldo
-    and Melquiond, "When double rounding is odd" (2005).
+    ml_dtypes itself turns a float64 into a float32 first, and to nearest, which rounds some numbers twice. Source:
+    Boldo and Melquiond, "When double rounding is odd" (2005).
     """
     import numpy
 

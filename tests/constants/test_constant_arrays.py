@@ -13,7 +13,7 @@ import pytest
 from onnxjson import elements
 from onnxjson.constants.archives import write_npy, write_npz
 from onnxjson.constants.arrays import from_array, read_array
-from onnxjson.constants.exactness import FLOATS
+from onnxjson.constants.exactness import FLOATS, integer_range
 from onnxjson.constants.text import write_values
 from onnxjson.constants.values import Kind, parse_kind
 from onnxjson.document import Tensor
@@ -229,6 +229,32 @@ def test_lossy_array_has_the_bits_of_the_nearest_values(data_type: int, source: 
             nearest.append(form.encode(min(max(value, low), form.decode(form.largest)) + 0.0))
     found = to_numpy(encoded.tensor)
     assert found.view(f"u{found.dtype.itemsize}").tolist() == nearest
+
+
+INTEGERS = [number for number in REAL if number not in FLOATS]
+
+
+@pytest.mark.parametrize("data_type", INTEGERS, ids=DATA_TYPE_NAMES.get)
+def test_lossy_integers_are_rounded_to_even_and_end_at_the_bounds(data_type: int) -> None:
+    low, high = integer_range(data_type)
+    floats = [0.5, 1.5, 2.5, -0.5, -1.5, 1e300, -1e300, 2.0**63, 2.0**53 + 2, 1e15 + 0.5, 3.0]
+    whole = [0, 1, -1, 300, -300, 70_000, -(2**63), 2**63 - 1, 2**53 + 1]
+    for array in (numpy.array(floats), numpy.array(whole), numpy.array([2**64 - 1, 5], "u8")):
+        encoded = from_array(array, Kind(data_type), lossy=True)
+        expected = [min(max(round(value), low), high) for value in array.tolist()]
+        assert [int(value) for value in to_numpy(encoded.tensor)] == expected
+        assert encoded.changed == sum(was != now for was, now in zip(array.tolist(), expected, strict=True))
+
+
+@pytest.mark.parametrize("data_type", [1, 11, *NARROW], ids=DATA_TYPE_NAMES.get)
+def test_lossy_integers_become_the_nearest_floats(data_type: int) -> None:
+    form = FLOATS[data_type]
+    whole = [1, 2, 3, 5, 17, 2**24, 2**24 + 1, 2**25, 2**53, 2**53 + 1, 2**60, 2**62 + 1]
+    encoded = from_array(numpy.array(whole), Kind(data_type), lossy=True)
+    largest = form.decode(form.largest)
+    expected = [form.decode(form.encode(min(float(value), largest))) for value in whole]
+    assert [float(value) for value in to_numpy(encoded.tensor)] == expected
+    assert encoded.changed == sum(was != now for was, now in zip(whole, expected, strict=True))
 
 
 def test_nan_without_payload_is_taken_and_one_with_payload_refused() -> None:
