@@ -15,7 +15,7 @@ from google.protobuf import json_format
 from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from onnxjson import document as d
-from onnxjson import protojson, serde
+from onnxjson import protojson, serde, text_file
 from onnxjson.errors import DecodeError, EncodeError, LimitError
 from onnxjson.messages import FIELDS, Kind
 from onnxjson.protojson.reading import json_name
@@ -425,3 +425,13 @@ def test_every_kind_of_field_is_checked() -> None:
 
     handled = {*reading._CHECKS, Kind.MESSAGE, Kind.ATTRIBUTE_TYPE, Kind.DATA_LOCATION}
     assert handled == set(Kind)
+
+
+@pytest.mark.parametrize("graph", [{}, {"name": "g"}, {"node": [{"op_type": "Relu", "input": ["x"], "output": ["y"]}]}])
+@pytest.mark.parametrize("names", ["camelCase", "of the .proto file"])
+def test_a_model_without_a_version_is_read_back(graph: dict[str, object], names: str) -> None:
+    proto = json_format.ParseDict({"graph": graph}, ModelProto())
+    text = json_format.MessageToJson(proto, preserving_proto_field_name=names != "camelCase")
+    read = text_file.read_bytes(text.encode())
+    assert read.format == "protojson"
+    assert serde.to_proto(read.model) == proto

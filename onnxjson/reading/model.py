@@ -21,14 +21,20 @@ FORMAT = "onnxjson/1"
 
 
 def looks_like_proto_json(tree: Tree) -> bool:
-    """Whether a tree is a ModelProto as protobuf's JSON writes it: no "format", but a graph and an IR version."""
-    return (
-        isinstance(tree, dict)
-        and "format" not in tree
-        and "graph" in tree
-        and ("ir_version" in tree or "irVersion" in tree)
-        and not _has_short_forms(tree)
-    )
+    """Whether a tree is a ModelProto as protobuf's JSON writes it: a graph, but no "format" and none of our forms."""
+    if not isinstance(tree, dict) or "format" in tree or "graph" not in tree or _has_short_forms(tree):
+        return False
+    graph = tree["graph"]
+    is_graph = isinstance(graph, dict) and all(_plain(key) in _GRAPH_KEYS for key in graph)
+    return is_graph or "ir_version" in tree or "irVersion" in tree
+
+
+def _plain(key: str) -> str:
+    """The name of a field, whether it is spelled as in onnx.proto or as protobuf spells it in JSON."""
+    return key.replace("_", "").lower()
+
+
+_GRAPH_KEYS = frozenset(_plain(field.name) for field in FIELDS[Graph])
 
 
 def _has_short_forms(tree: dict[str, Tree]) -> bool:
@@ -37,6 +43,7 @@ def _has_short_forms(tree: dict[str, Tree]) -> bool:
     values = [value for key in ("input", "output", "initializer", "value_info") for value in _objects(graph, key)]
     return (
         isinstance(tree.get("opset_import"), dict)
+        or (isinstance(graph, dict) and "element_metadata" in graph)
         or any(isinstance(value.get("type"), str) for value in values)
         or any(isinstance(node.get("attribute"), dict) for node in _objects(graph, "node"))
     )

@@ -98,7 +98,11 @@ def test_proto_json_is_told_apart() -> None:
     assert looks_like_proto_json({"irVersion": "8", "graph": {}})
     assert looks_like_proto_json({"ir_version": 8, "graph": {}})
     assert not looks_like_proto_json({"format": "x", "ir_version": 8, "graph": {}})
-    assert not looks_like_proto_json({"graph": {}})
+    assert looks_like_proto_json({"graph": {}})
+    assert looks_like_proto_json({"graph": {"name": "g", "valueInfo": [], "sparse_initializer": []}})
+    assert not looks_like_proto_json({"graph": {"nodes": []}})
+    assert not looks_like_proto_json({"graph": []})
+    assert not looks_like_proto_json({"name": "g"})
     assert not looks_like_proto_json([])
     assert looks_like_proto_json(
         {
@@ -120,6 +124,7 @@ def test_proto_json_is_told_apart() -> None:
     "keys",
     [
         {"opset_import": {"": 17}, "graph": {}},
+        {"graph": {"element_metadata": []}},
         {"graph": {"input": [{"name": "x", "type": "float32[N]"}]}},
         {"graph": {"value_info": [{"name": "x", "type": "float32[N]"}]}},
         {"graph": {"initializer": [{"name": "w", "type": "float32[1]", "values": [1.0]}]}},
@@ -128,6 +133,7 @@ def test_proto_json_is_told_apart() -> None:
 )
 def test_a_document_without_its_line_format_is_no_proto_json(keys: dict[str, object]) -> None:
     assert not looks_like_proto_json({"ir_version": 8, **keys})
+    assert not looks_like_proto_json(keys)
 
 
 def test_a_lost_line_format_is_the_only_finding() -> None:
