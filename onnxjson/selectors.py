@@ -17,8 +17,9 @@ ways, the person is asked. Nothing found is always an error that says what is ne
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from onnxjson.addresses import find_element
 from onnxjson.display import visible
@@ -36,7 +37,8 @@ _SHOWN: Final = 5
 _Fits = Callable[[str], bool]
 
 
-class TensorRef(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TensorRef:
     """One tensor: a constant, or a value that the model computes or is given."""
 
     name: str

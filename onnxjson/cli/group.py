@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Start here": (Entry("demo", "Make a small model and take it to text and back."),),
     "Models": (
+        Entry("show", "Say what a model, a node or a tensor consists of."),
         Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),
         Entry("fmt", "Write texts in their one canonical form."),
         Entry("check", "Say what is wrong with models, and where."),

@@ -17,7 +17,13 @@ IMPORTERS = {
     "click": {"onnxjson/cli/"},
     "rich": {"onnxjson/cli/"},
     "textual": {"tui/onnxjson_tui/"},
-    "onnx": {"onnxjson/serde.py", "onnxjson/protojson/", "onnxjson/worker_jobs.py", "onnxjson/example.py"},
+    "onnx": {
+        "onnxjson/example.py",
+        "onnxjson/operators.py",
+        "onnxjson/protojson/",
+        "onnxjson/serde.py",
+        "onnxjson/worker_jobs.py",
+    },
     "google": {"onnxjson/serde.py", "onnxjson/protojson/"},
     "onnxruntime": {"onnxjson/worker_jobs.py"},
 }

@@ -1,0 +1,216 @@
+"""The constants of a model: which there are, how big they are, where they stand; none of their bytes is read."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
+from onnxjson.elements import byte_length
+from onnxjson.errors import OnnxJsonError
+from onnxjson.external import Resolver
+from onnxjson.external_files import is_external
+from onnxjson.index import Index
+from onnxjson.types import format_data_type, format_tensor_type
+
+BIGGEST: Final = 8
+"""Tensors that are listed."""
+
+_MOST: Final = 1 << 63
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """Tensors, each counted once."""
+
+    tensors: int = 0
+    elements: int = 0
+    bytes: int = 0
+    """As they are stored, external data included."""
+    external_bytes: int = 0
+
+
+class Dtype(msgspec.Struct, frozen=True):
+    """The tensors of one dtype."""
+
+    dtype: str
+    tensors: int
+    elements: int
+    bytes: int
+
+
+class BigTensor(msgspec.Struct, frozen=True):
+    """One of the biggest tensors."""
+
+    name: str
+    address: str
+    type: str | None
+    elements: int
+    bytes: int
+    location: str | None
+    """The file that holds it, where it is not the model."""
+
+
+class ExternalFile(msgspec.Struct, frozen=True):
+    """A file that tensors are in."""
+
+    location: str
+    tensors: int
+    bytes: int
+    file_bytes: int | None
+    """Its size; None where it cannot be used."""
+    problem: str | None
+    """Why it cannot be used."""
+
+
+class Constant(NamedTuple):
+    """One constant of a model."""
+
+    address: str
+    tensor: Tensor
+    is_weight: bool
+
+
+def constants(index: Index) -> Iterator[Constant]:
+    """Every constant of the model with its address."""
+    for scope in index.scopes:
+        graph = scope.graph
+        if isinstance(graph, Graph):
+            for position, tensor in enumerate(graph.initializer):
+                yield Constant(f"{scope.address}/initializer/{position}", tensor, is_weight=True)
+            for position, sparse in enumerate(graph.sparse_initializer):
+                yield from _of_sparse(f"{scope.address}/sparse_initializer/{position}", sparse, is_weight=True)
+        else:
+            for position, default in enumerate(graph.attribute_proto):
+                if default.t is not None:
+                    yield Constant(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
+        for position, node in enumerate(graph.node):
+            for attribute in node.attribute:
+                if (
+                    attribute.t is not None
+                    or attribute.tensors
+                    or attribute.sparse_tensor is not None
+                    or attribute.sparse_tensors
+                ):
+                    yield from _of_node(f"{scope.address}/node/{position}/attribute", node)
+                    break
+
+
+def _of_node(address: str, node: Node) -> Iterator[Constant]:
+    for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
+        at = f"{address}/{escape(segment)}"
+        if attribute.t is not None:
+            yield Constant(f"{at}/t", attribute.t, is_weight=False)
+        for position, tensor in enumerate(attribute.tensors):
+            yield Constant(f"{at}/tensors/{position}", tensor, is_weight=False)
+        if attribute.sparse_tensor is not None:
+            yield from _of_sparse(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
+        for position, sparse in enumerate(attribute.sparse_tensors):
+            yield from _of_sparse(f"{at}/sparse_tensors/{position}", sparse, is_weight=False)
+
+
+def _of_sparse(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
+    if sparse.values is not None:
+        yield Constant(f"{address}/values", sparse.values, is_weight)
+    if sparse.indices is not None:
+        yield Constant(f"{address}/indices", sparse.indices, is_weight)
+
+
+def tensor_type_text(tensor: Tensor) -> str | None:
+    """``float32[2,3]`` for a constant, None where its dtype or dims are none."""
+    return None if tensor.data_type is None else format_tensor_type(tensor.data_type, tensor.dims)
+
+
+def element_count(dims: Iterable[int]) -> int:
+    """Elements of a tensor of these dims, at most 2^63; 0 where a dim is negative."""
+    count = 1
+    dims = tuple(dims)
+    if any([dim <= 0 for dim in dims]):
+        return 0
+    for dim in dims:
+        count *= dim
+        if count > _MOST:
+            return _MOST
+    return count
+
+
+def stored_bytes(tensor: Tensor) -> int:
+    """Bytes of the elements as they are stored; of external data what it says, else what dtype and dims need."""
+    if is_external(tensor):
+        said = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
+        if said is not None and said.isascii() and said.isdigit() and len(said) < 20:
+            return int(said)
+        return byte_length(tensor.data_type or 0, element_count(tensor.dims)) or 0
+    if tensor.raw_data is not None:
+        return len(tensor.raw_data)
+    return sum([len(getattr(tensor, field)) for field in _TYPED_FIELDS]) + sum(map(len, tensor.string_data))
+
+
+def location_of(tensor: Tensor) -> str | None:
+    """The file that external data names."""
+    if not is_external(tensor):
+        return None
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), None) or ""
+
+
+def weights(tensors: Iterable[Tensor]) -> Weights:
+    """How many tensors there are, and how big they are together."""
+    count = elements = stored = external = 0
+    for tensor in tensors:
+        count += 1
+        elements += element_count(tensor.dims)
+        length = stored_bytes(tensor)
+        stored += length
+        external += length if is_external(tensor) else 0
+    return Weights(count, elements, stored, external)
+
+
+def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
+    """The tensors by dtype, the one with the most bytes first."""
+    groups: dict[int, list[Tensor]] = {}
+    for each in found:
+        groups.setdefault(each.tensor.data_type or 0, []).append(each.tensor)
+    dtypes = []
+    for number, tensors in groups.items():
+        total = weights(tensors)
+        dtypes.append(Dtype(format_data_type(number), total.tensors, total.elements, total.bytes))
+    return tuple(sorted(dtypes, key=lambda each: (-each.bytes, each.dtype)))
+
+
+def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
+    """The biggest tensors, the biggest first."""
+    chosen = heapq.nlargest(BIGGEST, found, key=lambda each: stored_bytes(each.tensor))
+    return tuple([
+        BigTensor(
+            name=each.tensor.name or "",
+            address=each.address,
+            type=tensor_type_text(each.tensor),
+            elements=element_count(each.tensor.dims),
+            bytes=stored_bytes(each.tensor),
+            location=location_of(each.tensor),
+        )
+        for each in chosen
+    ])  # fmt: skip
+
+
+def external_files(found: Iterable[Constant], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
+    """The files that tensors are in; with a resolver also whether they are there."""
+    tensors: dict[str, list[Tensor]] = {}
+    for each in found:
+        location = location_of(each.tensor)
+        if location is not None:
+            tensors.setdefault(location, []).append(each.tensor)
+    return tuple([_external_file(location, members, resolver) for location, members in tensors.items()])
+
+
+def _external_file(location: str, tensors: Sequence[Tensor], resolver: Resolver | None) -> ExternalFile:
+    file_bytes, problem = None, None
+    if resolver is not None:
+        try:
+            entries = (StringStringEntry("location", location),)
+            file_bytes = len(resolver.resolve(entries, None, tensor=tensors[0].name or ""))
+        except OnnxJsonError as error:
+            problem = str(error)
+    return ExternalFile(location, len(tensors), sum(map(stored_bytes, tensors)), file_bytes, problem)

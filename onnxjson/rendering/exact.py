@@ -1,0 +1,63 @@
+"""Data for other programs: records to JSON, exact and in ASCII."""
+
+import json
+import math
+from typing import Any
+
+import msgspec
+import pybase64
+
+from onnxjson.scalars import LARGEST_PLAIN
+
+
+class Json(msgspec.Struct, frozen=True):
+    """A value that is JSON text already."""
+
+    text: str
+
+
+def as_json(value: object, indent: int | None = 2) -> str:
+    """The JSON text of structs, named tuples, lists, numbers and strings.
+
+    Strings that are not UTF-8 (lone surrogates stand for their bytes) become ``{"base64": "..."}``; numbers that are
+    not finite become the strings "NaN", "Infinity" and "-Infinity", integers beyond 2^53 strings of digits.
+    """
+    return json.dumps(_plain(value), indent=indent, ensure_ascii=True, allow_nan=False)
+
+
+def _plain(value: object) -> Any:
+    match value:
+        case None | bool():
+            return value
+        case int():
+            return value if -LARGEST_PLAIN <= value <= LARGEST_PLAIN else str(value)
+        case float():
+            return value if math.isfinite(value) else _special(value)
+        case str():
+            return _text(value)
+        case Json():
+            return json.loads(value.text)
+        case msgspec.Struct():
+            return {name: _plain(getattr(value, name)) for name in value.__struct_fields__}
+        case tuple() if hasattr(value, "_asdict"):
+            return {name: _plain(each) for name, each in value._asdict().items()}
+        case tuple() | list():
+            return [_plain(each) for each in value]
+        case dict():
+            return {name: _plain(each) for name, each in value.items()}
+        case _:
+            raise TypeError(f"{type(value).__name__} has no JSON form here")
+
+
+def _special(value: float) -> str:
+    if math.isnan(value):
+        return "NaN"
+    return "Infinity" if value > 0 else "-Infinity"
+
+
+def _text(value: str) -> Any:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return {"base64": pybase64.b64encode(value.encode("utf-8", "surrogateescape")).decode()}
+    return value

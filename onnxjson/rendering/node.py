@@ -1,0 +1,344 @@
+"""One node, as data and as lines: what it takes and from whom, what it makes and for whom, its attributes."""
+
+from collections.abc import Sequence
+from textwrap import dedent
+from typing import Final
+
+import msgspec
+
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.attributes import value_of
+from onnxjson.display import visible
+from onnxjson.document import (
+    Attribute,
+    Function,
+    Graph,
+    Model,
+    OperatorSetId,
+    SparseTensor,
+    Tensor,
+    Type,
+)
+from onnxjson.elements import float32_text, tokens
+from onnxjson.external_files import is_external
+from onnxjson.index import Index, NodeRef
+from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+from onnxjson.node_properties import scopes_of
+from onnxjson.operators import Documentation
+from onnxjson.rendering.constants import element_count, tensor_type_text
+from onnxjson.rendering.exact import Json
+from onnxjson.rendering.tables import counted, table, wrapped
+from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type
+from onnxjson.tensors import raw_bytes
+from onnxjson.types import format_type
+
+_STRING: Final = 8
+_MOST_VALUES: Final = 8
+"""Elements of a tensor in an attribute that are shown with it."""
+
+_MOST_CONSUMERS: Final = 12
+_MOST_CHARACTERS: Final = 2000
+"""Of the value of an attribute, in lines for a person."""
+
+
+class AttributeView(msgspec.Struct, frozen=True):
+    """One attribute."""
+
+    name: str | None
+    type: str | None
+    """The name of AttributeProto.AttributeType."""
+    value: object
+    """Numbers, strings and lists of them as they are; of tensors the type and few values, of graphs name and number of
+    nodes, of types their text; of a reference None."""
+    reference: str | None
+    """The attribute of the function around that it stands for."""
+    address: str
+
+
+class Output(msgspec.Struct, frozen=True):
+    """A value that the node makes."""
+
+    name: str
+    type: str | None
+    consumers: tuple[Consumer, ...]
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """One node."""
+
+    kind: str
+    """"node"."""
+    file: str
+    address: str
+    name: str | None
+    op_type: str | None
+    domain: str | None
+    overload: str | None
+    scope: str | None
+    """What it belongs to, by its name or the exporter's metadata."""
+    function: str | None
+    """The address of the function that it calls."""
+    inputs: tuple[Source, ...]
+    outputs: tuple[Output, ...]
+    attributes: tuple[AttributeView, ...]
+    doc_string: str | None
+    metadata: tuple[Pair, ...]
+    documentation: Documentation | None
+
+
+def opset_of(model: Model, ref: NodeRef) -> int | None:
+    """The version of the operator set that holds for a node; None where its domain is not imported."""
+    outermost = [*ref.scope.chain()][-1].graph
+    imports: Sequence[OperatorSetId] = (
+        outermost.opset_import if isinstance(outermost, Function) and outermost.opset_import else model.opset_import
+    )
+    wanted = _domain(ref.node.domain)
+    return next((each.version for each in imports if _domain(each.domain) == wanted), None)
+
+
+def _domain(domain: str | None) -> str:
+    return "" if domain is None or domain == "ai.onnx" else domain
+
+
+def view_node(
+    model: Model, index: Index, ref: NodeRef, file: str, documentation: Documentation | None = None
+) -> NodeView:
+    """What there is to know about a node.
+
+    Args:
+        model: the model.
+        index: its index.
+        ref: the node.
+        file: where the model came from.
+        documentation: of its operator, if it is wanted.
+    """
+    node = ref.node
+    scopes = scopes_of(node)
+    parts = attribute_segments(node.attribute)
+    return NodeView(
+        kind="node",
+        file=file,
+        address=ref.address,
+        name=node.name,
+        op_type=node.op_type,
+        domain=node.domain,
+        overload=node.overload,
+        scope=scopes[-1] if scopes else None,
+        function=_function(model, ref),
+        inputs=tuple([source(index, ref.scope, name) for name in node.input]),
+        outputs=tuple([
+            Output(name, value_type(ref.scope, name), consumers(index, ref.scope, name) if name else ())
+            for name in node.output
+        ]),
+        attributes=tuple([
+            _attribute(attribute, f"{ref.address}/attribute/{escape(part)}")
+            for part, attribute in zip(parts, node.attribute, strict=True)
+        ]),
+        doc_string=node.doc_string,
+        metadata=pairs(node.metadata_props),
+        documentation=documentation,
+    )  # fmt: skip
+
+
+def _function(model: Model, ref: NodeRef) -> str | None:
+    called = (_domain(ref.node.domain), ref.node.op_type or "", ref.node.overload or "")
+    for position, function in enumerate(model.functions):
+        if (_domain(function.domain), function.name or "", function.overload or "") == called:
+            return f"/functions/{position}"
+    return None
+
+
+def _attribute(attribute: Attribute, address: str) -> AttributeView:
+    kind = None if attribute.type is None else ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
+    return AttributeView(attribute.name, kind, _value(attribute), attribute.ref_attr_name, address)
+
+
+def _value(attribute: Attribute) -> object:
+    """The value as JSON has it, exact; of what is big, what kind of thing it is."""
+    payload = ATTRIBUTE_PAYLOADS.get(attribute.type or 0)
+    if attribute.ref_attr_name or payload is None:
+        return None
+    if payload == "f":
+        return None if attribute.f is None else Json(float32_text(attribute.f))
+    if payload == "floats":
+        data = attribute.floats
+        return [Json(float32_text(data[at : at + 4])) for at in range(0, len(data), 4)]
+    value = value_of(attribute)
+    return [_short(each) for each in value] if isinstance(value, tuple) else _short(value)
+
+
+def _short(value: object) -> object:
+    match value:
+        case Tensor():
+            return {"tensor": tensor_type_text(value), "values": _few_values(value)}
+        case SparseTensor():
+            inner = None if value.values is None else tensor_type_text(value.values)
+            return {"sparse_tensor": inner}
+        case Graph():
+            return {"graph": value.name, "nodes": len(value.node)}
+        case Type():
+            return {"type": format_type(value)}
+        case _:
+            return value
+
+
+def _few_values(tensor: Tensor) -> list[object] | None:
+    """The elements of a small tensor; None of others and of those that do not hold what they say."""
+    count = element_count(tensor.dims)
+    if count > _MOST_VALUES or is_external(tensor) or tensor.data_type is None:
+        return None
+    if tensor.data_type == _STRING:
+        return [each.decode("utf-8", "surrogateescape") for each in tensor.string_data[:_MOST_VALUES]]
+    stored = raw_bytes(tensor)
+    if stored is None or not isinstance(stored[0], bytes):
+        return None
+    found = tokens(tensor.data_type, stored[0], count)
+    return None if found is None else [Json(token) for token in found]
+
+
+class NodeList(msgspec.Struct, frozen=True):
+    """Several nodes that a selector found."""
+
+    kind: str
+    """"nodes"."""
+    file: str
+    nodes: tuple[object, ...]
+    """`onnxjson.rendering.values.NodeName` of each."""
+
+
+def view_nodes(refs: Sequence[NodeRef], file: str) -> NodeList:
+    """The nodes that a selector found, as far as it takes to find each again."""
+    return NodeList("nodes", file, tuple([node_name(ref) for ref in refs]))
+
+
+def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
+    """A line for each node: operator, name, first output, address."""
+    rows = [
+        (ref.node.op_type or "", ref.node.name or "", next(iter(ref.node.output), ""), f"@{ref.address}")
+        for ref in refs
+    ]
+    return [counted(len(refs), "node"), *table(rows, width)]
+
+
+def node_lines(view: NodeView, width: int) -> list[str]:
+    """The lines for one node, each made visible; only names that are longer than `width` are wider."""
+    operator = f"{view.domain}::{view.op_type}" if view.domain else view.op_type or "(no operator)"
+    rows = [
+        ("operator", operator + (f":{view.overload}" if view.overload else "")),
+        ("address", f"@{view.address}"),
+        ("scope", view.scope or ""),
+        ("function", f"@{view.function}" if view.function else ""),
+    ]
+    lines = [f"node      {visible(view.name or '(no name)', 500)}"]
+    lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
+    for slot, each in enumerate(view.inputs):
+        lines += _input_lines(slot, each)
+    for slot, output in enumerate(view.outputs):
+        lines += _output_lines(slot, output)
+    if view.attributes:
+        lines += ["", "attributes"]
+        for attribute in view.attributes:
+            lines += wrapped(f"{visible(attribute.name or '', 200)} = {attribute_value_text(attribute)}", width)
+    if view.doc_string:
+        lines += ["", "doc_string", *wrapped(view.doc_string, width)]
+    if view.metadata:
+        lines += ["", "metadata", *table([(each.key or "", each.value or "") for each in view.metadata], width)]
+    if view.documentation is not None:
+        lines += ["", *documentation_lines(view.documentation, width)]
+    return lines
+
+
+def _input_lines(slot: int, each: Source) -> list[str]:
+    lines = ["", "inputs"] if slot == 0 else []
+    if each.made_by == "absent":
+        return [*lines, f"  {slot}  (left out)"]
+    lines.append(f"  {slot}  {visible(each.name, 500)}  {visible(each.type or '', 200)}".rstrip())
+    if each.node is not None:
+        lines.append(f"     from {_node_text(each.node.op_type, each.node.name, each.node.address)}")
+    elif each.made_by == "unknown":
+        lines.append("     nothing makes it")
+    else:
+        lines.append(f"     {each.made_by} @{visible(each.address or '', 500)}")
+    return lines
+
+
+def _output_lines(slot: int, output: Output) -> list[str]:
+    lines = ["", "outputs"] if slot == 0 else []
+    if not output.name:
+        return [*lines, f"  {slot}  (left out)"]
+    lines.append(f"  {slot}  {visible(output.name, 500)}  {visible(output.type or '', 200)}".rstrip())
+    return lines + consumer_lines(output.consumers)
+
+
+def consumer_lines(users: Sequence[Consumer], indent: int = 5) -> list[str]:
+    """A line for each place that takes a value."""
+    lines = []
+    space = " " * indent
+    for user in users[:_MOST_CONSUMERS]:
+        if user.node is None:
+            lines.append(f"{space}to output {user.slot} of the graph, @{visible(user.address, 500)}")
+        else:
+            lines.append(
+                f"{space}to input {user.slot} of {_node_text(user.node.op_type, user.node.name, user.node.address)}"
+            )
+    if len(users) > _MOST_CONSUMERS:
+        lines.append(f"{space}... and {len(users) - _MOST_CONSUMERS:,} more")
+    return lines or [f"{space}nobody takes it"]
+
+
+def _node_text(op_type: str, name: str | None, address: str) -> str:
+    return f"{visible(op_type)} {visible(name, 500) if name else '@' + visible(address, 500)}"
+
+
+def attribute_value_text(attribute: AttributeView) -> str:
+    """The value for a person."""
+    if attribute.reference:
+        return f"the attribute {visible(attribute.reference)} of the function"
+    return visible(_text(attribute.value), _MOST_CHARACTERS)
+
+
+def _text(value: object) -> str:
+    match value:
+        case None:
+            return "(no value)"
+        case Json():
+            return value.text.strip('"')
+        case str():
+            return f'"{value}"'
+        case list():
+            return "[" + ", ".join(map(_text, value)) + "]"
+        case {"tensor": kind, "values": values}:
+            few = f" {_text(values)}" if values else ""
+            return f"tensor {kind or 'without dtype'}{few}"
+        case {"sparse_tensor": kind}:
+            return f"sparse tensor, values {kind or 'without dtype'}"
+        case {"graph": name, "nodes": int(count)}:
+            return f"graph {name or ''}: {counted(count, 'node')}"
+        case {"type": text}:
+            return str(text)
+        case _:
+            return str(value)
+
+
+def documentation_lines(found: Documentation, width: int) -> list[str]:
+    """What ONNX says about an operator."""
+    name = f"{found.domain}::{found.op_type}" if found.domain else found.op_type
+    lines = [f"{name}, since opset {found.since_version}" + (", deprecated" if found.deprecated else "")]
+    lines += wrapped(dedent(found.doc), width, indent=0, whole_words=True)
+    for title, parameters in (("inputs", found.inputs), ("outputs", found.outputs)):
+        if parameters:
+            lines += ["", f"  {title}"]
+        for each in parameters:
+            option = "" if each.option == "single" else f", {each.option}"
+            lines += [f"    {each.name}: {each.types}{option}", *wrapped(each.doc, width, indent=6, whole_words=True)]
+    if found.attributes:
+        lines += ["", "  attributes"]
+    for attribute in found.attributes:
+        default = (
+            f" = {attribute.default}" if attribute.default is not None else ", required" if attribute.required else ""
+        )
+        lines += [
+            f"    {attribute.name}: {attribute.type}{default}",
+            *wrapped(attribute.doc, width, indent=6, whole_words=True),
+        ]
+    return lines

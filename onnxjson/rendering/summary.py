@@ -1,0 +1,251 @@
+"""What a model consists of, as data: operators, weights, inputs and outputs, functions; no byte of a weight is read."""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from onnxjson.document import Function, Graph, Model, Type, ValueInfo
+from onnxjson.external import Resolver
+from onnxjson.index import Index, Kind, Scope
+from onnxjson.rendering.constants import (
+    BigTensor,
+    Dtype,
+    ExternalFile,
+    Weights,
+    biggest,
+    constants,
+    dtypes,
+    external_files,
+    weights,
+)
+from onnxjson.rendering.values import Pair, pairs
+from onnxjson.types import format_type
+
+
+class Opset(msgspec.Struct, frozen=True):
+    """An operator set that the model imports, or (version None) only uses."""
+
+    domain: str
+    version: int | None
+    nodes: int
+    """Nodes of the domain in all graphs."""
+
+
+class Value(msgspec.Struct, frozen=True):
+    """An input or output of the model."""
+
+    name: str
+    type: str | None
+    """In the grammar of docs/format.md, section 5; None where there is none, or it has no text there."""
+    has_initializer: bool = False
+    """Whether an initializer of the same name is its default (IR versions before 4: is it)."""
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """How often an operator or function is called."""
+
+    domain: str
+    op_type: str
+    nodes: int
+    main: int
+    subgraphs: int
+    functions: int
+    training: int
+    is_function: bool
+    """Whether a function of the model has this name."""
+
+
+class FunctionSummary(msgspec.Struct, frozen=True):
+    """One function of the model."""
+
+    domain: str
+    name: str
+    overload: str
+    inputs: int
+    outputs: int
+    nodes: int
+    calls: int
+
+
+class Graphs(msgspec.Struct, frozen=True):
+    """Nodes by the kind of their graph."""
+
+    main: int
+    subgraphs: int
+    functions: int
+    training: int
+
+
+class Summary(msgspec.Struct, frozen=True):
+    """What a model consists of."""
+
+    kind: str
+    """"summary"."""
+    file: str
+    format: str
+    file_bytes: int
+    ir_version: int | None
+    producer_name: str | None
+    producer_version: str | None
+    domain: str | None
+    model_version: int | None
+    doc_string: str | None
+    graph: str | None
+    """Its name."""
+    opsets: tuple[Opset, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    nodes: int
+    nodes_in: Graphs
+    operators: tuple[Operator, ...]
+    functions: tuple[FunctionSummary, ...]
+    weights: Weights
+    """Initializers of all graphs, sparse ones by their values and indices."""
+    constants: Weights
+    """Tensors in attributes."""
+    dtypes: tuple[Dtype, ...]
+    """Of weights and constants."""
+    biggest: tuple[BigTensor, ...]
+    external: tuple[ExternalFile, ...]
+    metadata: tuple[Pair, ...]
+    training_steps: int
+    devices: tuple[str, ...]
+    """Names of the device configurations."""
+
+
+class Place(NamedTuple):
+    """Where a model came from."""
+
+    file: str
+    format: str
+    file_bytes: int
+
+
+def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
+    """What a model consists of.
+
+    Args:
+        model: the model.
+        index: its index.
+        place: where it came from.
+        resolver: finds external files, of which only names and sizes are looked at; None: they are not looked for.
+    """
+    graph = model.graph if model.graph is not None else Graph()
+    found = list(constants(index))
+    counts = _node_counts(index)
+    per_kind = Counter[Kind]()
+    for (kind, *_), number in counts.items():
+        per_kind[kind] += number
+    return Summary(
+        kind="summary",
+        **place._asdict(),
+        ir_version=model.ir_version,
+        producer_name=model.producer_name,
+        producer_version=model.producer_version,
+        domain=model.domain,
+        model_version=model.model_version,
+        doc_string=model.doc_string,
+        graph=graph.name,
+        opsets=_opsets(model, counts),
+        inputs=_values(graph.input, index.scopes[0].initializers if model.graph is not None else ()),
+        outputs=_values(graph.output, ()),
+        nodes=sum(per_kind.values()),
+        nodes_in=Graphs(per_kind["main"], per_kind["subgraph"], per_kind["function"], per_kind["training"]),
+        operators=_operators(model, counts),
+        functions=_functions(model, counts),
+        weights=weights([each.tensor for each in found if each.is_weight]),
+        constants=weights([each.tensor for each in found if not each.is_weight]),
+        dtypes=dtypes(found),
+        biggest=biggest(found),
+        external=external_files(found, resolver),
+        metadata=pairs(model.metadata_props),
+        training_steps=len(model.training_info),
+        devices=tuple([each.name or "" for each in model.configuration]),
+    )
+
+
+_Counts = Counter[tuple[Kind, str, str, str]]
+"""Nodes by kind of graph, domain, operator and overload."""
+
+
+def _node_counts(index: Index) -> _Counts:
+    counts: _Counts = Counter()
+    for scope in index.scopes:
+        kind = _kind(scope)
+        names = Counter([(node.domain, node.op_type, node.overload) for node in scope.graph.node])
+        for (domain, op_type, overload), number in names.items():
+            counts[kind, domain or "", op_type or "", overload or ""] += number
+    return counts
+
+
+def _kind(scope: Scope) -> Kind:
+    """What a subgraph belongs to: those of functions and training count there."""
+    outermost = [each for each in scope.chain() if each.kind in ("function", "training")]
+    return outermost[0].kind if outermost else scope.kind
+
+
+def _domain(domain: str | None) -> str:
+    return "" if domain is None or domain == "ai.onnx" else domain
+
+
+def _opsets(model: Model, counts: _Counts) -> tuple[Opset, ...]:
+    nodes = Counter[str]()
+    for (_, domain, _, _), number in counts.items():
+        nodes[_domain(domain)] += number
+    imported = [Opset(each.domain or "", each.version, nodes[_domain(each.domain)]) for each in model.opset_import]
+    known = {_domain(each.domain) for each in imported}
+    used = [Opset(domain, None, number) for domain, number in sorted(nodes.items()) if domain not in known]
+    return (*imported, *used)
+
+
+def _values(values: Iterable[ValueInfo], initializers: Iterable[str]) -> tuple[Value, ...]:
+    known = frozenset(initializers)
+    return tuple([Value(value.name or "", type_text(value.type), value.name in known) for value in values])
+
+
+def type_text(value_type: Type | None) -> str | None:
+    """The text of a type, None where it has none."""
+    return None if value_type is None else format_type(value_type)
+
+
+def _operators(model: Model, counts: _Counts) -> tuple[Operator, ...]:
+    functions = {(_domain(each.domain), each.name or "") for each in model.functions}
+    kinds: dict[tuple[str, str], Counter[Kind]] = {}
+    for (kind, domain, op_type, _), number in counts.items():
+        kinds.setdefault((_domain(domain), op_type), Counter())[kind] += number
+    operators = [
+        Operator(
+            domain=domain,
+            op_type=op_type,
+            nodes=sum(by_kind.values()),
+            main=by_kind["main"],
+            subgraphs=by_kind["subgraph"],
+            functions=by_kind["function"],
+            training=by_kind["training"],
+            is_function=(domain, op_type) in functions,
+        )
+        for (domain, op_type), by_kind in kinds.items()
+    ]
+    return tuple(sorted(operators, key=lambda each: (-each.nodes, each.domain, each.op_type)))
+
+
+def _functions(model: Model, counts: _Counts) -> tuple[FunctionSummary, ...]:
+    calls = Counter[tuple[str, str, str]]()
+    for (_, domain, op_type, overload), number in counts.items():
+        calls[_domain(domain), op_type, overload] += number
+    return tuple([_function(each, calls) for each in model.functions])
+
+
+def _function(function: Function, calls: Counter[tuple[str, str, str]]) -> FunctionSummary:
+    domain, name, overload = function.domain or "", function.name or "", function.overload or ""
+    return FunctionSummary(
+        domain=domain,
+        name=name,
+        overload=overload,
+        inputs=len(function.input),
+        outputs=len(function.output),
+        nodes=len(function.node),
+        calls=calls[_domain(domain), name, overload],
+    )

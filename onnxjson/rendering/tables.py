@@ -1,0 +1,150 @@
+"""Columns of text for a width: tables, lists in several columns, sizes and counts for people."""
+
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from onnxjson.display import ELLIPSIS, visible
+
+WIDTH: Final = 80
+"""Columns where nobody says how many there are."""
+
+GAP: Final = 2
+"""Columns between two columns of a table."""
+
+_LONGEST: Final = 20_000
+"""Characters of a text that is wrapped; the rest is left out."""
+
+
+def cells(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
+    )
+
+
+def shortened(text: str, limit: int) -> str:
+    """Visible text in at most `limit` columns; what is left out is in the middle, since names differ at their end."""
+    if cells(text) <= limit:
+        return text
+    tail: list[str] = []
+    room = limit - 1 - limit // 3
+    for character in reversed(text):
+        room -= cells(character)
+        if room < 0:
+            break
+        tail.append(character)
+    head = ""
+    for character in text:
+        if cells(head + character) > limit // 3:
+            break
+        head += character
+    return head + ELLIPSIS + "".join(reversed(tail))
+
+
+def padded(text: str, width: int, *, right: bool = False) -> str:
+    """`text` filled with spaces to `width` columns."""
+    space = " " * max(width - cells(text), 0)
+    return space + text if right else text + space
+
+
+def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (), indent: int = 2) -> list[str]:
+    """Lines of a table; the widest left-aligned columns are shortened until the lines fit into `width`.
+
+    Args:
+        rows: cells, the same number in each row.
+        width: columns of the terminal.
+        right: the columns of numbers, which are aligned to the right and never shortened.
+        indent: spaces before each line.
+    """
+    if not rows:
+        return []
+    numbers = set(right)
+    shown = [[visible(cell, 1000) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(*shown, strict=True)]
+    room = width - indent - GAP * (len(widths) - 1)
+    flexible = [place for place in range(len(widths)) if place not in numbers]
+    while sum(widths) > room and flexible:
+        widest = max(flexible, key=lambda place: widths[place])
+        others = [widths[place] for place in flexible if place != widest]
+        target = max(widths[widest] - (sum(widths) - room), max(others, default=0) - 1, 8)
+        if target >= widths[widest]:
+            break
+        widths[widest] = target
+    lines = []
+    for row in shown:
+        parts = [
+            padded(shortened(cell, widths[place]), widths[place], right=place in numbers)
+            for place, cell in enumerate(row)
+        ]
+        lines.append((" " * indent + (" " * GAP).join(parts)).rstrip())
+    return lines
+
+
+def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> list[str]:
+    """Pairs of a name and a number in as many columns as fit, to be read downwards."""
+    if not pairs:
+        return []
+    pairs = [(visible(name, 1000), number) for name, number in pairs]
+    names = max(cells(name) for name, _ in pairs)
+    numbers = max(len(number) for _, number in pairs)
+    names = min(names, width - indent - numbers - GAP)
+    each = names + GAP + numbers
+    count = max((width - indent + 2 * GAP) // (each + 2 * GAP), 1)
+    height = -(-len(pairs) // count)
+    lines = []
+    for row in range(height):
+        parts = [
+            padded(shortened(name, names), names + GAP) + padded(number, numbers, right=True)
+            for name, number in pairs[row::height]
+        ]
+        lines.append((" " * indent + (" " * 2 * GAP).join(parts)).rstrip())
+    return lines
+
+
+def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False) -> list[str]:
+    """A text of several lines, each made visible and wrapped; more than one empty line in a row becomes one.
+
+    Words that are longer than a line are cut, unless they are wanted whole.
+    """
+    lines: list[str] = []
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + ELLIPSIS
+    for line in text.splitlines():
+        space = " " * (indent + min(len(line) - len(line.lstrip()), 12))
+        shown = visible(line.strip(), None)
+        if not shown:
+            if lines and lines[-1]:
+                lines.append("")
+            continue
+        wrapper = textwrap.TextWrapper(max(width, 40), initial_indent=space, subsequent_indent=space)
+        wrapper.break_long_words = wrapper.break_on_hyphens = not whole_words
+        lines += wrapper.wrap(shown)
+    while lines and not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def size(count: int) -> str:
+    """A number of bytes for a person: ``1.2 kB``, decimal units."""
+    if count < 1000:
+        return f"{count} byte{'' if count == 1 else 's'}"
+    amount = float(count)
+    for unit in ("kB", "MB", "GB", "TB", "PB", "EB"):
+        amount /= 1000
+        if amount < 999.95:
+            return f"{amount:.1f} {unit}"
+    return f"{amount:.0f} EB"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 node``, ``1,234 nodes``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def number(value: float) -> str:
+    """A number for a person: whole ones in full, others with six digits."""
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

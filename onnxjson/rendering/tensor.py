@@ -1,0 +1,260 @@
+"""One tensor, as data and as lines: dtype, shape, storage, statistics, histogram, values, who takes it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from onnxjson.constants.stored import with_elements
+from onnxjson.display import visible
+from onnxjson.document import SparseTensor, Tensor
+from onnxjson.elements import bits
+from onnxjson.errors import OnnxJsonError
+from onnxjson.external import Resolver
+from onnxjson.index import Index
+from onnxjson.rendering.constants import element_count, location_of, stored_bytes, tensor_type_text
+from onnxjson.rendering.exact import Json
+from onnxjson.rendering.node import consumer_lines
+from onnxjson.rendering.tables import number, padded, size, wrapped
+from onnxjson.rendering.values import Consumer, Pair, Source, consumers, pairs, source
+from onnxjson.selectors import TensorRef
+from onnxjson.tensor_statistics import (
+    Histogram,
+    Statistics,
+    StringStatistics,
+    first_tokens,
+    statistics,
+    string_statistics,
+)
+from onnxjson.types import format_data_type
+
+VALUES: Final = 16
+"""Elements that are shown where nobody says how many."""
+
+_STRING: Final = 8
+_FIELDS: Final = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+_BAR: Final = 30
+"""Columns of the longest bar of a histogram."""
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """Where the elements of a tensor are."""
+
+    fields: tuple[str, ...]
+    """Fields of the TensorProto that hold something; empty for external data."""
+    bytes: int
+    """As they are stored."""
+    location: str | None
+    """The file of external data, with what it says of the place there."""
+    offset: str | None
+    length: str | None
+
+
+class TensorView(msgspec.Struct, frozen=True):
+    """One tensor: a constant, or a value that is known only when the model runs."""
+
+    kind: str
+    """"tensor"."""
+    file: str
+    address: str
+    name: str
+    type: str | None
+    dtype: str | None
+    dims: tuple[int, ...] | None
+    elements: int | None
+    storage: Storage | None
+    """None for what is no constant."""
+    indices: str | None
+    """Of a sparse tensor, whose values all else is about: the type of its indices."""
+    source: Source | None
+    """Where the value comes from; None for a constant inside an attribute."""
+    consumers: tuple[Consumer, ...]
+    doc_string: str | None
+    metadata: tuple[Pair, ...]
+    statistics: Statistics | StringStatistics | None
+    values: tuple[object, ...] | None
+    """The first elements as JSON has them (docs/format.md, section 3)."""
+    problem: str | None
+    """Why there are no statistics and values of a constant."""
+
+
+def view_tensor(
+    index: Index, ref: TensorRef, file: str, resolver: Resolver | None, *, most: int = VALUES
+) -> TensorView:
+    """What there is to know about a tensor; its elements are read in pieces.
+
+    Args:
+        index: of the model.
+        ref: the tensor.
+        file: where the model came from.
+        resolver: finds external data; None: it is not looked for.
+        most: how many elements are given as values.
+    """
+    tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
+    from_graph = source(index, ref.scope, ref.name) if ref.scope is not None and ref.name else None
+    view = TensorView(
+        kind="tensor",
+        file=file,
+        address=ref.address,
+        name=ref.name,
+        type=_type(ref, from_graph),
+        dtype=None if tensor is None else format_data_type(tensor.data_type or 0),
+        dims=ref.tensor.dims if ref.tensor is not None else None,
+        elements=None if ref.tensor is None else element_count(ref.tensor.dims),
+        storage=None if tensor is None else _storage(tensor),
+        indices=_indices(ref.tensor),
+        source=from_graph,
+        consumers=consumers(index, ref.scope, ref.name) if ref.scope is not None and ref.name else (),
+        doc_string=None if tensor is None else tensor.doc_string,
+        metadata=() if tensor is None else pairs(tensor.metadata_props),
+        statistics=None,
+        values=None,
+        problem=None,
+    )
+    if tensor is None:
+        return view
+    try:
+        return msgspec.structs.replace(view, **_contents(tensor, resolver, most))
+    except OnnxJsonError as error:
+        return msgspec.structs.replace(view, problem=str(error))
+
+
+def _type(ref: TensorRef, from_graph: Source | None) -> str | None:
+    if isinstance(ref.tensor, Tensor):
+        return tensor_type_text(ref.tensor)
+    if ref.tensor is not None and ref.tensor.values is not None:
+        inner = tensor_type_text(msgspec.structs.replace(ref.tensor.values, dims=ref.tensor.dims))
+        return None if inner is None else f"sparse {inner}"
+    return from_graph.type if from_graph is not None else None
+
+
+def _indices(tensor: Tensor | SparseTensor | None) -> str | None:
+    if not isinstance(tensor, SparseTensor) or tensor.indices is None:
+        return None
+    return tensor_type_text(tensor.indices)
+
+
+def _storage(tensor: Tensor) -> Storage:
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = location_of(tensor)
+    if location is not None:
+        return Storage((), stored_bytes(tensor), location, entries.get("offset"), entries.get("length"))
+    filled = tuple([field for field in _FIELDS if getattr(tensor, field) not in (None, b"", ())])
+    return Storage(filled, stored_bytes(tensor), None, None, None)
+
+
+def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:
+    """Statistics and values.
+
+    Raises:
+        OnnxJsonError: the elements cannot be had.
+    """
+    if resolver is None and location_of(tensor) is not None:
+        return {}
+    held = with_elements(tensor, resolver or Resolver(Path()))
+    if held.data_type == _STRING:
+        values = tuple([each.decode("utf-8", "surrogateescape") for each in held.string_data[:most]])
+        return {"statistics": string_statistics(held), "values": values}
+    if bits(held.data_type or 0) is None:
+        return {}
+    values_of = tuple([Json(token) for token in first_tokens(held, most)]) if most else ()
+    return {"statistics": statistics(held), "values": values_of}
+
+
+def tensor_lines(view: TensorView, width: int) -> list[str]:
+    """The lines for one tensor, each made visible; only names that are longer than `width` are wider."""
+    rows = [
+        ("address", f"@{view.address}"),
+        ("type", view.type or ("no type" if view.storage is None else view.dtype or "")),
+        ("indices", view.indices or ""),
+        ("elements", "" if view.elements is None else f"{view.elements:,}"),
+        ("storage", "" if view.storage is None else _storage_text(view.storage)),
+    ]
+    lines = [f"tensor    {visible(view.name or '(no name)', 500)}"]
+    lines += [f"{label:<8}  {visible(text, 500)}" for label, text in rows if text]
+    if view.source is not None:
+        lines += _source_lines(view.source)
+    if view.storage is not None and view.problem is not None:
+        lines += ["", *wrapped(f"values cannot be read: {view.problem}", width, indent=0)]
+    if isinstance(view.statistics, Statistics):
+        lines += ["", *_statistics_lines(view.statistics, view.dtype or "")]
+    elif view.statistics is not None:
+        lines += ["", *_string_lines(view.statistics)]
+    if view.values:
+        lines += ["", "values", *_value_lines(view.values, view.statistics, width)]
+    if view.source is not None:
+        lines += ["", "consumers", *consumer_lines(view.consumers, indent=2)]
+    if view.doc_string:
+        lines += ["", "doc_string", *wrapped(view.doc_string, width)]
+    return lines
+
+
+def _source_lines(found: Source) -> list[str]:
+    return [f"made by   {_maker(found)}"] if found.made_by != "initializer" else []
+
+
+def _maker(found: Source) -> str:
+    if found.node is None:
+        return "the caller, as an input" if found.made_by == "input" else "nothing"
+    name = visible(found.node.name, 500) if found.node.name else f"@{visible(found.node.address, 500)}"
+    return f"{visible(found.node.op_type)} {name}"
+
+
+def _storage_text(storage: Storage) -> str:
+    stored = size(storage.bytes)
+    if storage.location is None:
+        return f"{' and '.join(storage.fields) or 'no field'}, {stored}"
+    place = f", at byte {storage.offset}" if storage.offset else ""
+    return f"{stored} in {storage.location}{place}"
+
+
+def _statistics_lines(found: Statistics, dtype: str) -> list[str]:
+    about = " of magnitudes" if dtype.startswith("complex") else ""
+    rows: list[tuple[str, str]] = []
+    if found.minimum is not None and found.maximum is not None:
+        rows += [(f"minimum{about}", number(found.minimum)), (f"maximum{about}", number(found.maximum))]
+    for label, value in (("mean", found.mean), ("std", found.standard_deviation)):
+        if value is not None:
+            rows.append((f"{label}{about}", number(float(value))))
+    rows.append(("zero", _share(found.zero, found.elements)))
+    for label, count in (
+        ("NaN", found.nan),
+        ("Infinity", found.positive_infinity),
+        ("-Infinity", found.negative_infinity),
+    ):
+        if count:
+            rows.append((label, _share(count, found.elements)))
+    widest = max(len(label) for label, _ in rows)
+    lines = ["statistics", *(f"  {label:<{widest}}  {text}" for label, text in rows)]
+    return lines if found.histogram is None else [*lines, "", "histogram", *_histogram_lines(found.histogram)]
+
+
+def _share(count: int, whole: int) -> str:
+    return f"{count:,} ({count / whole:.1%})" if count and whole else f"{count:,}"
+
+
+def _histogram_lines(histogram: Histogram) -> list[str]:
+    edges = [number(int(edge) if edge.is_integer() and abs(edge) < 1e15 else edge) for edge in histogram.edges]
+    widest = max(map(len, edges))
+    counts = [f"{count:,}" for count in histogram.counts]
+    most, room = max(histogram.counts), max(map(len, counts))
+    lines = []
+    for edge, text, count in zip(edges, counts, histogram.counts, strict=False):
+        bar = "#" * (max(round(count / most * _BAR), 1) if count else 0)
+        lines.append(f"  from {padded(edge, widest, right=True)}  {text:>{room}}  {bar}".rstrip())
+    return [*lines, f"  to   {padded(edges[-1], widest, right=True)}"]
+
+
+def _string_lines(found: StringStatistics) -> list[str]:
+    if found.shortest is None:
+        return ["statistics", "  no strings"]
+    lines = ["statistics", f"  lengths    {found.shortest:,} to {found.longest:,} bytes"]
+    lines.append(f"  empty      {_share(found.empty, found.elements)}")
+    return [*lines, f"  not UTF-8  {_share(found.not_utf8, found.elements)}"] if found.not_utf8 else lines
+
+
+def _value_lines(values: Sequence[object], found: Statistics | StringStatistics | None, width: int) -> list[str]:
+    texts = [each.text if isinstance(each, Json) else f'"{each}"' for each in values]
+    left = found is not None and found.elements > len(values)
+    return wrapped(", ".join(visible(text, 200) for text in texts) + (", ..." if left else ""), width)

@@ -1,0 +1,184 @@
+"""``onnxjson show``."""
+
+import json
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from tests.cli.running import run, run_process
+
+
+def test_summary_of_binary_and_text_is_the_same(binary: Path, text: Path) -> None:
+    one, other = (json.loads(run("show", path, "--json").stdout) for path in (binary, text))
+    for key in ("file", "format", "file_bytes"):
+        one.pop(key)
+        other.pop(key)
+    assert one == other
+    assert one["weights"] == {"tensors": 4, "elements": 690, "bytes": 2760, "external_bytes": 0}
+
+
+def test_result_goes_to_stdout_and_nothing_else(binary: Path) -> None:
+    result = run("show", binary)
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert all(len(line) <= 80 for line in result.stdout.splitlines() if str(binary) not in line)
+
+
+def test_node_tensor_and_list_are_found(binary: Path) -> None:
+    assert json.loads(run("show", binary, "/fc", "--json").stdout)["kind"] == "node"
+    assert json.loads(run("show", binary, "fc.weight", "--json").stdout)["kind"] == "tensor"
+    assert json.loads(run("show", binary, "!op:Conv", "--json").stdout)["kind"] == "nodes"
+    assert run("show", binary, "features").stdout.startswith("node      /conv\n")
+
+
+def test_several_models_are_an_array(binary: Path, text: Path) -> None:
+    assert [each["kind"] for each in json.loads(run("show", binary, text, "--json").stdout)] == ["summary"] * 2
+    nodes = json.loads(run("show", binary, text, "/fc", "--json").stdout)
+    assert [each["file"] for each in nodes] == [str(binary), str(text)]
+    assert run("show", binary, text, "/fc").stdout.count("node      /fc\n") == 2
+
+
+@pytest.mark.parametrize(
+    ("selector", "message"),
+    [
+        ("fc.wieght", 'nothing is called "fc.wieght"; did you mean "fc.weight"'),
+        ("op:Cnov", 'no node has op:Cnov; did you mean "Conv"?'),
+        ("@/graph/node/9", "/graph/node has 6 members, 0 to 5"),
+        ("@/graph", "@/graph is a Graph; the address of a node or tensor is wanted"),
+    ],
+)
+def test_what_is_not_there_is_code_2_and_one_line(binary: Path, selector: str, message: str) -> None:
+    result = run("show", binary, selector)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_file_that_is_not_there_is_code_66(binary: Path) -> None:
+    assert run("show", binary.with_name("no.onnx")).exit_code == 66
+    result = run("show", binary, "no.onnx")
+    assert result.exit_code == 66
+    assert "name:no.onnx" in result.stderr
+
+
+def test_weights_that_a_text_names_only_come_from_another_model(binary: Path) -> None:
+    text = binary.with_name("digest.onnx.json")
+    assert run("convert", binary, "-o", text, "--weights", "digest").exit_code == 0
+    assert "only the sha256" in json.loads(run("show", text, "fc.weight", "--json").stdout)["problem"]
+    found = json.loads(run("show", text, "fc.weight", "--json", "--weights-from", binary).stdout)
+    assert found["statistics"] == json.loads(run("show", binary, "fc.weight", "--json").stdout)["statistics"]
+
+
+def test_text_whose_blobs_are_not_trusted_is_shown_without_them(binary: Path) -> None:
+    text = binary.with_name("blobs.onnx.json")
+    assert run("convert", binary, "-o", text, "--weights", "blobs").exit_code == 0
+    (folder,) = [path for path in binary.parent.iterdir() if path.is_dir()]
+    folder.rename(binary.parent / "elsewhere")
+    folder.symlink_to(binary.parent / "elsewhere")
+    result = run("show", text)
+    assert result.exit_code == 0
+    assert "690 parameters in 4 tensors" in result.stdout
+    assert result.stderr.startswith("onnxjson: warning: ")
+
+
+def test_empty_name_is_a_usage_error(binary: Path) -> None:
+    assert run("show", "").exit_code == 2
+    assert run("show", binary, "").exit_code == 2
+
+
+def test_documentation_is_asked_for(binary: Path) -> None:
+    assert "since opset" not in run("show", binary, "/pool").stdout
+    assert "MaxPool, since opset 12" in run("show", binary, "/pool", "--doc").stdout
+
+
+def test_operator_without_documentation_is_shown_with_a_warning(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_model([helper.make_node("Own", ["x"], ["y"], "n", domain="my")]).SerializeToString())
+    result = run("show", path, "n", "--doc")
+    assert result.exit_code == 0
+    assert "onnx has no documentation of 'Own'" in result.stderr
+
+
+def _model(nodes: list[onnx.NodeProto], **more: object) -> onnx.ModelProto:
+    inputs = [helper.make_tensor_value_info("x", TensorProto.BOOL, [1])]
+    outputs = [helper.make_tensor_value_info("y", TensorProto.STRING, None)]
+    return helper.make_model(helper.make_graph(nodes, "g", inputs, outputs, **more))  # type: ignore[arg-type]
+
+
+def test_models_that_no_runtime_loads_are_shown(tmp_path: Path) -> None:
+    """Bool inputs, attributes named value, shared initializers, unknown operators, dangling names."""
+    shared = helper.make_tensor("shared", TensorProto.FLOAT, [2], [1.0, 2.0])
+    nodes = [
+        helper.make_node("Pad", ["x", "shared"], ["p"], value=0.5),
+        helper.make_node("Nonsense", ["p", "shared", "dangling"], ["y"], domain="no.such"),
+    ]
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_model(nodes, initializer=[shared]).SerializeToString())
+    found = json.loads(run("show", path, "--json").stdout)
+    assert found["weights"]["bytes"] == 8
+    assert found["inputs"][0]["type"] == "bool[1]"
+    assert "value = 0.5" in run("show", path, "op:Pad").stdout
+    assert "nothing makes it" in run("show", path, "op:Nonsense").stdout
+
+
+def test_missing_external_file_is_said_and_no_failure(tmp_path: Path) -> None:
+    tensor = TensorProto(name="w", data_type=1, dims=[4], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="gone.bin")
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_model([], initializer=[tensor]).SerializeToString())
+    assert "the file is not there" in run("show", path).stdout
+    result = run("show", path, "w")
+    assert result.exit_code == 0
+    assert "values cannot be read" in result.stdout
+
+
+def test_model_above_two_gigabytes_is_shown_at_once(tmp_path: Path) -> None:
+    tensors = []
+    for number in range(3):
+        tensor = TensorProto(name=f"w{number}", data_type=1, dims=[250, 1 << 20], data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value="weights.bin")
+        tensor.external_data.add(key="offset", value=str(number * 1_048_576_000))
+        tensor.external_data.add(key="length", value="1048576000")
+        tensors.append(tensor)
+    with (tmp_path / "weights.bin").open("wb") as file:
+        file.truncate(3 * 1_048_576_000)  # a hole: what is not read need not be on the disk
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_model([], initializer=tensors).SerializeToString())
+    start = time.perf_counter()
+    found = json.loads(run("show", path, "--json").stdout)
+    assert time.perf_counter() - start < 1
+    assert found["weights"]["external_bytes"] == 3 * 1_048_576_000
+
+
+def test_hundred_thousand_nodes_take_a_process_of_two_seconds(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", [f"t{n}"], [f"t{n + 1}"], f"/layer{n}/Relu", extra=n) for n in range(1000)] * 100
+    path = tmp_path / "m.onnx"
+    path.write_bytes(_model(nodes).SerializeToString())
+    start = time.perf_counter()
+    result = run_process("show", path)
+    # Two seconds on a machine of its own; here others run beside it.
+    assert time.perf_counter() - start < 8
+    assert "Relu  100,000" in result.stdout
+
+
+def test_hostile_strings_reach_no_terminal(tmp_path: Path) -> None:
+    evil = "\x1b]52;c;AAAA\x07\u202e[/]"
+    model = _model([helper.make_node(evil, [evil], [evil], evil, domain=evil)], doc_string=evil)
+    model.producer_name = evil
+    model.doc_string = evil
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    for arguments in ((), ("in:main",), (evil,)):
+        result = run("show", path, *arguments)
+        assert result.exit_code == 0
+        assert all(line.isprintable() for line in result.stdout.split("\n"))
+        assert run("show", path, *arguments, "--json").stdout.isascii()
+
+
+def test_numpy_and_onnx_are_left_alone_by_the_summary(binary: Path) -> None:
+    result = run_process("show", binary, more={"PYTHONPROFILEIMPORTTIME": "1"})
+    assert " numpy" not in result.stderr
+    assert " onnx\n" not in result.stderr

@@ -1,0 +1,71 @@
+"""Columns of text."""
+
+from random import Random
+
+import pytest
+
+from onnxjson.rendering.tables import cells, columns, counted, number, shortened, size, table, wrapped
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_line_is_wider_than_asked_for(seed: int) -> None:
+    numbers = Random(seed)
+    rows = [
+        ("".join(numbers.choices("abc/界é\x1b", k=numbers.randrange(90))), "x" * numbers.randrange(40), str(place))
+        for place in range(9)
+    ]
+    for line in table(rows, 80, right=(2,)):
+        assert cells(line) <= 80
+        assert "\x1b" not in line
+    for line in columns([(row[0], row[2]) for row in rows], 80):
+        assert cells(line) <= 80
+    for line in wrapped(" ".join(row[0] for row in rows), 80):
+        assert len(line) <= 80
+
+
+def test_numbers_are_aligned_to_the_right_and_never_cut() -> None:
+    lines = table([("a" * 100, "1"), ("b", "1,000,000")], 40, right=(1,))
+    assert [line[-9:] for line in lines] == ["        1", "1,000,000"]
+    assert {len(line) for line in lines} == {40}
+
+
+def test_names_are_cut_in_the_middle() -> None:
+    assert shortened("/model/layers.0/attention/MatMul", 20) == "/model…ention/MatMul"
+    assert shortened("short", 20) == "short"
+    assert cells(shortened("界" * 40, 20)) <= 20
+
+
+def test_columns_are_read_downwards() -> None:
+    assert columns([("a", "1"), ("b", "2"), ("c", "3")], 20) == ["  a  1    c  3", "  b  2"]
+    assert columns([], 20) == []
+    assert table([], 20) == []
+
+
+def test_text_of_lines_keeps_its_lines() -> None:
+    assert wrapped("a\n\n\n  b\x1b\n", 40) == ["  a", "", "    b\\u{1b}"]
+    assert wrapped("", 40) == []
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (2_306_867_200, "2.3 GB"),
+        (1 << 63, "9.2 EB"),
+        (1 << 90, "1237940039 EB"),
+    ],
+)
+def test_size_for_a_person(count: int, text: str) -> None:
+    assert size(count) == text
+
+
+def test_numbers_for_a_person() -> None:
+    assert counted(1, "node") == "1 node"
+    assert counted(1234, "node") == "1,234 nodes"
+    assert number(1234567) == "1,234,567"
+    assert number(0.1234567) == "0.123457"
