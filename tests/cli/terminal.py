@@ -19,6 +19,11 @@ PATIENCE = 60.0
 """Seconds that a test waits for what it expects."""
 
 
+def _take_terminal() -> None:
+    """Make standard input the terminal that Ctrl-C comes from."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
 class Terminal:
     """The command as a process whose standard streams are a terminal of 80 columns and 24 lines."""
 
@@ -33,6 +38,7 @@ class Terminal:
             stderr=slave,
             env=environment | {"TERM": "xterm"} | dict(more or {}),
             start_new_session=True,
+            preexec_fn=_take_terminal,
         )
         os.close(slave)
         self._shown = ""

@@ -1,0 +1,207 @@
+"""A model in its file, changed through a text that a person edits: what is handed out, read back, and saved.
+
+The text has big tensors as their SHA-256. What comes back is given the bytes of the very model that was opened, so an
+edit cannot change a weight that it does not write out, and the file keeps its form.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson import drafts, files, node_blocks, text_file
+from onnxjson.addresses import walk as walk_with_addresses
+from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
+from onnxjson.checking import Finding
+from onnxjson.document import Model, Tensor
+from onnxjson.errors import DecodeError
+from onnxjson.payloads import Digest, SourceFile
+from onnxjson.reading.exact_reader import is_proto_json, summary
+from onnxjson.reading.location import locate
+from onnxjson.reading.model import FORMAT
+from onnxjson.rendering import unified
+from onnxjson.structure import check_structure
+from onnxjson.tensor_replacement import replace_tensors
+
+_FIELDS: Final = ("raw_data", "float_data", "double_data")
+"""Where a tensor can have a digest instead of bytes."""
+
+_ENDINGS: Final = {False: ".onnx.json", True: ".nodes.json"}
+"""How the name of a draft ends, by whether it holds some nodes only."""
+
+
+class Proposal(NamedTuple):
+    """A valid text that says another model than the one that was opened."""
+
+    model: Model
+    text: bytes
+    """Its canonical text, digests instead of weights."""
+    findings: tuple[Finding, ...]
+    """What is not kept of the draft, and what is wrong with the model that was not wrong before."""
+
+
+class Editing:
+    """One model that was opened to be edited, and the draft of what it is to become."""
+
+    def __init__(self, path: Path, *, drop_orphans: bool = False) -> None:
+        """Opens the model; blobs of a text need not be there.
+
+        Args:
+            path: its file, of any form.
+            drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
+
+        Raises:
+            OnnxJsonError: see `files.load`.
+        """
+        self.path = path
+        self._drop_orphans = drop_orphans
+        self._loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
+        self.text = unified.digest_text(self._loaded.model)
+        """The canonical text of the model, digests instead of weights."""
+        weights = Weights("digest")
+        self._bytes = {
+            (len(data), sha256_of(data)): data
+            for data, storage in payloads(self.model)
+            if weights.kind(data, storage) == "sha256"
+        }
+
+    @property
+    def model(self) -> Model:
+        """What was opened."""
+        return self._loaded.model
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What the reader said of the file, such as that it has comments, which are not kept."""
+        return self._loaded.warnings
+
+    def new_draft(self, addresses: Sequence[str] = ()) -> drafts.Draft:
+        """A draft of the whole text, or of the blocks of the nodes at some addresses.
+
+        Raises:
+            OnnxJsonError: it cannot be written, or nothing stands at an address.
+        """
+        text = self.text
+        if addresses:
+            addresses = node_blocks.outermost(addresses)
+            nodes = "a node" if len(addresses) == 1 else f"{len(addresses):,} nodes"
+            remark = f"{nodes} of {self.path.name}; [] in the place of a block deletes it, [block, block] adds one"
+            text = node_blocks.write_blocks(self.model, addresses, remark)
+        return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=self.text, addresses=addresses)
+
+    def is_of_another_model(self, draft: drafts.Draft) -> bool:
+        """Whether the draft is known to have been made from something else than what the file holds now."""
+        return draft.origin is not None and draft.origin.model != drafts.sha256(self.text)
+
+    def read(self, draft: drafts.Draft) -> Proposal | None:
+        """What a draft proposes; None where it says the very model that was opened.
+
+        Raises:
+            DecodeError: the text says no model, or names bytes that the model does not have; `findings` say where.
+            OnnxJsonError: it cannot be read.
+        """
+        replaced: node_blocks.Replaced | None = None
+        warnings: tuple[Finding, ...] = ()
+        if draft.addresses:
+            blocks = node_blocks.read_blocks(draft.content(), draft.addresses, file=str(draft.path))
+            replaced = node_blocks.put_back(self.model, blocks)
+            model = replaced.model
+        else:
+            if is_proto_json(draft.content()):
+                raise _without_format(draft)
+            model, _, warnings, _ = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
+        model = self._with_weights(model, draft, replaced)
+        text = unified.digest_text(model)
+        if text == self.text:
+            return None
+        new = self._new_mistakes(model)
+        return Proposal(model, text, (*warnings, *self._placed(new, draft, replaced)))
+
+    def save(self, proposal: Proposal) -> None:
+        """Saves what was proposed to the file, in the form it has, and keeps a backup of what it was.
+
+        Raises:
+            ChangedUnderneathError: another program has changed the file since it was opened.
+            OnnxJsonError: see `files.save`; the file is as it was.
+        """
+        loaded = self._loaded
+        files.save(proposal.model, self.path, loaded.format, weights="keep", expect=loaded.identity, backup=True)
+
+    def _with_weights(self, model: Model, draft: drafts.Draft, replaced: node_blocks.Replaced | None) -> Model:
+        """`model` with the bytes of the opened one."""
+        unknown: dict[int, Digest] = {}
+
+        def bound(tensor: Tensor) -> Tensor:
+            for field in _FIELDS:
+                digest = getattr(tensor, field)
+                if isinstance(digest, Digest):
+                    data = self._bytes.get((len(digest), digest.sha256))
+                    if data is not None:
+                        return msgspec.structs.replace(tensor, **{field: data})
+                    unknown[id(tensor)] = digest
+            return tensor
+
+        result = replace_tensors(model, bound)
+        if unknown:
+            found = self._placed(list(_of_unknown(model, unknown)), draft, replaced)
+            raise DecodeError(summary(found), found)
+        return result
+
+    def _new_mistakes(self, model: Model) -> list[Finding]:
+        """What is wrong with the structure of `model` and is not with what was opened."""
+        found = check_structure(model)
+        if not found:
+            return []
+        known = Counter((finding.code, finding.message) for finding in check_structure(self.model))
+        new = []
+        for finding in found:
+            known[finding.code, finding.message] -= 1
+            if known[finding.code, finding.message] < 0:
+                new.append(finding)
+        return new
+
+    def _placed(
+        self, found: Sequence[Finding], draft: drafts.Draft, replaced: node_blocks.Replaced | None
+    ) -> list[Finding]:
+        """`found` with line and column in the draft, as far as it shows what each is about."""
+        addresses = [finding.address for finding in found if finding.address]
+        places = _places(draft.content(), addresses, replaced) if addresses else {}
+        name = str(draft.path)
+        placed = []
+        for finding in found:
+            if finding.address in places:
+                line, column = places[finding.address]
+                placed.append(msgspec.structs.replace(finding, file=name, line=line, column=column))
+            else:
+                placed.append(finding)
+        return sorted(placed, key=lambda finding: (finding.line, finding.column))
+
+
+def _without_format(draft: drafts.Draft) -> DecodeError:
+    message = "the document does not say its format"
+    hint = f'add the line "format": "{FORMAT}",'
+    found = Finding(
+        severity="error", code="no-format", message=message, hint=hint, file=str(draft.path), line=1, column=1
+    )
+    return DecodeError(str(found), [found])
+
+
+def _places(
+    text: bytes, addresses: Iterable[str], replaced: node_blocks.Replaced | None
+) -> Mapping[str, tuple[int, int]]:
+    return locate(text, addresses) if replaced is None else replaced.locate(text, addresses)
+
+
+def _of_unknown(model: Model, unknown: Mapping[int, Digest]) -> Iterator[Finding]:
+    for address, record in walk_with_addresses(model):
+        digest = unknown.get(id(record))
+        if digest is not None:
+            yield Finding(
+                severity="error",
+                code="unknown-digest",
+                address=address,
+                message=f"the model has no {len(digest):,} bytes with the sha256 {digest.sha256[:12]}...",
+                hint='keep dtype, shape and sha256 of a tensor together, or write its "values" or "base64"',
+            )

@@ -1,0 +1,227 @@
+"""Some nodes of a model as a text of their own: written, read, and put back in the place of those they came from.
+
+::
+
+    {
+    "format": "onnxjson-nodes/1",
+    "/graph/node/1":
+      {"op_type": "LeakyRelu", "output": ["active"],
+       "input": ["features"],
+       "name": "/activation",
+       "attribute": {
+         "alpha": 0.01
+       }}
+    }
+
+Each block stands under the address of its node and is written as in a whole text (docs/format.md), but with its
+metadata within it and big tensors as their SHA-256. A list of blocks puts several nodes in the place of the one; an
+empty list, or no entry at all, deletes it.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.addresses import attribute_segments, escape, parse_address, resolve
+from onnxjson.canonical.payload_forms import Weights
+from onnxjson.canonical.strings import string
+from onnxjson.canonical.writer import TextWriter
+from onnxjson.display import visible
+from onnxjson.document import Attribute, Model, Node, Record
+from onnxjson.errors import DecodeError
+from onnxjson.reading import tree as json_tree
+from onnxjson.reading.context import ROOT, Context, Place
+from onnxjson.reading.exact_reader import locate, summary
+from onnxjson.reading.location import path_of
+from onnxjson.reading.model import read_node
+from onnxjson.reading.positions import Key, Lines, find
+from onnxjson.reading.scan import Scan, scan
+from onnxjson.reading.skimming import skim
+from onnxjson.reading.tree import Tree
+
+FORMAT: Final = "onnxjson-nodes/1"
+"""What the key "format" of such a text says."""
+
+
+class Block(NamedTuple):
+    """One node that was read."""
+
+    node: Node
+    path: tuple[Key, ...]
+    """Keys and positions that lead to it in the text."""
+
+
+def outermost(addresses: Iterable[str]) -> tuple[str, ...]:
+    """The addresses that do not lie inside another one of them: a block holds the subgraphs of its node."""
+    given = dict.fromkeys(addresses)
+    return tuple([address for address in given if not _has_outer(address, given)])
+
+
+def _has_outer(address: str, given: Collection[str]) -> bool:
+    segments = address.split("/")
+    return any("/".join(segments[:length]) in given for length in range(1, len(segments)))
+
+
+def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
+    """The text of the nodes at some addresses, UTF-8.
+
+    Args:
+        model: the model.
+        addresses: of nodes, none inside another.
+        remark: what a comment in the first line says, of any characters.
+
+    Raises:
+        AddressError: nothing stands at an address.
+        ChangedUnderneathError, FileError: a payload's file cannot be read any more.
+    """
+    parts = [b"// " + visible(remark, None).encode() + b'\n{\n"format": "' + FORMAT.encode() + b'"']
+    writer = TextWriter(parts.append, Weights("digest"))
+    for address in addresses:
+        node = resolve(model, address)
+        assert isinstance(node, Node), address
+        parts.append(b",\n" + string(address) + b":\n  ")
+        writer.node(node, 2)
+    parts.append(b"\n}\n")
+    return b"".join(parts)
+
+
+def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
+    """The nodes that are to stand at each of the addresses.
+
+    Raises:
+        DecodeError: the text is no such document; `findings` has all reasons, in the order of the text.
+    """
+    context = Context()
+    context.has_digests = True
+    is_clean, tree = json_tree.parse(text)
+    scanned: Scan | None = None
+    if not is_clean:
+        scanned = scan(text)
+        tree = scanned.tree
+    blocks: dict[str, tuple[Block, ...]] = {}
+    if scanned is None or (scanned.is_sound and tree is not json_tree.UNREADABLE):
+        blocks = _read(tree, addresses, context)
+    if not context.remarks and (scanned is None or not scanned.mistakes):
+        return blocks
+    if scanned is None:
+        decoded = text.decode("utf-8")
+        scanned = Scan(decoded, root=skim(decoded, [remark.place.path for remark in context.remarks]))
+    findings = locate(scanned, context.remarks, file)
+    raise DecodeError(summary(findings), findings)
+
+
+def _read(tree: Tree, addresses: Collection[str], context: Context) -> dict[str, tuple[Block, ...]]:
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, ROOT, f'a document, {{"format": "{FORMAT}", ...}},')
+        return {}
+    if "format" not in tree:
+        message = "the document does not say its format"
+        context.error(ROOT, "no-format", message, f'add the line "format": "{FORMAT}",')
+        return {}
+    if tree["format"] != FORMAT:
+        message = "these are not the blocks of nodes that were handed out"
+        context.error(ROOT.at("format"), "other-format", message, f'the line is "format": "{FORMAT}",')
+        return {}
+    found: dict[str, tuple[Block, ...]] = dict.fromkeys(addresses, ())
+    for key, value in tree.items():
+        if key == "format":
+            continue
+        if key not in found:
+            context.unknown_key(key, ROOT.at(key), found, "the document")
+            continue
+        members = enumerate(value) if isinstance(value, list) else [(None, value)]
+        blocks = [_read_block(member, key, position, context) for position, member in members]
+        found[key] = tuple([block for block in blocks if block is not None])
+    return found
+
+
+def _read_block(tree: Tree, key: str, position: int | None, context: Context) -> Block | None:
+    path: tuple[Key, ...] = (key,) if position is None else (key, position)
+    place = Place.of(*path)
+    try:
+        node = read_node(tree, place, context)
+    except RecursionError:
+        message = "objects and lists nest too deep for the calling program's stack"
+        context.error(place, "nesting-too-deep", message, "raise sys.setrecursionlimit")
+        return None
+    return None if node is None else Block(node, path)
+
+
+class Replaced(NamedTuple):
+    """A model with other nodes in it."""
+
+    model: Model
+    places: dict[str, tuple[Key, ...]]
+    """The address of each node that was put in -> the path to its block in the text."""
+
+    def locate(self, text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Line and column in the text, from 1, of the addresses of the model that lie in its blocks."""
+        is_clean, tree = json_tree.parse(text)
+        paths = {address: path for address in addresses if (path := self._path(tree, address))} if is_clean else {}
+        decoded = text.decode("utf-8", "replace")
+        root = skim(decoded, paths.values()) if paths else 0
+        lines = Lines(decoded)
+        return {address: lines.place(find(root, path)) for address, path in paths.items()}
+
+    def _path(self, tree: Tree, address: str) -> tuple[Key, ...]:
+        segments = address.split("/")
+        for length in range(len(segments), 0, -1):
+            start = self.places.get("/".join(segments[:length]))
+            if start is not None:
+                for key in start:
+                    tree = tree[key]  # type: ignore[index]
+                rest = "".join(f"/{segment}" for segment in segments[length:])
+                return (*start, *path_of(tree, rest))
+        return ()
+
+
+def put_back(model: Model, blocks: Mapping[str, Sequence[Block]]) -> Replaced:
+    """`model` with the blocks in the place of the nodes at their addresses; everything else is shared with it.
+
+    Raises:
+        AddressError: nothing stands at an address.
+    """
+    wanted: dict[str, Any] = {}
+    for address, put_in in blocks.items():
+        resolve(model, address)
+        *outer, last = parse_address(address)
+        level = wanted
+        for segment in outer:
+            level = level.setdefault(segment, {})
+        level[last] = put_in
+    places: dict[str, tuple[Key, ...]] = {}
+
+    def changed(value: Any, below: Mapping[str, Any], address: str) -> Any:
+        if isinstance(value, Record):
+            fields = {name: changed(getattr(value, name), each, f"{address}/{name}") for name, each in below.items()}
+            return msgspec.structs.replace(value, **fields)
+        return tuple(_members(value, below, address, changed, places))
+
+    return Replaced(changed(model, wanted, "") if wanted else model, places)
+
+
+def _members(
+    members: Sequence[Any],
+    below: Mapping[str, Any],
+    address: str,
+    changed: Callable[[Any, Mapping[str, Any], str], Any],
+    places: dict[str, tuple[Key, ...]],
+) -> Iterator[Any]:
+    """The members of a list as they are to be; `address` is that of the list in the new model."""
+    are_attributes = bool(members) and isinstance(members[0], Attribute)
+    segments = attribute_segments(members) if are_attributes else [str(at) for at in range(len(members))]
+    count = 0
+    for segment, member in zip(segments, members, strict=True):
+        wanted = below.get(segment)
+        if isinstance(wanted, Mapping):
+            yield changed(member, wanted, f"{address}/{escape(segment) if are_attributes else count}")
+            count += 1
+        elif wanted is None:
+            yield member
+            count += 1
+        else:
+            for block in wanted:
+                places[f"{address}/{count}"] = block.path
+                yield block.node
+                count += 1
