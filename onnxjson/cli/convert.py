@@ -97,12 +97,14 @@ def command(
         raise click.UsageError("--weights and --blobs are for texts; a binary and proto-JSON hold their weights")
     if blobs is not None and weights != "blobs":
         raise click.UsageError("--blobs names the folder of --weights blobs; give both")
-    _warn(source, loaded)
+    _warn(source, loaded, form, lossy=lossy)
     if place is None:
-        _to_stdout(external_data.taken_in(loaded.model, source, moves), form, lossy=lossy, weights=weights)
+        with findings.of_failed_writing(source, loaded):
+            _to_stdout(external_data.taken_in(loaded.model, source, moves), form, lossy=lossy, weights=weights)
         return
     data_name = _stem(place.name) + ".data"
-    with external_data.moved(loaded.model, source, place, form, moves, data_name=data_name) as model:
+    moved = external_data.moved(loaded.model, source, place, form, moves, data_name=data_name)
+    with findings.of_failed_writing(source, loaded), moved as model:
         with output.working(f"writing {place}"):
             may_replace = place == destination
             files.save(model, place, form, lossy=lossy, weights=weights, blobs=blobs, replace=may_replace)
@@ -171,6 +173,11 @@ def _to_stdout(model: "Model", form: "Format", *, lossy: bool, weights: "Weights
     files.write(model, output.Stdout(), form, lossy=lossy, weights=weights)
 
 
-def _warn(source: Path, loaded: "Loaded") -> None:
-    """Say what looks wrong with the model; it is converted all the same."""
-    output.findings([*loaded.warnings, *findings.of_structure(source, loaded)], limit=failures.SHOWN)
+def _warn(source: Path, loaded: "Loaded", form: "Format", *, lossy: bool) -> None:
+    """Say what looks wrong with the model, and what is going to be lost; it is converted all the same."""
+    found = [*loaded.warnings, *findings.of_structure(source, loaded)]
+    if lossy and form == "protojson":
+        from onnxjson import protojson
+
+        found += findings.located(source, loaded, list(protojson.losses(loaded.model)))
+    output.findings(found, limit=failures.SHOWN)

@@ -1,11 +1,14 @@
 """What is wrong with a file, for the commands that say so: findings with their file, line and column."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from onnxjson.checking import Finding
+from onnxjson.errors import EncodeError
 
 if TYPE_CHECKING:
     from onnxjson.files import Loaded
@@ -17,6 +20,18 @@ def of_structure(path: Path, loaded: "Loaded") -> list[Finding]:
     from onnxjson.structure import check_structure
 
     return located(path, loaded, list(check_structure(loaded.model)))
+
+
+@contextmanager
+def of_failed_writing(path: Path, loaded: "Loaded") -> Iterator[None]:
+    """Give what a model has no form for the name of its file, and its place where the file is our text."""
+    try:
+        yield
+    except EncodeError as error:
+        unplaced = [finding for finding in error.findings if not finding.file]
+        if not unplaced:
+            raise
+        raise EncodeError(str(error), located(path, loaded, unplaced)) from error
 
 
 def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]:

@@ -5,6 +5,6 @@ so `loads` checks the text before, and `dumps` the model.
 """
 
 from onnxjson.protojson.reading import loads
-from onnxjson.protojson.writing import dumps
+from onnxjson.protojson.writing import dumps, losses
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "loads", "losses"]

@@ -44,16 +44,28 @@ def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
     from onnxjson import serde
 
     proto = serde.to_proto(model)
-    losses = _Losses()
-    losses.of_message(model, "")
-    if losses.findings and not lossy:
-        raise EncodeError(_summary(losses.findings), losses.findings)
-    if losses.has_bad_strings:
+    found = _Losses()
+    found.of_message(model, "")
+    if found.findings and not lossy:
+        raise EncodeError(_summary(found.findings), found.findings)
+    if found.has_bad_strings:
         proto = serde.to_proto(_with_readable_strings(model))
     tree = MessageToDict(proto, preserving_proto_field_name=True)
-    if losses.has_largest:
+    if found.has_largest:
         _respell_largest(tree)
     return json.dumps(tree, indent=2).encode() + b"\n"
+
+
+def losses(model: d.Model) -> tuple[Finding, ...]:
+    """What proto-JSON cannot hold of a model, as warnings: `dumps` with `lossy` writes the model without it.
+
+    Raises:
+        ChangedUnderneathError, FileError: a payload's file cannot be read any more.
+    """
+    found = _Losses()
+    found.of_message(model, "")
+    hint = "it is lost, as --lossy allows"
+    return tuple(msgspec.structs.replace(finding, severity="warning", hint=hint) for finding in found.findings)
 
 
 def _summary(findings: Sequence[Finding]) -> str:

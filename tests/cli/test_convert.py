@@ -185,10 +185,30 @@ def test_what_proto_json_cannot_hold_is_refused_and_lossy_writes_it(binary: Path
     destination = binary.with_name("digits.onnxjson")
     result = run("convert", binary, "--format", "protojson")
     assert result.exit_code == 65
+    message = "the message holds fields that onnx.proto does not name; "
+    assert f"{binary}: /: error[unknown-fields]: {message}" in result.stderr
     assert "--lossy" in result.stderr
     assert not destination.exists()
-    assert run("convert", binary, "--format", "protojson", "--lossy").exit_code == 0
+    result = run("convert", binary, "--format", "protojson", "--lossy")
+    assert result.exit_code == 0
+    assert f"{binary}: /: warning[unknown-fields]: {message}it is lost, as --lossy allows\n" in result.stderr
     assert destination.exists()
+
+
+@pytest.mark.parametrize("lossy", [False, True])
+@pytest.mark.parametrize("output", ["m.onnxjson", "-"])
+def test_what_proto_json_loses_of_a_text_has_its_line(binary: Path, lossy: bool, output: str) -> None:
+    text = binary.with_name("m.onnx.json")
+    assert run("convert", binary, "-o", text).exit_code == 0
+    lines = text.read_text().split("\n")
+    (number,) = [number for number, line in enumerate(lines) if '"alpha": 0.01' in line]
+    lines[number] = lines[number].replace("0.01", '"NaN(0x7fc00001)"')
+    text.write_text("\n".join(lines))
+    destination = "-" if output == "-" else binary.with_name(output)
+    result = run("convert", text, "--format", "protojson", "-o", destination, *(["--lossy"] if lossy else []))
+    assert result.exit_code == (0 if lossy else 65)
+    assert f"{text}:{number + 1}:" in result.stderr
+    assert f" {'warning' if lossy else 'error'}[nan-payload]: NaN(0x7fc00001)" in result.stderr
 
 
 def test_missing_file_is_code_66(tmp_path: Path) -> None:
