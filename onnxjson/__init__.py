@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from onnxjson.errors import OutputError as OutputError
     from onnxjson.errors import SelectorError as SelectorError
     from onnxjson.errors import UntrustedError as UntrustedError
+    from onnxjson.errors import WeightsMissingError as WeightsMissingError
     from onnxjson.errors import WireError as WireError
     from onnxjson.errors import WorkerError as WorkerError
 
@@ -78,7 +79,8 @@ _NAMES: Final = {
     ),
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
-        "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError"
+        "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
+        "WeightsMissingError"
     ),
 }
 """The module of every public name; a test holds it against the imports above."""
