@@ -13,12 +13,14 @@ import msgspec
 from onnxjson.checking import Finding, Severity
 from onnxjson.cli import failures, findings, output
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import DecodeError, OnnxJsonError
+from onnxjson.errors import DecodeError, OnnxJsonError, WorkerError
 
 if TYPE_CHECKING:
     from onnxjson.worker import Worker
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
+
+_UNFINISHED: Final = "check-unfinished"
 
 
 @click.command("check")
@@ -37,6 +39,7 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
     onnxjson check --deep --json models/*.onnx
     """
     found: list[Finding] = []
+    listed: list[Finding] = []
     code = looked_at = 0
     with _native_analysis() if deep else nullcontext() as worker:
         for path in paths:
@@ -45,13 +48,18 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: 
                     of_file = _findings(path, worker)
             except OnnxJsonError as error:
                 code = failures.report(error)
+                not_checked = Finding(severity="error", code="not-checked", message=str(error), file=str(path))
+                listed.append(not_checked)
                 continue
             looked_at += 1
             found += of_file
+            listed += of_file
             if not as_json:
                 output.findings_data(of_file)
+            if not code and _stopped_unexplained(of_file):
+                code = WorkerError.exit_code
     if as_json:
-        _print_json(found)
+        _print_json(listed)
     severities = Counter(finding.severity for finding in found)
     if looked_at:
         output.talk(_summary(looked_at, severities))
@@ -83,8 +91,18 @@ def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     found += findings.of_structure(path, loaded)
     if worker is not None:
-        found += findings.of_native_analysis(path, loaded, worker)
-    return found
+        try:
+            found += findings.of_native_analysis(path, loaded, worker)
+        except WorkerError as error:
+            found.append(Finding(severity="warning", code=_UNFINISHED, message=str(error), file=str(path)))
+    return sorted(found, key=lambda finding: (finding.line, finding.column))
+
+
+def _stopped_unexplained(found: list[Finding]) -> bool:
+    """Whether native analysis came to no end, and nothing that was found says why."""
+    return any(finding.code == _UNFINISHED for finding in found) and all(
+        finding.severity != "error" for finding in found
+    )
 
 
 def _of_unreadable(path: Path, error: DecodeError) -> list[Finding]:

@@ -1,12 +1,16 @@
 """``onnxjson check``."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
 import onnx
+import pytest
 
 from onnxjson.checking import Finding
+from onnxjson.errors import WorkerError
+from onnxjson.worker import Worker
 from tests.cli.running import run
 
 FIELDS = set(Finding.__struct_fields__)
@@ -115,6 +119,64 @@ def test_deep_finds_what_only_onnx_knows(text: Path) -> None:
     result = run("check", "--deep", text)
     assert result.exit_code == 1
     assert str(text) in result.stdout
+
+
+@pytest.fixture
+def stopping(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A native analysis that comes to no end."""
+
+    def check(self: Worker, model: bytes | Path, full: bool = False, *, folder: Path | None = None) -> None:
+        raise WorkerError("the shape inference of onnx does not come to an end on this model")
+
+    monkeypatch.setattr(Worker, "check", check)
+
+
+@pytest.mark.usefixtures("stopping")
+def test_analysis_that_comes_to_no_end_is_a_finding_with_the_file_and_code_76(binary: Path) -> None:
+    result = run("check", "--deep", binary)
+    message = "the shape inference of onnx does not come to an end on this model"
+    assert result.stdout == f"{binary}: warning[check-unfinished]: {message}\n"
+    assert result.exit_code == 76
+    result = run("check", "--deep", "--json", binary, binary)
+    assert result.exit_code == 76
+    assert [(finding["code"], finding["file"]) for finding in json.loads(result.stdout)] == [
+        ("check-unfinished", str(binary))
+    ] * 2
+
+
+@pytest.mark.usefixtures("stopping")
+def test_what_is_found_without_native_analysis_is_said_when_that_stops(text: Path) -> None:
+    _rename_output(text)
+    result = run("check", "--deep", "--json", text)
+    assert result.exit_code == 1
+    assert {finding["code"] for finding in json.loads(result.stdout)} == {"undefined-input", "check-unfinished"}
+
+
+def test_json_has_the_files_that_could_not_be_looked_at(binary: Path) -> None:
+    missing = binary.with_name("none.onnx")
+    result = run("check", "--json", missing, binary)
+    assert result.exit_code == 66
+    (finding,) = json.loads(result.stdout)
+    assert (finding["severity"], finding["code"], finding["file"]) == ("error", "not-checked", str(missing))
+    assert finding["message"] == f"{missing} does not exist"
+    assert result.stderr.endswith("1 file: nothing wrong\n")
+
+
+def test_findings_come_in_the_order_of_the_lines(text: Path) -> None:
+    edited = text.read_text()
+    for old, new in {
+        '"output": ["active"]': '"output": ["a"]',
+        '{"name": "image"': '{"name": "picture"',
+        '{"name": "probabilities"': '{"name": "likelihoods"',
+        '"name": "fc.weight"': '"name": "w"',
+    }.items():
+        assert old in edited
+        edited = edited.replace(old, new)
+    text.write_text(edited)
+    places = [re.match(r".*\.json:(\d+):", line) for line in run("check", text).stdout.splitlines()]
+    numbers = [int(place[1]) if place else 0 for place in places]
+    assert len(set(numbers)) > 3
+    assert numbers == sorted(numbers)
 
 
 def test_checking_changes_nothing(binary: Path) -> None:
