@@ -190,13 +190,6 @@ def test_nothing_is_left_open_or_waiting() -> None:
         os.waitpid(-1, os.WNOHANG)
 
 
-def test_a_job_costs_milliseconds() -> None:
-    start = time.perf_counter()
-    for _ in range(20):
-        run(lambda: None)
-    assert (time.perf_counter() - start) / 20 < 0.1
-
-
 def test_the_server_ends_when_its_client_does() -> None:
     code = "from onnxjson.worker_server import main; main()"
     cwd = Path(__file__).parents[1]
