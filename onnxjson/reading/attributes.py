@@ -52,9 +52,7 @@ def read_attributes(
     if not isinstance(tree, dict):
         fits = "an object of attributes, or a list of them in full,"
         return read_list(tree, place, context, _read_full, fits)
-    attributes = [
-        _read_value(name, member, place.at(name), context, table.get(name), op_type) for name, member in tree.items()
-    ]
+    attributes = [_read_value(name, member, place.at(name), context, table, op_type) for name, member in tree.items()]
     return tuple([attribute for attribute in attributes if attribute is not None])
 
 
@@ -63,17 +61,18 @@ def _read_full(tree: Tree, place: Place, context: Context) -> Attribute | None:
 
 
 def _read_value(
-    name: str, tree: Tree, place: Place, context: Context, expected: int | None, op_type: str
+    name: str, tree: Tree, place: Place, context: Context, table: Mapping[str, int], op_type: str
 ) -> Attribute | None:
-    """One attribute of the object form; `expected` is its type in the table."""
+    """One attribute of the object form."""
     if isinstance(tree, dict):
         tag = next((key for key in tree if key in TAGS or key == FULL), None)
         if tag is not None:
             return _read_tagged(name, tag, tree, place, context)
-    number = expected
+    number = table.get(name)
     if number is None:
-        number = _type_of_bare(tree, place, context)
+        number = _type_of_bare(tree)
         if number is None:
+            _report_untagged(name, tree, place, context, table)
             return None
     elif not _fits(number, tree):
         if tree is not UNREADABLE:
@@ -108,8 +107,8 @@ def _with_payload(name: str, number: int, tree: Tree, place: Place, context: Con
     return None if value is None else Attribute(**{"name": name, "type": number, field: value})
 
 
-def _type_of_bare(tree: Tree, place: Place, context: Context) -> int | None:
-    """The type of a value that is neither tagged nor in the table; says why if only a tag can tell."""
+def _type_of_bare(tree: Tree) -> int | None:
+    """The type of a value that is neither tagged nor in the table; None where only a tag can tell."""
     if type(tree) is int:
         return _INT
     if isinstance(tree, str):
@@ -119,14 +118,21 @@ def _type_of_bare(tree: Tree, place: Place, context: Context) -> int | None:
             return _INTS
         if all(isinstance(item, str) for item in tree):
             return _STRINGS
+    return None
+
+
+def _report_untagged(name: str, tree: Tree, place: Place, context: Context, table: Mapping[str, int]) -> None:
     if tree is UNREADABLE or (isinstance(tree, list) and any(item is UNREADABLE for item in tree)):
-        return None
+        return
     if tree is None:
         context.wrong_type(tree, place, "the value of an attribute")
-    else:
-        message = f"the type of {_value_text(tree)} is not known: the attribute is not in the table of the format"
-        context.error(place, "untagged-attribute", message, _tag_hint(tree))
-    return None
+        return
+    message = f"the type of {_value_text(tree)} is not known: the attribute is not in the table of the format"
+    hint = _tag_hint(tree)
+    if near := context.suggest(name, table):
+        # More often a name is misspelt than an operator given an attribute of somebody's own.
+        hint = f"{near} if it is another attribute, {hint}"
+    context.error(place, "untagged-attribute", message, hint, on_key=bool(near))
 
 
 def _fits(number: int, tree: Tree) -> bool:

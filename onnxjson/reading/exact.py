@@ -4,6 +4,7 @@ Messages that have a form of their own (tensors, types, graphs, pairs, ...) are 
 stand; those modules read the ordinary fields of their message through `read_message`.
 """
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -58,7 +59,8 @@ _ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
 
 def owner_of(record: type[d.Record]) -> str:
     """What a message is called in findings."""
-    return OWNERS.get(record) or f"a {record.__name__}"
+    name = record.__name__
+    return OWNERS.get(record) or f"{'an' if name[0] in 'AEIOU' else 'a'} {name}"
 
 
 def read_message(
@@ -121,6 +123,10 @@ def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.I
 
 
 def _report_integer(found: str, tree: float | str, place: Place, context: Context, kind: Kind) -> None:
+    spelled = isinstance(tree, str) and re.fullmatch(r"-?0[0-9]{0,18}", tree)
+    if spelled:
+        context.error(place, "bad-number", f'"{tree}" is no decimal integer', f"write {int(spelled.group())}")
+        return
     is_whole = isinstance(tree, int) or (isinstance(tree, float) and tree.is_integer())
     if not is_whole and not (isinstance(tree, str) and tree.removeprefix("-").isdecimal()):
         context.wrong_type(tree, place, "a whole number")

@@ -205,7 +205,9 @@ class _Scanner:
         top.key = None
         if not token.is_key:
             found = "this is none" if token.kind == "value" else f"`{token.kind}` opens none"
-            self._structure(token.start, "missing-key", f"a key in double quotes fits here; {found}")
+            decimal = self.tokens.decimal_comma(token.start, token.end)
+            hint = f"in a number a point fits: {decimal}" if decimal else ""
+            self._structure(token.start, "missing-key", f"a key in double quotes fits here; {found}", hint)
             self.is_sound = self.is_sound and token.kind == "value"
             if token.kind != "value" and len(self._stack) <= MAXIMUM_NESTING:
                 top.state = "value"

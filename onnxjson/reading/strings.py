@@ -53,8 +53,8 @@ def read_base64_object(tree: dict[str, Tree], place: Place, context: Context, fi
     return read_base64(tree["base64"], place.at("base64"), context)
 
 
-def read_base64(tree: Tree, place: Place, context: Context) -> bytes | None:
-    """The bytes of a string of canonical base64."""
+def read_base64(tree: Tree, place: Place, context: Context, *, needed: int | None = None) -> bytes | None:
+    """The bytes of a string of canonical base64; `needed` are as many as belong there, where that is known."""
     if not isinstance(tree, str):
         context.wrong_type(tree, place, "base64 text")
         return None
@@ -67,8 +67,17 @@ def read_base64(tree: Tree, place: Place, context: Context) -> bytes | None:
     except ValueError:
         pass
     message, index = base64_mistake(tree)
-    context.error(place, "bad-base64", message, "", character=index)
+    context.error(place, "bad-base64", message, _length_hint(len(tree), needed), character=index)
     return None
+
+
+def _length_hint(found: int, needed: int | None) -> str:
+    """How many characters of a base64 text are missing or too many, for the bytes that are needed."""
+    missing = 0 if needed is None else -(-needed // 3) * 4 - found
+    if not missing or abs(missing) > 9:
+        return ""
+    what = "character is" if abs(missing) == 1 else "characters are"
+    return f"{abs(missing)} {what} {'missing' if missing > 0 else 'too many'} for {needed:,} bytes"
 
 
 _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
@@ -96,11 +105,11 @@ def base64_mistake(text: str) -> tuple[str, int | None]:
     return f"the last digit of the base64, {body[-1:]}, has bits that belong to no byte", max(len(body) - 1, 0)
 
 
-def read_payload(tree: Tree, place: Place, context: Context) -> Data | None:
-    """The bytes of a tensor from base64: those of the text, or those that were cut out of it."""
+def read_payload(tree: Tree, place: Place, context: Context, *, needed: int | None = None) -> Data | None:
+    """The bytes of a tensor from base64: those of the text, or those that were cut out of it; see `read_base64`."""
     if isinstance(tree, str) and (cut := context.cuts.get(tree)) is not None:
         return cut
-    return read_base64(tree, place, context)
+    return read_base64(tree, place, context, needed=needed)
 
 
 def read_unknown_fields(tree: Tree, fields: tuple[Field, ...], place: Place, context: Context) -> bytes | None:

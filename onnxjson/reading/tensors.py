@@ -124,7 +124,7 @@ def _read_elements(
     elif key in ("blob", "sha256"):
         raw = _read_digest(tree[key], key, storage, data_type, dims, at, context)
     else:
-        raw = read_payload(tree[key], at, context)
+        raw = read_payload(tree[key], at, context, needed=elements.byte_length(data_type, math.prod(dims)))
         if raw is not None and not _check_length(raw, data_type, dims, at, context):
             return None
     if raw is None or storage is UNREADABLE:
@@ -245,10 +245,11 @@ def _report_shape(
     dims: Sequence[int],
     context: Context,
 ) -> None:
-    inner = "lists" if depth + 1 < len(lengths) else "values"
+    inner = "list" if depth + 1 < len(lengths) else "value"
     shape = ",".join(map(str, dims))
     if isinstance(tree, list):
-        message = f"{len(tree):,} {inner} stand here; the shape [{shape}] needs {_count(length)}"
+        stand = f"{inner} stands" if len(tree) == 1 else f"{inner}s stand"
+        message = f"{len(tree):,} {stand} here; the shape [{shape}] needs {_count(length)}"
         context.error(place, "wrong-count", message)
     else:
         many = f"{length:,} " if length < _PRINTED_BELOW else ""

@@ -54,6 +54,19 @@ _MAXIMUM_DIGITS = 4300
 
 _NOT_NUMBERS = {"nan": "NaN", "infinity": "Infinity", "inf": "Infinity"}
 _OFTEN_FOLLOWS = ("bad-character", "unterminated-string", "bare-word")
+_MEANT = {
+    "=": ":",
+    "(": "[",
+    ")": "]",
+    "\uff1a": ":",
+    "\uff0c": ",",
+    "\u3001": ",",
+    ";": ",",
+    "\uff5b": "{",
+    "\uff5d": "}",
+}
+"""What a person means by a character that begins nothing."""
+_BEFORE_COMMA = re.compile(r"(-?[0-9]+),$")
 _WORDS = {"true": True, "false": False, "null": None}
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BYTE_THAT_IS_NO_UTF8 = re.compile("[\udc80-\udcff]")
@@ -102,6 +115,11 @@ class Tokenizer:
         """Whether a colon comes next."""
         match = _TOKEN.match(self.text, self._position)
         return match is not None and match.group("mark") == ":"
+
+    def decimal_comma(self, start: int, end: int) -> str:
+        """The number with a point, where the digits from `start` to `end` follow a comma that stands in a number."""
+        before = _BEFORE_COMMA.search(self.text, max(0, start - 20), start)
+        return f"{before[1]}.{self.text[start:end]}" if before and self.text[start:end].isdecimal() else ""
 
     def skip_to(self, offset: int) -> None:
         """Goes on reading at `offset`."""
@@ -173,7 +191,9 @@ class Tokenizer:
         elif word == "None":
             self.report(start, "bare-word", "None is not JSON", "leave the key out where a field is absent")
         elif word[0] in "+-." or word[0].isdigit():
-            self.report(start, "bad-number", f"{shown} is not a number of JSON", _number_hint(word))
+            decimal = self.decimal_comma(start, end)
+            hint = f"in a number a point fits: {decimal}; else {_number_hint(word)}" if decimal else _number_hint(word)
+            self.report(start, "bad-number", f"{shown} is not a number of JSON", hint)
         else:
             self.report(start, "bare-word", f"{shown} has no quotes", f'write "{shown}"')
         return Token("value", start, end, UNREADABLE)
@@ -200,7 +220,10 @@ class Tokenizer:
             self.report(start, "wrong-comment", f"`{mark}` begins no comment here", hint)
             return None
         if not _BYTE_THAT_IS_NO_UTF8.match(character):
-            self.report(start, "bad-character", f"`{visible(character)}` does not belong here")
+            hint = f"`{_MEANT[character]}` fits" if character in _MEANT else ""
+            if not character.isprintable() or character.isspace():
+                hint = "delete it, or write a space"
+            self.report(start, "bad-character", f"`{visible(character)}` does not belong here", hint)
         return None
 
     def _broken_string(self, start: int) -> Token:

@@ -208,3 +208,10 @@ def test_a_stack_that_is_nearly_full_is_an_error_like_any_other() -> None:
 
     with pytest.raises(DecodeError, match="nest"):
         call(sys.getrecursionlimit() - 200)
+
+
+def test_messages_are_called_by_their_name_with_the_right_article() -> None:
+    with pytest.raises(DecodeError, match="an object \\(an OperatorSetId\\)"):
+        model(opset_import=[7])
+    with pytest.raises(DecodeError, match="an object \\(a DeviceConfiguration\\)"):
+        model(configuration=[7])

@@ -69,6 +69,22 @@ def test_a_number_that_is_no_integer_up_to_2_to_the_53_exactly_is_none(number: s
     assert finding.message.startswith(f"{number}, but an integer from ")
 
 
+@pytest.mark.parametrize(
+    ("shape", "values", "message"),
+    [
+        ("[2]", "[1]", "1 value stands here; the shape [2] needs 2"),
+        ("[2,1]", "[[1]]", "1 list stands here; the shape [2,1] needs 2"),
+        ("[1,2]", "[[1, 2], [3, 4]]", "2 lists stand here; the shape [1,2] needs 1"),
+        ("[1]", "7", "the number 7, but a list of 1 value (the shape is [1]) fits here"),
+        ("[2,1]", "7", "the number 7, but a list of 2 lists (the shape is [2,1]) fits here"),
+    ],
+)
+def test_counts_are_said_in_plain_words(shape: str, values: str, message: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        onnxjson.loads(document_of_tensor(f'{{"name": "w", "type": "int8{shape}", "values": {values}}}'))
+    assert [finding.message for finding in caught.value.findings] == [message]
+
+
 def test_a_number_with_a_point_or_exponent_is_the_integer_that_it_spells_exactly() -> None:
     numbers = [
         "9007199254740992.0",
