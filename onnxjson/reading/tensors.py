@@ -253,7 +253,7 @@ def _report_shape(
         context.error(place, "wrong-count", message)
     else:
         many = f"{length:,} " if length < _PRINTED_BELOW else ""
-        context.wrong_type(tree, place, f"a list of {many}{inner} (the shape is [{shape}])")
+        context.wrong_type(tree, place, f"a list of {many}{inner}{'s' * (length != 1)} (the shape is [{shape}])")
 
 
 def _place_of(index: int, dims: Sequence[int], place: Place) -> Place:
