@@ -162,6 +162,11 @@ def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | No
             "save under another name"
         )
     if not os.access(target, os.W_OK):
+        with suppress(OSError):
+            if os.statvfs(target).f_flag & os.ST_RDONLY:
+                raise AccessDeniedError(
+                    f"{name} is on a file system that is read-only; save under another name elsewhere"
+                )
         raise AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")
     return target, status
 

@@ -34,7 +34,7 @@ BYTES_IN_ALL = 5 * 10**9
 
 _NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
 
-_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written, or save without a backup"
+_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written"
 
 
 class Backup(msgspec.Struct, frozen=True, order=True):
@@ -98,7 +98,7 @@ def keep_backup(path: Path) -> None:
 def undo_save(path: Path) -> None:
     """Give `path` back the newest of its backups that differs from it; what it holds now becomes a backup itself.
 
-    Doing it twice therefore undoes the undoing. A file that is gone is made again.
+    Doing it twice therefore undoes the undoing. A file that is gone is made again, and its backup stays.
 
     Raises:
         MissingInputError: there is no such backup.
@@ -127,14 +127,15 @@ def undo_save(path: Path) -> None:
         save_file(path, write, backup=keep_backup, mode=chosen.mode)
     except OSError as error:
         raise reading_error(chosen.file, error) from error
-    chosen.file.unlink(missing_ok=True)
+    if now:
+        chosen.file.unlink(missing_ok=True)
 
 
 def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
     name = visible(str(path), None)
     if status.st_size > BYTES_IN_ALL:
         limit = f"{BYTES_IN_ALL:,} bytes"
-        raise OutputError(f"{name} is bigger than all backups together may be ({limit}); save it without a backup")
+        raise OutputError(f"{name} is bigger than all backups together may be ({limit}); save under another name")
     kept = backups(path)
     digest = hashlib.sha256()
     offset = 0

@@ -248,6 +248,16 @@ def test_a_read_only_file_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch
     assert path.read_bytes() == OLD
 
 
+def test_a_file_system_that_is_read_only_is_said_to_be(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    of_folder = os.statvfs(path)
+    read_only = os.statvfs_result([*of_folder[:8], of_folder.f_flag | os.ST_RDONLY, *of_folder[9:]])
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: read_only)
+    with pytest.raises(AccessDeniedError, match="on a file system that is read-only") as caught:
+        save_file(path, writing(NEW))
+    assert "chmod" not in str(caught.value)
+
+
 def test_an_existing_file_is_kept_where_replacing_is_not_allowed(path: Path) -> None:
     with pytest.raises(OutputError, match="exists already"):
         save_file(path, writing(NEW), replace=False)

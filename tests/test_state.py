@@ -65,6 +65,16 @@ def test_a_file_that_is_gone_comes_back_with_its_permissions(path: Path) -> None
     assert stat.S_IMODE(path.stat().st_mode) == 0o604
 
 
+def test_a_file_that_is_gone_comes_back_again_and_again(path: Path) -> None:
+    keep_backup(path)
+    for _ in range(3):
+        path.unlink()
+        undo_save(path)
+        assert path.read_bytes() == b"first"
+    with pytest.raises(MissingInputError, match="already is what its backup holds"):
+        undo_save(path)
+
+
 def test_every_content_of_100_saves_comes_back(path: Path) -> None:
     for count in range(100):
         before = path.read_bytes()
@@ -93,7 +103,7 @@ def test_backups_of_all_paths_stay_below_the_limit_and_the_oldest_go_first(
 
 def test_a_file_bigger_than_the_limit_is_refused_with_the_way_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state, "BYTES_IN_ALL", 4)
-    with pytest.raises(OutputError, match="without a backup"):
+    with pytest.raises(OutputError, match="save under another name"):
         save(path, b"second")
     assert path.read_bytes() == b"first"
 
@@ -160,7 +170,7 @@ def test_without_a_home_the_way_out_is_named(path: Path, monkeypatch: pytest.Mon
 
 def test_a_state_folder_that_cannot_be_written_stops_the_save_and_names_the_way_out(path: Path, home: Path) -> None:
     home.write_bytes(b"a file stands where the folder should be")
-    with pytest.raises(OnnxJsonError, match=r"no backup of .* can be kept.*without a backup") as caught:
+    with pytest.raises(OnnxJsonError, match=r"no backup of .* can be kept.*set XDG_STATE_HOME") as caught:
         save(path, b"second")
     assert caught.value.exit_code == 73
     assert path.read_bytes() == b"first"
@@ -178,7 +188,7 @@ def test_a_disk_that_is_full_stops_the_save_and_names_the_way_out(path: Path, mo
         sink.flush()  # type: ignore[attr-defined]
         monkeypatch.setattr(os, "write", refuse)
 
-    with pytest.raises(FileError, match="without a backup"):
+    with pytest.raises(FileError, match="set XDG_STATE_HOME"):
         save_file(path, write, backup=keep_backup)
     monkeypatch.undo()
     assert path.read_bytes() == place

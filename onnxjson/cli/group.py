@@ -77,7 +77,8 @@ class LazyGroup(click.Group):
         """Run the command; whoever stopped reading standard output ends it without a word."""
         try:
             result: object = super().invoke(ctx)
-            sys.stdout.flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()
         except BrokenPipeError:
             output.abandon_stdout()
             ctx.exit(failures.PIPE_CLOSED)

@@ -25,7 +25,17 @@ _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
 
 def make_robust() -> None:
-    """Let both streams print any character that the terminal's encoding lacks as an escape, not as an exception."""
+    """Let both streams print any character that the terminal's encoding lacks as an escape, not as an exception.
+
+    Streams that are closed get nothing to read and nobody to talk to; a closed standard output stays closed, since
+    what goes there is the result. No file that is opened later takes the number of one of them.
+    """
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(descriptor)
+    for name in ("stdin", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.TextIOWrapper(io.BytesIO()))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

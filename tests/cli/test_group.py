@@ -219,3 +219,23 @@ def test_schema_prints_the_document_schema() -> None:
 
 def test_schema_of_an_unknown_kind_names_the_known_ones() -> None:
     assert "document" in run("schema", "patch").stderr
+
+
+CLOSED = {"<&-": "input", ">&-": "output", "2>&-": "errors", ">&- 2>&-": "both", "<&- >&- 2>&-": "all"}
+
+
+@pytest.mark.parametrize("closed", CLOSED, ids=CLOSED.values())
+@pytest.mark.parametrize("command", ["convert", "fmt", "check", "result"])
+def test_closed_streams_are_nobody_who_listens(command: str, closed: str, binary: Path) -> None:
+    assert run("convert", binary).exit_code == 0
+    arguments = {
+        "convert": ("convert", binary, "-o", binary.with_name("new.onnx")),
+        "fmt": ("fmt", binary.with_name("digits.onnx.json")),
+        "check": ("check", binary),
+        "result": ("convert", binary, "-o", "-"),
+    }[command]
+    words = ["sh", "-c", f'exec "$@" {closed}', "sh", *command_line(*arguments)]
+    code = subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode
+    assert code == (73 if command == "result" and ">&-" in closed.replace("2>&-", "") else 0)
+    if command == "convert":
+        assert binary.with_name("new.onnx").read_bytes() == binary.read_bytes()
