@@ -87,7 +87,7 @@ class Editing:
         if addresses:
             addresses = node_blocks.outermost(addresses)
             nodes = "a node" if len(addresses) == 1 else f"{len(addresses):,} nodes"
-            remark = f"{nodes} of {self.path.name}; [] in the place of a block deletes it, [block, block] adds one"
+            remark = f"{nodes} of {self.path.name}; [] deletes a node, [{{...}}, {{...}}] puts two in its place"
             text = node_blocks.write_blocks(self.model, addresses, remark)
         return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=self.text, addresses=addresses)
 

@@ -128,17 +128,16 @@ class _Session:
         self._on_terminal = sys.stdin.isatty() and sys.stderr.isatty()
 
     def run(self) -> int:
-        """Edit until the change is saved or given up; the exit code.
-
-        Raises:
-            OnnxJsonError, click.ClickException, click.Abort: nothing was saved; where the draft is was said.
-        """
+        """Edit until the change is saved or given up; the exit code. A failure is said, and then where the draft is."""
         try:
-            code = self._rounds()
+            return self._rounds()
+        except (OnnxJsonError, click.ClickException, click.Abort) as error:
+            code = failures.report(error)
+            self._say_where_it_is()
+            return code
         except BaseException:
             self._say_where_it_is()
             raise
-        return code
 
     def _rounds(self) -> int:
         place: tuple[int, int] | None = None
@@ -236,8 +235,17 @@ def _ask(question: str, letters: str) -> str:
     Raises:
         click.Abort: the person pressed Ctrl-C, or the terminal is gone.
     """
+    # Not by input(), which forgets a Ctrl-C that comes while it flushes the prompt.
     while True:
-        answer = str(click.prompt(output.line(question), prompt_suffix=" ", err=True, default="", show_default=False))
-        if answer.strip().lower()[:1] in tuple(letters):
-            return answer.strip().lower()[0]
+        try:
+            click.echo(output.line(question) + " ", err=True, nl=False)
+            answer = sys.stdin.readline()
+        except KeyboardInterrupt:
+            answer = ""
+        if not answer:
+            output.talk("")
+            raise click.Abort
+        letter = answer.strip().lower()[:1]
+        if letter and letter in letters:
+            return letter
         output.talk(f"please answer with {', '.join(letters[:-1])} or {letters[-1]}")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.cli import processes
+from onnxjson.cli import output, processes
 
 _Words = Callable[[str, int, int], list[str]]
 
@@ -93,8 +93,6 @@ def chosen() -> Editor:
 
 def _found(words: Sequence[str], variable: str) -> tuple[str, ...]:
     if not words or shutil.which(words[0]) is None:
-        from onnxjson.cli import output
-
         program = output.quoted(words[0] if words else "")
         raise processes.ProgramError(f"the editor {program} is not there; set {variable} to one that is")
     return tuple(words)

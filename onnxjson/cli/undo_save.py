@@ -13,8 +13,8 @@ from onnxjson.cli.paths import FilePath
 def command(path: Path) -> None:
     """Give a file back what it held before it was changed in place.
 
-    What it holds now is kept in turn, so that a second undo-save undoes the first. Works after fmt, and when the file
-    itself is gone.
+    What it holds now is kept in turn, so that a second undo-save undoes the first. Works after edit and fmt, and when
+    the file itself is gone.
 
     \b
     onnxjson fmt m.onnx.json

@@ -296,7 +296,7 @@ def test_selected_node_can_be_deleted_and_doubled(binary: Path, editor: Editor) 
     old = onnx.load(binary)
     body = """
     import json
-    start = text.index('{')
+    start = text.index('\\n{')
     tree = json.loads(text[start:])
     block = tree['/graph/node/1']
     tree['/graph/node/1'] = [dict(block, output=['between'], name='one'), dict(block, input=['between'], name='two')]
