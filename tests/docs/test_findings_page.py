@@ -5,6 +5,9 @@ import re
 import tomllib
 from pathlib import Path
 
+from onnxjson import errors
+from onnxjson.cli import failures
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULTILINE))
@@ -47,3 +50,14 @@ def test_the_sentences_are_those_of_the_hand_edits() -> None:
             said.setdefault(code, set()).add(sentence.strip())
     for code, sentences in said.items():
         assert ENTRIES[code] in sentences
+
+
+def test_every_exit_code_is_on_the_page() -> None:
+    raised = {
+        error.exit_code
+        for error in vars(errors).values()
+        if isinstance(error, type) and issubclass(error, errors.OnnxJsonError)
+    }
+    others = {code for name, code in vars(failures).items() if name.isupper() and name != "SHOWN"}
+    on_page = [int(code) for code in re.findall(r"^\| ([0-9]+) \|", PAGE, re.MULTILINE)]
+    assert on_page == sorted({0, 1} | raised | others)
