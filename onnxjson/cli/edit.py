@@ -71,7 +71,7 @@ def command(
         draft = taken_up
         draft.addresses = addresses or draft.addresses
         if editing.is_of_another_model(draft):
-            output.warn(f"{path} has changed since the draft was begun; saving it undoes what the changes below undo")
+            output.warn(f"{path} has changed since the draft was begun; the draft may take back what others changed")
     output.findings(editing.warnings, limit=failures.SHOWN)
     show = _Show(coloured=paging.is_coloured(color), pager=not no_pager)
     ctx.exit(_Session(editing, draft, editor, show, yes=yes).run())

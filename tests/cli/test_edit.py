@@ -2,8 +2,10 @@
 
 import os
 import re
+import shlex
 import signal
 import stat
+import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
@@ -240,15 +242,52 @@ def test_visual_comes_before_editor_and_no_shell_is_used(binary: Path, editor: E
     assert f"';', '$(touch {tmp_path}/x)'" in (tmp_path / "an editor" / "log").read_text()
 
 
-def test_full_disk_keeps_the_draft(binary: Path, editor: Editor, tmp_path: Path) -> None:
-    binary.parent.joinpath("sub").mkdir()
-    path = binary.rename(binary.parent / "sub" / "m.onnx")
-    path.chmod(0o444)
-    if os.geteuid() == 0:
-        pytest.skip("the superuser may write everything")
-    result = edit(path, editor(CHANGE), "--yes")
-    assert result.exit_code == 77
-    assert len(kept()) == 1
+def test_full_disk_keeps_the_draft_and_the_model(binary: Path, editor: Editor) -> None:
+    before = binary.read_bytes()
+    assert len(before) > 3072
+    words = shlex.join(command_line("edit", binary, "--yes"))
+    result = subprocess.run(
+        ["bash", "-c", f"ulimit -f 3; exec {words}"],
+        env=os.environ | editor(CHANGE),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert result.returncode == 74, result.stderr
+    (draft,) = kept()
+    assert f"--draft {draft}" in result.stderr
+    assert binary.read_bytes() == before
+
+
+def test_text_of_another_encoding_or_with_other_line_ends_is_understood_or_named(binary: Path, editor: Editor) -> None:
+    result = edit(binary, editor("path.write_bytes(text.replace('\\n', '\\r\\n').encode()); os._exit(0)"), "--yes")
+    assert "nothing changed" in result.stderr
+    result = edit(binary, editor("path.write_bytes(text.encode('utf-16')); os._exit(0)"), "--yes")
+    assert result.exit_code == 65
+    assert "error[not-utf-8]" in result.stderr
+
+
+def test_comments_of_a_text_are_said_to_be_lost(text: Path, editor: Editor) -> None:
+    text.write_text("// mine\n" + text.read_text(encoding="utf-8"), encoding="utf-8")
+    result = edit(text, editor(CHANGE), "--yes")
+    assert result.exit_code == 0
+    assert f"{text}:1:1: warning[comments-not-kept]" in result.stderr
+
+
+def test_weight_of_a_selected_node_is_bound_and_a_wrong_one_named(tmp_path: Path, editor: Editor) -> None:
+    path = tmp_path / "m.onnx"
+    weight = numpy_helper.from_array(np.arange(100, dtype=np.float32), "w")
+    node = helper.make_node("Constant", [], ["y"], "old", value=weight)
+    output = helper.make_tensor_value_info("y", 1, [100])
+    onnx.save(helper.make_model(helper.make_graph([node], "g", [], [output])), path)
+    result = edit(path, editor("assert 'sha256' in text; text = text.replace('\"old\"', '\"new\"')"), "--yes", "old")
+    assert result.exit_code == 0, result.stderr
+    (changed,) = onnx.load(path).graph.node
+    assert (changed.name, changed.attribute[0].t) == ("new", weight)
+    result = edit(path, editor("text = text.replace('float32[100]', 'float32[101]')"), "--yes", "new")
+    assert result.exit_code == 65
+    assert re.search(r"nodes\.json:\d+:\d+: error\[unknown-digest\]: the model has no 404 bytes", result.stderr)
 
 
 def test_state_folder_that_cannot_be_written_is_said_before_the_editor_opens(
