@@ -31,9 +31,11 @@ from onnxjson.scalars import (
 
 __all__ = [
     "BITS",
+    "MOST_ELEMENTS",
     "ElementError",
     "bits",
     "byte_length",
+    "element_count",
     "float32_bits",
     "float32_text",
     "float32_tokens",
@@ -54,6 +56,9 @@ BITS: Final[dict[int, int]] = (
 )
 """Bits of an element by data type; string, undefined and unknown ones are not here."""
 
+MOST_ELEMENTS: Final = 1 << 128
+"""More than any tensor can have."""
+
 _INTEGER_CODES: Final = {2: "B", 3: "b", 4: "H", 5: "h", 6: "i", 7: "q", 12: "I", 13: "Q"}
 _SIGNED: Final = frozenset({3, 5, 6, 7, 22, 26})
 _T = TypeVar("_T")
@@ -64,6 +69,22 @@ _FLOAT32, _FLOAT64, _BOOL, _COMPLEX64, _COMPLEX128 = 1, 11, 9, 14, 15
 def bits(data_type: int) -> int | None:
     """Bits of one element; None for string, undefined and unknown data types."""
     return BITS.get(data_type)
+
+
+def element_count(dims: Sequence[int]) -> int:
+    """The elements of a tensor of these dims: 1 for no dims (a scalar), 0 where a dim is 0 or negative.
+
+    Products beyond `MOST_ELEMENTS` count as that, since dims that somebody made up may be so many that their exact
+    product takes minutes.
+    """
+    if any([dim <= 0 for dim in dims]):
+        return 0
+    count = 1
+    for dim in dims:
+        count *= dim
+        if count > MOST_ELEMENTS:
+            return MOST_ELEMENTS
+    return count
 
 
 def byte_length(data_type: int, count: int) -> int | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
-from onnxjson.elements import byte_length
+from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.external import Resolver, location_parts
 from onnxjson.names import DATA_LOCATIONS
@@ -34,7 +34,6 @@ THRESHOLD: Final = 1024
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
-_MORE_THAN_ANY_FILE: Final = 1 << 63
 
 
 class Externalized(NamedTuple):
@@ -291,16 +290,10 @@ def _size(tensor: Tensor) -> int:
 
 
 def _needed_bytes(tensor: Tensor) -> int | None:
-    """Bytes that dtype and dims call for; None where they do not say. No number is bigger than any file."""
+    """Bytes that dtype and dims call for; None where they do not say."""
     if tensor.data_type is None or tensor.segment is not None or any(dim < 0 for dim in tensor.dims):
         return None
-    count = 0 if 0 in tensor.dims else 1
-    for dim in tensor.dims:
-        count *= dim
-        if count > _MORE_THAN_ANY_FILE:
-            count = _MORE_THAN_ANY_FILE
-            break
-    return byte_length(tensor.data_type, count)
+    return byte_length(tensor.data_type, element_count(tensor.dims))
 
 
 def _writer(ranges: list[tuple[int, Data]]) -> Callable[[Sink], None]:

@@ -1,6 +1,5 @@
 """Whether the bytes of a constant are as many as its dtype and dims need."""
 
-import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
@@ -8,7 +7,7 @@ from typing import Final
 from msgspec.structs import astuple
 
 from onnxjson.document import Tensor
-from onnxjson.elements import byte_length
+from onnxjson.elements import byte_length, element_count
 from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
 from onnxjson.payloads import Data, pieces
 from onnxjson.tensors import STORAGE
@@ -34,7 +33,7 @@ def tensor_mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
 @lru_cache(maxsize=4096)
 def _length(data_type: int, dims: tuple[int, ...]) -> int | None:
     """How many bytes such a tensor has; None where that is not for its shape to say."""
-    return None if any(dim < 0 for dim in dims) else byte_length(data_type, math.prod(dims))
+    return None if any(dim < 0 for dim in dims) else byte_length(data_type, element_count(dims))
 
 
 def _is_plain(tensor: Tensor) -> bool:
@@ -67,7 +66,7 @@ def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
 def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str, str]]:
     filled = [field for field in _FIELDS if _is_filled(tensor, field)]
     shape = f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, tensor.dims))}]"
-    count = math.prod(tensor.dims)
+    count = element_count(tensor.dims)
     if len(filled) > 1:
         yield "several-payloads", f"the tensor has elements in {' and '.join(filled)}", "only one of them can hold them"
         return

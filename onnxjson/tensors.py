@@ -5,14 +5,12 @@ A TensorProto holds its elements in ``raw_data``, in one of five typed fields, i
 text (docs/format.md, section 7) can tell exactly; `with_storage` puts them back.
 """
 
-import math
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from onnxjson.document import Tensor
-from onnxjson.elements import BITS, ElementError, byte_length, join_bits, split_bits
+from onnxjson.elements import BITS, ElementError, byte_length, element_count, join_bits, split_bits
 from onnxjson.errors import DecodeError
 from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.packed import fixed_from_varints, read_varints, varints, varints_from_fixed
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STORAGE",
-    "element_count",
     "from_numpy",
     "numpy_dtype",
     "raw_bytes",
@@ -57,11 +54,6 @@ STORAGE: Final[dict[int, str]] = {data_type: field for data_type, (field, _) in 
 """The typed field that may hold the elements, by data type (onnx.proto, TensorProto)."""
 
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
-
-
-def element_count(dims: Sequence[int]) -> int:
-    """The number of elements of a tensor of these dims; 1 for no dims (a scalar)."""
-    return math.prod(dims)
 
 
 def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
@@ -169,7 +161,7 @@ def _called(tensor: Tensor) -> str:
 def _strings(tensor: Tensor) -> "NDArray[Any]":
     import numpy
 
-    if len(tensor.string_data) != element_count(tensor.dims):
+    if any(dim < 0 for dim in tensor.dims) or len(tensor.string_data) != element_count(tensor.dims):
         raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
     elements = numpy.empty(len(tensor.string_data), dtype=object)
     for index, data in enumerate(tensor.string_data):

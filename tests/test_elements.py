@@ -410,3 +410,15 @@ def test_small_tensors_need_neither_numpy_nor_orjson() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "set()"
+
+
+@pytest.mark.parametrize(
+    ("dims", "count"), [((), 1), ((3,), 3), ((2, 0, 5), 0), ((-1, -2), 0), ((2**40, 2**40), 2**80), ((2**62, 0), 0)]
+)
+def test_element_count(dims: tuple[int, ...], count: int) -> None:
+    assert elements.element_count(dims) == count
+
+
+@pytest.mark.timeout(10)
+def test_dims_whose_exact_product_takes_minutes_are_counted_at_once() -> None:
+    assert elements.element_count((2**62,) * 300_000) == elements.MOST_ELEMENTS

@@ -238,6 +238,12 @@ def test_bytes_that_do_not_fit_are_told(tensor: Tensor, code: str) -> None:
     assert [found_code for found_code, _, _ in tensor_mistakes(tensor)] == [code]
 
 
+@pytest.mark.timeout(10)
+def test_dims_whose_exact_product_takes_minutes_are_told_at_once() -> None:
+    hostile = Tensor(data_type=1, dims=(1 << 62,) * 100_000, raw_data=bytes(7))
+    assert [code for code, _, _ in tensor_mistakes(hostile)] == ["wrong-length"]
+
+
 def test_many_unknown_names_take_no_longer_than_many_names() -> None:
     nodes = [node("Relu", f"missing_{number}", f"y_{number}") for number in range(5_000)]
     start = time.perf_counter()

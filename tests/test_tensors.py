@@ -278,11 +278,6 @@ def test_an_explicit_default_location_is_read() -> None:
     assert tensors.to_numpy(Tensor(dims=(1,), data_type=1, raw_data=ONE, data_location=0)).tolist() == [1.0]
 
 
-@pytest.mark.parametrize(("dims", "count"), [((), 1), ((3,), 3), ((2, 0, 5), 0), ((2**40, 2**40), 2**80)])
-def test_element_count(dims: tuple[int, ...], count: int) -> None:
-    assert tensors.element_count(dims) == count
-
-
 def test_every_data_type_of_onnx_has_a_typed_field() -> None:
     numbers = set(onnx.TensorProto.DataType.values()) - {TensorProto.UNDEFINED, TensorProto.STRING}
     assert set(tensors.STORAGE) == numbers == set(TYPES)

@@ -5,8 +5,8 @@ from typing import Final, Literal, NamedTuple
 
 from onnxjson import document as d
 from onnxjson.canonical import tensors as tensor_text
+from onnxjson.elements import element_count
 from onnxjson.payloads import Data, Digest
-from onnxjson.tensors import element_count
 from onnxjson.walking import walk
 
 WeightsMode = Literal["inline", "blobs", "digest", "keep"]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical.strings import INDENTS, bytes_value
+from onnxjson.elements import element_count
 from onnxjson.payloads import Data, Digest, whole
-from onnxjson.tensors import element_count
 
 MOST_VALUES = 64
 """Tensors of more elements are written as base64."""

@@ -102,7 +102,7 @@ def from_array(
     """
     dims = array.shape if kind is None or kind.dims is None else kind.dims
     if dims != array.shape:
-        if array.size != tensors.element_count(dims) or len(array.shape) > 1:
+        if array.size != elements.element_count(dims) or len(array.shape) > 1:
             raise EncodeError(f"the array has the shape {list(array.shape)}, but {kind} is to be")
         array = array.reshape(dims)
     if kind is not None and _is_raw(array):

@@ -173,7 +173,7 @@ def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:
     if tensor.data_location == DATA_LOCATIONS["EXTERNAL"]:
         if tensor.data_type not in elements.BITS or any(dim < 0 for dim in tensor.dims):
             raise DecodeError(f"{named} has no dtype and dims that say how many bytes it has in its other file")
-        needed = elements.byte_length(tensor.data_type, tensors.element_count(tensor.dims))
+        needed = elements.byte_length(tensor.data_type, elements.element_count(tensor.dims))
         data = resolver.resolve(tensor.external_data, needed, tensor=tensor.name or "")
         return msgspec.structs.replace(plain, raw_data=data)
     if tensor.data_type == STRING:

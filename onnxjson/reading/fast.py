@@ -135,7 +135,7 @@ class _Shape(NamedTuple):
     @classmethod
     def of(cls, text: str) -> "_Shape":
         data_type, dims = types.parse_tensor_type(text)
-        count = tensors.element_count(dims)
+        count = elements.element_count(dims)
         many = data_type in _NUMBERS and 0 < count <= tensor_text.MOST_VALUES
         skeleton = tensor_text.values_template(dims, 5).replace(b"%b", b"") if many else None
         return cls(data_type, dims, count, skeleton)

@@ -1,6 +1,5 @@
 """Tensors: the short form with values, base64 or external data, and the full form (docs/format.md, section 7)."""
 
-import math
 import re
 from collections.abc import Sequence
 from typing import Any, Final
@@ -124,13 +123,13 @@ def _read_elements(
     elif key in ("blob", "sha256"):
         raw = _read_digest(tree[key], key, storage, data_type, dims, at, context)
     else:
-        raw = read_payload(tree[key], at, context, needed=elements.byte_length(data_type, math.prod(dims)))
+        raw = read_payload(tree[key], at, context, needed=elements.byte_length(data_type, elements.element_count(dims)))
         if raw is not None and not _check_length(raw, data_type, dims, at, context):
             return None
     if raw is None or storage is UNREADABLE:
         return None
     try:
-        return with_storage(raw, data_type, storage, math.prod(dims)) if raw or storage is None else {}
+        return with_storage(raw, data_type, storage, elements.element_count(dims)) if raw or storage is None else {}
     except elements.ElementError as error:
         context.error(at, "bad-base64", f"the base64 ends with {error.found}", f"what fits: {error.fits}")
         return None
@@ -155,7 +154,7 @@ def _read_digest(
         message = 'the document has a "blob", but does not name the folder of blobs'
         context.error(place, "no-blobs-line", message, 'add "blobs": "model.blobs", before "ir_version"', on_key=True)
         return None
-    length = elements.byte_length(data_type, math.prod(dims))
+    length = elements.byte_length(data_type, elements.element_count(dims))
     return Digest(tree, length or 0, context.blobs if key == "blob" else None)
 
 
@@ -176,7 +175,7 @@ def _read_storage(tree: dict[str, Tree], data_type: int, place: Place, context: 
 
 
 def _check_length(raw: Data, data_type: int, dims: tuple[int, ...], place: Place, context: Context) -> bool:
-    needed = elements.byte_length(data_type, math.prod(dims))
+    needed = elements.byte_length(data_type, elements.element_count(dims))
     if len(raw) == needed:
         return True
     message = f"the base64 holds {len(raw):,} bytes; {_shape_text(data_type, dims)} needs {_count(needed or 0)}"
@@ -221,7 +220,7 @@ def _flatten(
             context.wrong_type(tree, place, "one value (the tensor has no dims)")
             return None
         return [tree]
-    count = math.prod(dims)
+    count = elements.element_count(dims)
     lengths: Sequence[int] = (count,) if count == 0 or len(dims) > MAXIMUM_RANK else dims
     level: list[Tree] = [tree]
     for depth, length in enumerate(lengths):

@@ -8,7 +8,7 @@ import msgspec
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
-from onnxjson.elements import byte_length
+from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
 from onnxjson.external_files import is_external
@@ -18,7 +18,6 @@ from onnxjson.types import format_data_type, format_tensor_type
 BIGGEST: Final = 8
 """Tensors that are listed."""
 
-_MOST: Final = 1 << 63
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 
@@ -121,19 +120,6 @@ def _of_sparse(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterat
 def tensor_type_text(tensor: Tensor) -> str | None:
     """``float32[2,3]`` for a constant, None where its dtype or dims are none."""
     return None if tensor.data_type is None else format_tensor_type(tensor.data_type, tensor.dims)
-
-
-def element_count(dims: Iterable[int]) -> int:
-    """Elements of a tensor of these dims, at most 2^63; 0 where a dim is negative."""
-    count = 1
-    dims = tuple(dims)
-    if any([dim <= 0 for dim in dims]):
-        return 0
-    for dim in dims:
-        count *= dim
-        if count > _MOST:
-            return _MOST
-    return count
 
 
 def stored_bytes(tensor: Tensor) -> int:

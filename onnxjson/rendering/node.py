@@ -19,13 +19,13 @@ from onnxjson.document import (
     Tensor,
     Type,
 )
-from onnxjson.elements import float32_text, tokens
+from onnxjson.elements import element_count, float32_text, tokens
 from onnxjson.external_files import is_external
 from onnxjson.index import Index, NodeRef
 from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
 from onnxjson.node_properties import scopes_of
 from onnxjson.operators import Documentation
-from onnxjson.rendering.constants import element_count, tensor_type_text
+from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import counted, table, wrapped
 from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type

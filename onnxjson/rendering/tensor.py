@@ -9,11 +9,11 @@ import msgspec
 from onnxjson.constants.stored import with_elements
 from onnxjson.display import visible
 from onnxjson.document import SparseTensor, Tensor
-from onnxjson.elements import bits
+from onnxjson.elements import bits, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
 from onnxjson.index import Index
-from onnxjson.rendering.constants import element_count, location_of, stored_bytes, tensor_type_text
+from onnxjson.rendering.constants import location_of, stored_bytes, tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped
