@@ -244,7 +244,14 @@ class _Checker:
                 hint = 'add it, such as "opset_import": {"": 20}'
                 self._add("warning", "missing-opset", address, f"{owner} has no opset_import", hint)
             return
-        known = {_domain(each.domain) for each in imports}
+        known: dict[str, int | None] = {}
+        for position, each in enumerate(imports):
+            domain = _domain(each.domain)
+            if domain in known:
+                message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
+                hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
+                self._add("warning", "duplicate-opset", f"{address}/opset_import/{position}", message, hint)
+            known.setdefault(domain, each.version)
         for domain, at in self._domains.items():
             if _domain(domain) not in known:
                 message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'

@@ -262,3 +262,16 @@ def test_a_long_chain_is_looked_at_without_recursion() -> None:
 def test_float_data_is_counted_in_numbers() -> None:
     tensor = Tensor(data_type=1, dims=(2,), float_data=struct.pack("<3f", 1, 2, 3))
     assert next(tensor_mistakes(tensor))[1] == "float_data holds 3 numbers; float32[2] needs 2"
+
+
+def test_one_domain_has_one_version() -> None:
+    def imports(*domains: str | None) -> list[tuple[str, str]]:
+        used = graph_of(node("Relu", "x", "y"), inputs="x")
+        return found(used, opset_import=tuple(OperatorSetId(domain=domain, version=17) for domain in domains))
+
+    assert imports("", "com.acme", "ai.onnx.ml") == []
+    assert imports("", "ai.onnx") == [("duplicate-opset", "/opset_import/1")]
+    assert imports("a", None, "a", "") == [
+        ("duplicate-opset", "/opset_import/2"),
+        ("duplicate-opset", "/opset_import/3"),
+    ]
