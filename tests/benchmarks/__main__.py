@@ -36,6 +36,8 @@ def _results(wanted: set[str], setting: cases.Setting) -> Results:
         results.objects = cases.in_one_process(setting)
     if "replace" in wanted:
         results.replaced = cases.replacing(setting)
+    if "apart" in wanted:
+        results.apart = cases.weights_apart(setting)
     return results
 
 

@@ -1,6 +1,7 @@
 """What is measured: models from file to file, and the figures around them."""
 
 import json
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -206,6 +207,53 @@ def replacing(setting: Setting) -> dict[str, dict[str, Figures]]:
     return result
 
 
+READING: Final = "read the file"
+COPYING: Final = "copy the file, with fsync"
+HASHING: Final = "sha256 of the file"
+
+_PLAIN: Final = """
+import hashlib, os, sys
+digest = hashlib.sha256()
+with open(sys.argv[2], "rb", buffering=0) as source:
+    copy = open(sys.argv[3], "wb", buffering=0) if sys.argv[1] == "copy" else None
+    while block := source.read(1 << 20):
+        if sys.argv[1] == "hash":
+            digest.update(block)
+        elif copy:
+            copy.write(block)
+    if copy:
+        os.fsync(copy.fileno())
+"""
+
+
+def weights_apart(setting: Setting) -> dict[str, Figures]:
+    """Weights as digests and as blobs, beside what reading, copying and hashing the file take; and `show`."""
+    say("apart")
+    source, nodes = setting.model(CASES[2]), setting.model(CASES[0])
+    suffixes = (".apart.onnx.json", ".apart.blobs", ".apart.onnx")
+    text, blobs, copy = (source.with_suffix(suffix) for suffix in suffixes)
+    commands = {
+        READING: python("-c", _PLAIN, "read", source, copy),
+        HASHING: python("-c", _PLAIN, "hash", source, copy),
+        COPYING: python("-c", _PLAIN, "copy", source, copy),
+        "to digests": onnxjson("convert", source, "--weights", "digest", "-o", text),
+        "to blobs": onnxjson("convert", source, "--weights", "blobs", "-o", text),
+        "to blobs that are there": onnxjson("convert", source, "--weights", "blobs", "-o", text),
+        "from blobs": onnxjson("convert", text, "-o", copy),
+        "show weights": onnxjson("show", source),
+        "show 100,000 nodes": onnxjson("show", nodes),
+    }
+    result = {name: Figures() for name in commands}
+    for _ in range(setting.repeat):
+        shutil.rmtree(blobs, ignore_errors=True)
+        for name, command in commands.items():
+            result[name].add(command, setting.environment)
+    shutil.rmtree(blobs, ignore_errors=True)
+    text.unlink(missing_ok=True)
+    copy.unlink(missing_ok=True)
+    return result
+
+
 def text_sizes(setting: Setting) -> dict[str, dict[str, int]]:
     """`text_size.measured` of every exported model and of the second case."""
     say("text-size")
@@ -213,7 +261,7 @@ def text_sizes(setting: Setting) -> dict[str, dict[str, int]]:
     return {path.name: json.loads(setting.printed(python("-P", HERE / "text_size.py", path))) for path in paths}
 
 
-EXTRAS: Final[tuple[str, ...]] = ("objects", "start", "replace", "text-size")
+EXTRAS: Final[tuple[str, ...]] = ("objects", "start", "replace", "apart", "text-size")
 """What there is beside the cases."""
 
 NAMES: Final = (*(case.name for case in CASES), *EXTRAS)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from tests.benchmarks.cases import Comparison
+from tests.benchmarks.cases import COPYING, HASHING, READING, Comparison
 from tests.benchmarks.measuring import Figures
 from tests.benchmarks.tools import OURS, TOOLS, YARDSTICK
 
@@ -22,6 +22,7 @@ class Results:
     objects: dict[str, list[dict[str, float]]] = field(default_factory=dict)
     start: dict[str, Figures] = field(default_factory=dict)
     replaced: dict[str, dict[str, Figures]] = field(default_factory=dict)
+    apart: dict[str, Figures] = field(default_factory=dict)
     sizes: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
@@ -37,6 +38,9 @@ def report(results: Results, *, goals: bool) -> str:
         parts.append(_table("Start of a process", ["process", "s", "cpu s", "peak MB"], rows))
     if results.replaced:
         parts.append(_replaced(results.replaced))
+    if results.apart:
+        rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.apart.items()]
+        parts.append(_table("Weights apart, and show", ["process", "s", "cpu s", "peak MB"], rows))
     if results.sizes:
         parts.append(_sizes(results.sizes))
     if goals:
@@ -174,6 +178,8 @@ PEAK_GOALS: Final = {"nodes-100k": 0.25, "weights": 0.2}
 OBJECTS_GOAL: Final = 10.0
 HELP_SECONDS: Final = 0.12
 SMALL_SECONDS: Final = 0.35
+DIGESTS_GOAL: Final = 3.0
+SHOW_SECONDS: Final = 2.0
 LINES_GOAL: Final = 1 / 3
 
 
@@ -186,8 +192,18 @@ def _goals(results: Results) -> Iterable[list[str]]:
             yield _at_least(f"{title}, json_format / ours", OBJECTS_GOAL, times)
     if results.start:
         yield _at_most("onnxjson --help, s", HELP_SECONDS, results.start["onnxjson --help"].seconds)
+    if results.apart:
+        yield from _goals_apart(results.apart)
     for name, size in results.sizes.items():
         yield _at_most(f"{name}: lines, ours / proto-JSON", LINES_GOAL, size["lines"] / size["proto_lines"])
+
+
+def _goals_apart(apart: dict[str, Figures]) -> Iterable[list[str]]:
+    digests = apart["to digests"].seconds / apart[READING].seconds
+    yield _at_most("weights to digests: seconds, ours / reading the file", DIGESTS_GOAL, digests)
+    plain = 2 * apart[COPYING].seconds + apart[HASHING].seconds
+    yield _at_most("weights to blobs: seconds, ours / (two copies and a hash)", 1.0, apart["to blobs"].seconds / plain)
+    yield _at_most("show 100,000 nodes: s", SHOW_SECONDS, apart["show 100,000 nodes"].seconds)
 
 
 def _goals_of(comparison: Comparison) -> Iterable[list[str]]:

@@ -55,6 +55,12 @@ def test_replacing_is_measured_both_ways(tmp_path: Path) -> None:
     assert all(figures.runs and not figures.skipped for ways in found.values() for figures in ways.values())
 
 
+def test_weights_apart_are_measured_beside_plain_reading_and_copying(tmp_path: Path) -> None:
+    found = cases.weights_apart(cases.Setting(tmp_path, MODELS, repeat=1, quick=True))
+    assert all(figures.runs and not figures.skipped for figures in found.values())
+    assert "Weights apart" in report(Results(apart=found), goals=True)
+
+
 def test_peak_memory_is_that_of_the_process_measured() -> None:
     script = "import sys; data = bytearray(int(sys.argv[1])); data[::4096] = b'x' * len(data[::4096])"
     measured = [
