@@ -8,6 +8,8 @@ from typing import Literal
 
 import msgspec
 
+from onnxjson.display import visible
+
 Severity = Literal["error", "warning"]
 
 
@@ -30,7 +32,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     """From 1, in characters."""
 
     def __str__(self) -> str:
-        place = f"{self.file or 'text'}:{self.line}:{self.column}" if self.line else self.file
+        file = visible(self.file, None)
+        place = f"{file or 'text'}:{self.line}:{self.column}" if self.line else file
         head = f"{place}: " if place else ""
-        where = "" if self.line or not self.address else f"{self.address}: "
+        where = "" if self.line or not self.address else f"{visible(self.address, None)}: "
         return f"{head}{where}{self.message}" + (f"; {self.hint}" if self.hint else "")

@@ -42,6 +42,7 @@ __all__ = [
     "float64_bits",
     "float64_text",
     "int_text",
+    "integer_range",
     "join_bits",
     "pack",
     "parse_int",
@@ -208,14 +209,15 @@ def pack(data_type: int, values: list[object]) -> bytes:
     if form := SMALL_FORMATS.get(data_type):
         patterns = _each(values, lambda value: float_bits(form, value))
     else:
-        low, high = _range(data_type)
+        low, high = integer_range(data_type)
         patterns = _each(values, lambda value: parse_int(value, low, high) & ((1 << size) - 1))
     if size == 16:
         return struct.pack(f"<{len(patterns)}H", *patterns)
     return bytes(patterns) if size == 8 else join_bits(patterns, size)
 
 
-def _range(data_type: int) -> tuple[int, int]:
+def integer_range(data_type: int) -> tuple[int, int]:
+    """The least and the greatest value of an integer data type."""
     size = BITS[data_type]
     return (-1 << (size - 1), (1 << (size - 1)) - 1) if data_type in _SIGNED else (0, (1 << size) - 1)
 
@@ -237,7 +239,7 @@ def _pack_integers(data_type: int, code: str, values: list[object]) -> bytes:
             return struct.pack(f"<{len(values)}{code}", *values)
         except struct.error:
             pass
-    low, high = _range(data_type)
+    low, high = integer_range(data_type)
     return struct.pack(f"<{len(values)}{code}", *_each(values, lambda value: parse_int(value, low, high)))
 
 

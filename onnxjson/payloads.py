@@ -209,6 +209,13 @@ def pieces(data: Data) -> Iterator[bytes]:
         yield from data.chunks()
 
 
+def even_pieces(data: Data) -> Iterator[bytes]:
+    """The bytes of `data` in pieces of `CHUNK` at most that no element crosses: `CHUNK` is a multiple of 48 bytes."""
+    for piece in pieces(data):
+        for start in range(0, len(piece), CHUNK):
+            yield piece[start : start + CHUNK]
+
+
 def whole(data: Data) -> bytes:
     """The bytes of `data` in one piece."""
     return data if isinstance(data, bytes) else data.read()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson import elements, tensors
 from onnxjson.document import Tensor
-from onnxjson.payloads import CHUNK, Data, pieces
+from onnxjson.payloads import even_pieces
 
 if TYPE_CHECKING:
     import numpy
@@ -111,17 +111,10 @@ def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
     """The elements in flat arrays of the dtype that numpy or ml_dtypes has for them."""
     size = elements.BITS[tensor.data_type or 0]
     left = math.prod(tensor.dims)
-    for piece in _even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
         here = min(left, len(piece) * 8 // size)
         left -= here
         yield tensors.to_numpy(Tensor(dims=(here,), data_type=tensor.data_type, raw_data=piece))
-
-
-def _even_pieces(data: Data) -> Iterator[bytes]:
-    """Pieces that no element crosses: `CHUNK` is a multiple of 48 bytes."""
-    for piece in pieces(data):
-        for start in range(0, len(piece), CHUNK):
-            yield piece[start : start + CHUNK]
 
 
 def _arrays(tensor: Tensor) -> "Iterator[NDArray[Any]]":

@@ -23,10 +23,8 @@ from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.errors import LimitError, MissingInputError, WorkerError
 from onnxjson.identity import reading_error
+from onnxjson.wire.varints import LARGEST_MESSAGE
 from onnxjson.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
-
-LARGEST_BYTES: Final = (1 << 31) - 1
-"""Bytes of a serialised model that protobuf reads; bigger ones are checked by path."""
 
 _GRACE_SECONDS: Final = 15.0
 """What the server may need beyond the job: starting, importing onnx, passing on the answer."""
@@ -124,8 +122,8 @@ class Worker:
         beside = None if folder is None else os.fsencode(folder.absolute())
         blob = model if isinstance(model, bytes) else b""
         size = len(model) if isinstance(model, bytes) else _size(model)
-        if len(blob) > LARGEST_BYTES:
-            raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_BYTES:,}")
+        if len(blob) > LARGEST_MESSAGE:
+            raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_MESSAGE:,}")
         limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
         answer, result = self._exchanged(Request(job=job, path=path, folder=beside, limits=limits), blob)
         if answer.outcome == "unavailable":

@@ -16,6 +16,7 @@ from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from onnxjson import document as d
 from onnxjson import protojson, serde, text_file
+from onnxjson.addresses import resolve
 from onnxjson.errors import DecodeError, EncodeError, LimitError
 from onnxjson.messages import FIELDS, Kind
 from onnxjson.protojson.reading import json_name
@@ -371,6 +372,11 @@ UNSAYABLE: dict[str, tuple[d.Model, str, str]] = {
         "/graph/node/0/input/1",
         '"\\u{dcff}" has bytes',
     ),
+    "a name that begins with a number sign": (
+        record(node=(d.Node(attribute=(d.Attribute(name="#1", f=f32(0x7FC00001)),)),)),
+        "/graph/node/0/attribute/#0/f",
+        "NaN(0x7fc00001)",
+    ),
     "unknown attribute type": (
         record(node=(d.Node(attribute=(d.Attribute(name="a", type=99),)),)),
         "/graph/node/0/attribute/a/type",
@@ -382,6 +388,15 @@ UNSAYABLE: dict[str, tuple[d.Model, str, str]] = {
         "TensorProto.DataLocation has no number 7",
     ),
 }
+
+
+def test_the_address_of_a_loss_is_the_one_of_the_record_and_its_message_is_visible() -> None:
+    attribute = d.Attribute(name="a\x1b[2J/b", f=f32(0x7FC00001))
+    model = record(node=(d.Node(attribute=(attribute,)),))
+    with pytest.raises(EncodeError) as caught:
+        protojson.dumps(model)
+    assert resolve(model, caught.value.findings[0].address) == attribute.f
+    assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize(("model", "address", "message"), UNSAYABLE.values(), ids=UNSAYABLE)

@@ -228,7 +228,7 @@ def test_what_is_no_file_is_refused_at_once(worker: Worker, tmp_path: Path, kind
 
 
 def test_more_bytes_than_protobuf_reads_are_refused(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_module, "LARGEST_BYTES", 10)
+    monkeypatch.setattr(worker_module, "LARGEST_MESSAGE", 10)
     with pytest.raises(LimitError, match="by its path"):
         worker.check(GOOD)
 

@@ -3,19 +3,19 @@
 from collections.abc import Sequence
 
 from onnxjson import elements, tensors
-from onnxjson.canonical.pairs import EXACT_INTEGER
 from onnxjson.messages import Kind
 from onnxjson.payloads import Data, whole
+from onnxjson.scalars import LARGEST_PLAIN
 
 
 def integer(value: int) -> bytes:
     """A JSON integer, or a decimal string beyond 2^53."""
-    return b"%d" % value if -EXACT_INTEGER <= value <= EXACT_INTEGER else b'"%d"' % value
+    return b"%d" % value if -LARGEST_PLAIN <= value <= LARGEST_PLAIN else b'"%d"' % value
 
 
 def integers(values: Sequence[int]) -> bytes:
     """A list of integers on one line."""
-    if not values or (max(values) <= EXACT_INTEGER and min(values) >= -EXACT_INTEGER):
+    if not values or (max(values) <= LARGEST_PLAIN and min(values) >= -LARGEST_PLAIN):
         # Python prints a list of integers as the text has it.
         return str(list(values)).encode()
     return b"[" + b", ".join([integer(value) for value in values]) + b"]"

@@ -7,9 +7,7 @@ from typing import Any
 
 from onnxjson import document as d
 from onnxjson.canonical.strings import INDENTS, encode_string, is_text, string, string_or_lines
-
-EXACT_INTEGER = 2**53
-"""Integers up to this magnitude survive every JSON reader."""
+from onnxjson.scalars import LARGEST_PLAIN
 
 Exact = Callable[[d.Record], bytes]
 
@@ -54,7 +52,7 @@ def opset_imports(imports: Sequence[d.OperatorSetId], exact: Exact) -> bytes:
     """``{"": 20}``, or the list of messages where an object cannot say it."""
     if are_object_keys(tuple([each.domain for each in imports])) and all(
         [
-            each.version is not None and abs(each.version) <= EXACT_INTEGER and not each.unknown_fields
+            each.version is not None and abs(each.version) <= LARGEST_PLAIN and not each.unknown_fields
             for each in imports
         ]
     ):

@@ -16,11 +16,10 @@ from onnxjson.errors import LimitError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES
 from onnxjson.payloads import Data
+from onnxjson.scalars import LARGEST_PLAIN
 
 _DEEPEST_GRAPHS = 34
 """Graphs within graphs; protobuf reads no more than 33."""
-
-_PAIR_FIELDS: Final = frozenset({"metadata_props", "external_data", "quant_parameter_tensor_names"})
 
 
 class Encoded:
@@ -306,11 +305,11 @@ _SIMPLE: Final[dict[int, Callable[[Any], bytes]]] = {
 def _is_bare(kind: int, payload: Any) -> bool:
     """Whether the value of an attribute that the table does not know shows its type."""
     if kind == 2:
-        return bool(-pairs_of.EXACT_INTEGER <= payload <= pairs_of.EXACT_INTEGER)
+        return bool(-LARGEST_PLAIN <= payload <= LARGEST_PLAIN)
     if kind == 3:
         return is_utf8(payload)
     if kind == 7:
-        return bool(payload) and max(payload) <= pairs_of.EXACT_INTEGER and min(payload) >= -pairs_of.EXACT_INTEGER
+        return bool(payload) and max(payload) <= LARGEST_PLAIN and min(payload) >= -LARGEST_PLAIN
     return kind == 8 and bool(payload) and all([is_utf8(each) for each in payload])
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from onnxjson import elements
+from onnxjson.canonical.strings import is_text
 from onnxjson.constants.values import STRING
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import EncodeError
-from onnxjson.payloads import CHUNK, Data, pieces
+from onnxjson.payloads import Data, even_pieces, pieces
 from onnxjson.sinks import Sink
 from onnxjson.tensors import numpy_dtype, unpack
 
@@ -40,7 +41,7 @@ def write_npz(tensors: Sequence[Tensor], sink: Sink) -> None:
     for name in names:
         if names.count(name) > 1:
             raise EncodeError(f"two tensors have the name {visible(name)!r}, and a .npz holds one of each name")
-        if "\0" in name or "\\" in name or ".." in name.split("/") or not _is_utf8(name):
+        if "\0" in name or "\\" in name or ".." in name.split("/") or not is_text(name):
             raise EncodeError(f"{visible(name)!r} cannot be the name of an array in a .npz; write it on its own")
     with zipfile.ZipFile(_Stream(sink), "w", zipfile.ZIP_STORED) as archive:
         for name, tensor in zip(names, tensors, strict=True):
@@ -49,10 +50,6 @@ def write_npz(tensors: Sequence[Tensor], sink: Sink) -> None:
             with archive.open(entry, "w", force_zip64=True) as member:
                 for piece in _npy(tensor):
                     member.write(piece)
-
-
-def _is_utf8(text: str) -> bool:
-    return not any("\ud800" <= character <= "\udfff" for character in text)
 
 
 class _Stream(io.RawIOBase):
@@ -85,12 +82,10 @@ def _npy(tensor: Tensor) -> Iterator[bytes]:
 
 def _unpacked(data: Data, count: int, size: int, data_type: int) -> Iterator[bytes]:
     """Elements of 2, 4 or 6 bits, one byte each."""
-    for piece in pieces(data):
-        for start in range(0, len(piece), CHUNK):
-            part = piece[start : start + CHUNK]
-            here = min(count, len(part) * 8 // size)
-            yield unpack(part, here, size, numpy_dtype(data_type)).tobytes()
-            count -= here
+    for piece in even_pieces(data):
+        here = min(count, len(piece) * 8 // size)
+        yield unpack(piece, here, size, numpy_dtype(data_type)).tobytes()
+        count -= here
 
 
 def _npy_of_strings(tensor: Tensor) -> Iterator[bytes]:

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson import elements, tensors
-from onnxjson.constants.exactness import BOOL, COMPLEX, FLOATS, Packed, integer_range, pack
+from onnxjson.constants.exactness import BOOL, COMPLEX, FLOATS, Packed, pack
 from onnxjson.constants.values import STRING, Encoded, Kind, place_in
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError, EncodeError, MissingInputError
 from onnxjson.identity import reading_error
 from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.scalars import LARGEST_PLAIN
 from onnxjson.tensors import numpy_dtype
 
 if TYPE_CHECKING:
@@ -33,9 +34,6 @@ _BATCH: Final = 4096
 _FLOAT32: Final = 1
 _ROUNDED_BY_NUMPY: Final = (_FLOAT32, 10)
 """Floats to which numpy rounds a float64 in one step."""
-
-_LARGEST_PLAIN: Final = 2**53
-"""Up to here float64 has every integer."""
 
 _WITHOUT_SIGN: Final = 24
 """The float whose rounding at the lower end is not that of ml_dtypes."""
@@ -209,12 +207,12 @@ def _by_numpy(
         wide = flat.astype(numpy.float64)
     else:
         wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
-    plain = (wide >= -_LARGEST_PLAIN) & (wide <= _LARGEST_PLAIN) if own in FLOATS or target in FLOATS else wide == wide
+    plain = (wide >= -LARGEST_PLAIN) & (wide <= LARGEST_PLAIN) if own in FLOATS or target in FLOATS else wide == wide
     if target in FLOATS:
         cast, exact, finite = _as_floats(wide.astype(numpy.float64), target)
         known = finite if own in FLOATS else finite & plain
         return cast, exact & known, ~exact & known & (target != _WITHOUT_SIGN)
-    low, high = (0, 1) if target == BOOL else integer_range(target)
+    low, high = (0, 1) if target == BOOL else elements.integer_range(target)
     if own in FLOATS:
         near = numpy.clip(numpy.rint(wide), low, high)
         known = plain | (numpy.isfinite(wide) & (elements.BITS[target] < 64))

@@ -24,7 +24,6 @@ COMPLEX: Final = {14: 1, 15: 11}
 FLOATS: Final[dict[int, FloatFormat]] = {1: FLOAT32, 11: FLOAT64, **SMALL_FORMATS}
 """The real float formats by data type."""
 
-_SIGNED: Final = frozenset({3, 5, 6, 7, 22, 26})
 _DIGITS_OF_BINARY64: Final = 17
 
 
@@ -43,12 +42,6 @@ class Packed(NamedTuple):
     """How many values are not those that were given."""
     first: str = ""
     """Where the first of those is, what it was and what it is."""
-
-
-def integer_range(data_type: int) -> tuple[int, int]:
-    """The least and the greatest value of an integer dtype."""
-    size = elements.BITS[data_type]
-    return (-1 << (size - 1), (1 << (size - 1)) - 1) if data_type in _SIGNED else (0, (1 << size) - 1)
 
 
 def pack(
@@ -113,7 +106,7 @@ def _nearest(data_type: int, value: object) -> object | None:
         return None
     form = FLOATS.get(data_type)
     if form is None:
-        low, high = integer_range(data_type)
+        low, high = elements.integer_range(data_type)
         return None if math.isinf(number) else max(low, min(high, round(number)))
     if number == 0 and form.signed:
         return 0.0

@@ -7,19 +7,14 @@ line each. All of it is ASCII.
 import json
 import math
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from onnxjson import elements
+from onnxjson.canonical.strings import is_text
+from onnxjson.canonical.tensors import DEEPEST_VALUES, MOST_VALUES
 from onnxjson.constants.values import STRING, Kind
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError
-from onnxjson.payloads import CHUNK, Data, pieces
-
-MOST_VALUES: Final = 64
-"""Elements up to which the object of a tensor shows values and not base64."""
-
-DEEPEST_VALUES: Final = 8
-"""Values of a tensor of higher rank are a flat list."""
+from onnxjson.payloads import even_pieces
 
 Write = Callable[[bytes], object]
 """Takes the next bytes of a text."""
@@ -77,7 +72,7 @@ def _tokens(tensor: Tensor) -> Iterator[str]:
     data_type = tensor.data_type or 0
     count = math.prod(tensor.dims)
     size = elements.BITS[data_type]
-    for piece in _even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
         here = min(count, len(piece) * 8 // size)
         tokens = elements.tokens(data_type, piece, here)
         if tokens is None:
@@ -87,13 +82,6 @@ def _tokens(tensor: Tensor) -> Iterator[str]:
             )
         count -= here
         yield from tokens
-
-
-def _even_pieces(data: Data) -> Iterator[bytes]:
-    """Pieces that no element crosses: `CHUNK` is a multiple of 48 bytes."""
-    for piece in pieces(data):
-        for start in range(0, len(piece), CHUNK):
-            yield piece[start : start + CHUNK]
 
 
 def _string_token(data: bytes) -> str:
@@ -118,7 +106,7 @@ def write_base64(tensor: Tensor, write: Write) -> None:
     """
     if tensor.data_type == STRING:
         raise DecodeError("strings have no base64 as a whole; --json gives the tensor with its values")
-    for piece in _even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
         write(_base64(piece))
 
 
@@ -163,7 +151,7 @@ def write_proto_json(tensor: Tensor, write: Write) -> None:
     if tensor.data_type == STRING and tensor.string_data:
         message["stringData"] = [_base64(item).decode() for item in tensor.string_data]
     if tensor.name is not None:
-        if any("\ud800" <= character <= "\udfff" for character in tensor.name):
+        if not is_text(tensor.name):
             raise DecodeError("the name of the tensor is not UTF-8, which protobuf's JSON cannot hold")
         message["name"] = tensor.name
     start = json.dumps(message)

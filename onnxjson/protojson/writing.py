@@ -2,7 +2,6 @@
 
 import json
 import struct
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -10,6 +9,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from onnxjson import document as d
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.canonical.strings import is_text
 from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.errors import EncodeError
@@ -106,7 +107,7 @@ class _Losses:
         if field.kind is Kind.MESSAGE:
             self.of_message(value, address)
         elif field.kind is Kind.STRING:
-            if not _is_utf8(value):
+            if not is_text(value):
                 self.has_bad_strings = True
                 self._note("not-utf-8", address, f'"{visible(value, 40)}" has bytes that are not UTF-8')
         elif value not in _SPELLED_BY_NAME[field.kind]:
@@ -143,23 +144,7 @@ def _places(field: Field, items: Sequence[Any], address: str) -> Iterator[str]:
     if field.message is not d.Attribute:
         yield from (f"{address}/{index}" for index in range(len(items)))
         return
-    names = Counter(attribute.name for attribute in items)
-    for index, attribute in enumerate(items):
-        if attribute.name and names[attribute.name] == 1:
-            name = attribute.name.replace("~", "~0").replace("/", "~1")
-            yield f"{address}/{visible(name, None)}"
-        else:
-            yield f"{address}/#{index}"
-
-
-def _is_utf8(text: str) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+    yield from (f"{address}/{escape(segment)}" for segment in attribute_segments(items))
 
 
 _NANS: Final = {

@@ -13,7 +13,7 @@ import pytest
 from onnxjson import elements
 from onnxjson.constants.archives import write_npy, write_npz
 from onnxjson.constants.arrays import from_array, read_array
-from onnxjson.constants.exactness import FLOATS, integer_range
+from onnxjson.constants.exactness import FLOATS
 from onnxjson.constants.text import write_values
 from onnxjson.constants.values import Kind, parse_kind
 from onnxjson.document import Tensor
@@ -236,7 +236,7 @@ INTEGERS = [number for number in REAL if number not in FLOATS]
 
 @pytest.mark.parametrize("data_type", INTEGERS, ids=DATA_TYPE_NAMES.get)
 def test_lossy_integers_are_rounded_to_even_and_end_at_the_bounds(data_type: int) -> None:
-    low, high = integer_range(data_type)
+    low, high = elements.integer_range(data_type)
     floats = [0.5, 1.5, 2.5, -0.5, -1.5, 1e300, -1e300, 2.0**63, 2.0**53 + 2, 1e15 + 0.5, 3.0]
     whole = [0, 1, -1, 300, -300, 70_000, -(2**63), 2**63 - 1, 2**53 + 1]
     for array in (numpy.array(floats), numpy.array(whole), numpy.array([2**64 - 1, 5], "u8")):

@@ -2,8 +2,9 @@
 
 import pytest
 
+from onnxjson import elements
 from onnxjson.constants.encoded import from_base64
-from onnxjson.constants.exactness import FLOATS, integer_range
+from onnxjson.constants.exactness import FLOATS
 from onnxjson.constants.text import write_values
 from onnxjson.constants.values import Encoded, from_json, parse_json, parse_kind, parse_shape
 from onnxjson.errors import DecodeError, EncodeError, LimitError
@@ -114,7 +115,7 @@ def test_lossy_takes_any_number_for_any_dtype(data_type: int) -> None:
     if data_type in FLOATS:
         assert encoded.tensor.raw_data
     else:
-        low, high = integer_range(data_type)
+        low, high = elements.integer_range(data_type)
         assert values_of(encoded).replace('"', "").startswith(f"[{high}, {low}, 1, ")
 
 
