@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, get_args
 from onnxjson import files, text_file
 from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.document import Model
-from onnxjson.errors import EncodeError, MissingInputError
+from onnxjson.errors import MissingInputError
 from onnxjson.files import Format
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def save(
     format: Format | None = None,  # noqa: A002 - as in onnx.save
     *,
     weights: WeightsMode = "inline",
-    folder: str | None = None,
+    blobs: str | None = None,
 ) -> None:
     """Writes a model to a file, all or nothing, read back before it replaces what was there.
 
@@ -46,8 +46,8 @@ def save(
     meaning), any other ``.json`` the text onnxjson/1, all else the binary.
 
     `weights` says how tensors of more than 64 elements stand in the text: "inline" as base64, "blobs" each in a file
-    of `folder` (relative to that of `path`; ``model.blobs`` for ``model.onnx.json``), "digest" as their sha256 only,
-    "keep" as they were read.
+    of the folder `blobs` (relative to that of `path`; ``model.blobs`` for ``model.onnx.json``), "digest" as their
+    sha256 only, "keep" as they were read.
 
     Raises:
         WeightsMissingError: of some tensors only the sha256 is here.
@@ -59,7 +59,7 @@ def save(
     _require_model(model)
     _require_word(format, (None, *get_args(Format)), "format")
     _require_word(weights, get_args(WeightsMode), "weights")
-    files.save(model, path, format, weights=weights, blobs=folder)
+    files.save(model, path, format, weights=weights, blobs=blobs)
 
 
 def loads(
@@ -85,23 +85,23 @@ def loads(
     return files.bound(read.model, folder=None if folder is None else Path(folder), weights_from=weights_from)
 
 
-def dumps(model: Model, *, weights: WeightsMode = "inline", folder: str | None = None) -> str:
+def dumps(model: Model, *, weights: WeightsMode = "inline", blobs: str | None = None) -> str:
     """The canonical text of a model, onnxjson/1, ending with a line feed.
 
-    `weights` as in `save`; with "blobs" the text names them in `folder`, and nothing is written.
+    `weights` as in `save`; with "blobs" the text names them in the folder `blobs`, and nothing is written.
 
     Raises:
         WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
-        TypeError, ValueError: `model` is no Model; `weights` is another word.
+        TypeError, ValueError: `model` is no Model; `weights` is another word, or "blobs" without a folder.
     """
     _require_model(model)
     _require_word(weights, get_args(WeightsMode), "weights")
-    if weights == "blobs" and folder is None:
-        raise EncodeError('a text with blobs names their folder: give it as folder="model.blobs"')
+    if weights == "blobs" and blobs is None:
+        raise ValueError('a text with blobs names their folder: give it as blobs="model.blobs"')
     text = bytearray()
-    files.write(model, _Growing(text), "json", weights=weights, blobs=folder)
+    files.write(model, _Growing(text), "json", weights=weights, blobs=blobs)
     return text.decode("utf-8")
 
 

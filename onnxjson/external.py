@@ -84,7 +84,7 @@ class Resolver:
         self._open: WeakValueDictionary[str, _OpenFile] = WeakValueDictionary()
 
     def resolve(
-        self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = ""
+        self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = "", where: str = ""
     ) -> ExternalSlice:
         """The bytes that `external_data` of a tensor names.
 
@@ -92,6 +92,7 @@ class Resolver:
             pairs: the entries of `external_data`.
             needed_bytes: what dtype and dims of the tensor need; None where they do not say.
             tensor: its name, for messages.
+            where: what messages begin with, where they are not to speak of external data of a tensor.
 
         Raises:
             UntrustedError: the location, the file or the range is not what a model may name.
@@ -101,7 +102,7 @@ class Resolver:
         owner = f"external data of tensor {visible(tensor)!r}"
         entries = _entries(pairs, owner)
         location = entries.get("location", "")
-        where = f"{owner} in {visible(location)!r}"
+        where = where or f"{owner} in {visible(location)!r}"
         parts = location_parts(location, where)
         source = self._open.get("/".join(parts))
         if source is None:

@@ -16,8 +16,9 @@ import msgspec
 from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
-from onnxjson.errors import DecodeError, OnnxJsonError, OutputError, UntrustedError, WeightsMissingError
+from onnxjson.errors import DecodeError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.external import Resolver
+from onnxjson.identity import sha256_of as sha256_of_file
 from onnxjson.payloads import Data, Digest, Payload, pieces
 from onnxjson.saving import make_folder, save_file
 from onnxjson.sinks import Sink, system_errors
@@ -28,7 +29,6 @@ from onnxjson.walking import walk
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """Where a tensor can have a digest instead of bytes."""
-
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
 _DIGEST: Final = re.compile(rb'(?<=")[0-9a-f]{64}(?=")')
@@ -64,12 +64,8 @@ class Blob(Payload):
 
 def _opened(blob: "Digest | Blob", resolver: Resolver) -> Payload:
     place = f"{blob.folder}/{blob.sha256}"
-    try:
-        return resolver.resolve((StringStringEntry("location", place),), blob.length)
-    except OnnxJsonError as error:
-        # The resolver speaks of external data, and says after a colon what is wrong with the file.
-        _, _, reason = str(error).partition("': ")
-        raise type(error)(f"the blob {visible(place, None)} cannot be used: {reason}") from error
+    where = f"the blob {visible(place, None)} cannot be used"
+    return resolver.resolve((StringStringEntry("location", place),), blob.length, where=where)
 
 
 def missing(model: Model) -> list[Tensor]:
@@ -267,11 +263,7 @@ def _holds(place: Path, data: Data) -> bool:
     """Whether a blob is there and holds what its name says; one that does not is written again."""
     if place.is_symlink() or not place.is_file() or place.stat().st_size != len(data):
         return False
-    found = hashlib.sha256()
-    with place.open("rb", buffering=0) as file:
-        while block := file.read(1 << 20):
-            found.update(block)
-    return found.hexdigest() == place.name
+    return sha256_of_file(place) == place.name
 
 
 def _writer(data: Data) -> Callable[[Sink], None]:

@@ -123,7 +123,7 @@ def test_every_mode_is_canonical_and_read_the_fast_way(model: onnxjson.Model) ->
     for text in (
         onnxjson.dumps(model),
         onnxjson.dumps(model, weights="digest"),
-        onnxjson.dumps(model, weights="blobs", folder="m.blobs"),
+        onnxjson.dumps(model, weights="blobs", blobs="m.blobs"),
     ):
         again = fast.read(text.encode(), {})
         assert again is not None
@@ -185,11 +185,24 @@ def test_a_folder_of_blobs_that_leads_out_is_refused(tmp_path: Path, model: onnx
     (tmp_path / "in").mkdir()
     if folder:
         with pytest.raises(UntrustedError):
-            onnxjson.save(model, tmp_path / "in" / "m.onnx.json", weights="blobs", folder=folder)
+            onnxjson.save(model, tmp_path / "in" / "m.onnx.json", weights="blobs", blobs=folder)
         assert list(tmp_path.rglob("*")) == [tmp_path / "in"]
-    text = onnxjson.dumps(model, weights="blobs", folder="m.blobs").replace("m.blobs", folder.replace("\\", "\\\\"))
+    text = onnxjson.dumps(model, weights="blobs", blobs="m.blobs").replace("m.blobs", folder.replace("\\", "\\\\"))
     with pytest.raises((UntrustedError, DecodeError, MissingInputError)):
         onnxjson.loads(text, folder=tmp_path / "in")
+
+
+def test_why_a_blob_cannot_be_used_is_said_whatever_its_folder_is_called(tmp_path: Path, model: onnxjson.Model) -> None:
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs", blobs="it's")
+    for blob in (tmp_path / "it's").iterdir():
+        blob.write_bytes(b"short")
+    with pytest.raises(UntrustedError, match="the blob it's/[0-9a-f]{64} cannot be used: .*5 bytes"):
+        onnxjson.load(tmp_path / "m.onnx.json")
+
+
+def test_a_text_with_blobs_needs_the_name_of_their_folder(model: onnxjson.Model) -> None:
+    with pytest.raises(ValueError, match="blobs="):
+        onnxjson.dumps(model, weights="blobs")
 
 
 def test_a_folder_of_blobs_that_is_a_link_is_refused_when_written(tmp_path: Path, model: onnxjson.Model) -> None:
@@ -216,7 +229,7 @@ def test_blobs_stand_before_the_text_that_names_them(
 
 
 def test_fmt_keeps_blobs_and_digests_without_needing_their_bytes(model: onnxjson.Model) -> None:
-    text = onnxjson.dumps(model, weights="blobs", folder="gone")
+    text = onnxjson.dumps(model, weights="blobs", blobs="gone")
     kept = onnxjson.loads(text)
     assert onnxjson.dumps(kept, weights="keep") == text
     assert kept.graph is not None
@@ -227,7 +240,7 @@ def test_pruning_removes_only_blobs_that_no_text_of_the_folder_names(tmp_path: P
     other = onnxjson.from_proto(make_proto(seed=1))
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
     kept = {blob.name for blob in blobs_of(tmp_path)}
-    onnxjson.save(other, tmp_path / "other.onnx.json", weights="blobs", folder="m.blobs")
+    onnxjson.save(other, tmp_path / "other.onnx.json", weights="blobs", blobs="m.blobs")
     assert len(blobs_of(tmp_path)) == len(kept) + 2  # the constant is in both
     (tmp_path / "m.blobs" / "README").write_text("mine")
 

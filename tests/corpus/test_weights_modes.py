@@ -42,7 +42,7 @@ def test_both_readers_keep_digests_and_blobs_as_they_stand() -> None:
     def holds(model: CorpusModel) -> bool:
         for text in (
             onnxjson.dumps(record(model), weights="digest"),
-            onnxjson.dumps(record(model), weights="blobs", folder="m.blobs"),
+            onnxjson.dumps(record(model), weights="blobs", blobs="m.blobs"),
         ):
             exact, _ = exact_reader.read(text.encode())
             quick = fast.read(text.encode(), {})
