@@ -2,6 +2,8 @@
 
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -12,13 +14,13 @@ from onnxjson.canonical.writer import write_text
 from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.document import Model
-from onnxjson.errors import DecodeError, LimitError, OnnxJsonError, OutputError, WeightsMissingError, WireError
+from onnxjson.errors import DecodeError, LimitError, OutputError, WeightsMissingError, WireError
 from onnxjson.external_files import is_data_of
 from onnxjson.identity import Identity, reading_error
 from onnxjson.payloads import SourceFile
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
-from onnxjson.wire.varints import LARGEST_MESSAGE
+from onnxjson.wire.varints import LARGEST_MESSAGE, Buffer
 from onnxjson.wire.writing import write_message
 
 Format = Literal["onnx", "json", "protojson"]
@@ -105,13 +107,21 @@ def bound(model: Model, *, folder: Path | None, weights_from: str | Path | Model
 def _load_binary(source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
     if source.size > LARGEST_MESSAGE:
         raise LimitError(f"{name} has {source.size:,} bytes; protobuf reads no more than {LARGEST_MESSAGE:,}")
+    with _content(source) as data:
+        return _parse_binary(data, source, name)
+
+
+@contextmanager
+def _content(source: SourceFile) -> Iterator[Buffer]:
+    """The bytes of a file that is not empty, those of a big one through a memory map."""
     if source.size < _MAPPED_FROM:
-        return _parse_binary(source.read_at(0, source.size), source, name)
+        yield source.read_at(0, source.size)
+        return
     with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        return _parse_binary(mapped, source, name)
+        yield mapped
 
 
-def _parse_binary(data: "bytes | mmap.mmap", source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
+def _parse_binary(data: Buffer, source: SourceFile, name: str) -> tuple[Model, tuple[Finding, ...]]:
     try:
         twice = serde.repeated_top_level(data)
         if twice is not None:
@@ -210,20 +220,13 @@ def verify(path: Path, form: Format) -> None:
         OnnxJsonError: it cannot be read.
     """
     source = SourceFile(path)
-    if form == "onnx":
-        _reparse(source)
-    elif source.size:
-        text_file.read(source)
-
-
-def _reparse(source: SourceFile) -> None:
     if source.size == 0:
+        return  # the binary of an empty message
+    if form != "onnx":
+        text_file.read(source)
         return
-    if source.size < _MAPPED_FROM:
-        serde.parse(source.read_at(0, source.size), source)
-        return
-    with mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        serde.parse(mapped, source)
+    with _content(source) as data:
+        serde.parse(data, source)
 
 
 def write(
@@ -249,6 +252,3 @@ def write(
         # The first tensor that was asked for its bytes says so; all of them say more.
         weights_apart.require_whole(model)
         raise
-
-
-__all__ = ["Format", "Loaded", "OnnxJsonError", "format_for", "load", "save", "verify", "write"]

@@ -12,7 +12,6 @@ import os
 import re
 import secrets
 import stat
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -117,18 +116,6 @@ def make_folder(path: Path) -> None:
         path.mkdir(exist_ok=True)
     with _locked_folder(path.parent, name) as parent:
         _sync_folder(parent, name)
-
-
-def write_stdout(write: Callable[[Output], None]) -> None:
-    """Send what `write` gives to standard output, as ``-o -`` asks for.
-
-    Raises:
-        FileError: it cannot be written, or nobody reads it any more.
-    """
-    sys.stdout.flush()
-    output = Output(sys.stdout.fileno(), "standard output")
-    write(output)
-    output.flush()
 
 
 def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | None]:

@@ -2,8 +2,7 @@
 
 Both ways go through the wire format, which shows what protobuf's attributes hide: presence, unknown fields, the
 payload of a NaN, bytes that are not UTF-8. Bytes that protobuf itself would not write (fields out of order, numbers
-written with
-more bytes than needed) are read by protobuf and written again first.
+written with more bytes than needed) are read by protobuf and written again first.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple

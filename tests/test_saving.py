@@ -27,7 +27,7 @@ from onnxjson.errors import (
     OutputError,
 )
 from onnxjson.identity import Identity, identity
-from onnxjson.saving import save_file, write_stdout
+from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
 
 OLD = b"old" * 1000
@@ -594,22 +594,3 @@ def test_a_full_disk_leaves_the_old_content(small_disk: Path) -> None:
             assert path.read_bytes() == before
         assert only(small_disk) == ["model.onnx"]
     assert refused > 10
-
-
-def test_standard_output_takes_bytes_after_what_was_printed() -> None:
-    code = (
-        "from onnxjson.saving import write_stdout\nprint('first')\nwrite_stdout(lambda sink: sink.write(b'\\xff\\n'))\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, cwd=Path(saving.__file__).parents[1]
-    )
-    assert done.stdout == b"first\n\xff\n"
-
-
-def test_standard_output_that_nobody_reads_is_an_error_of_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with open(writer, "w") as closed:
-        monkeypatch.setattr(sys, "stdout", closed)
-        with pytest.raises(FileError):
-            write_stdout(writing(b"x"))

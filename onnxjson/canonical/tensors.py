@@ -28,7 +28,7 @@ def type_text(data_type: int, dims: tuple[int, ...]) -> bytes | None:
     return None if text is None else b'"' + text.encode() + b'"'
 
 
-def is_external(tensor: d.Tensor) -> bool:
+def is_plain_external_tensor(tensor: d.Tensor) -> bool:
     """Whether a tensor is nothing but a reference to another file, so that its short form holds it."""
     return (
         tensor.data_location == EXTERNAL
@@ -114,7 +114,7 @@ def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Bo
 
     `indent` is where a key would stand on a line of its own; `tokens` are the values where the caller has them already.
     """
-    if is_external(tensor):
+    if is_plain_external_tensor(tensor):
         return Body(b'"external_data": ')
     if tensor.data_type == STRING:
         return _string_body(tensor, indent) if is_plain_string_tensor(tensor) else None

@@ -2,8 +2,7 @@
 
 Pieces of finished bytes are collected and written in batches, so that neither the text nor a payload stands in memory
 as a whole. What many nodes share (attributes, types) is written once and remembered by identity: the wire reader and
-the
-text reader give equal things the same identity.
+the text reader give equal things the same identity.
 """
 
 from collections.abc import Callable, Sequence

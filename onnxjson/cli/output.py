@@ -17,6 +17,8 @@ from onnxjson import characters
 from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.errors import OutputError
+from onnxjson.rendering import tables
+from onnxjson.rendering.tables import counted as counted
 
 PATIENCE: Final = 1.0
 """Seconds after which work that is still going on says so."""
@@ -97,19 +99,9 @@ def findings_data(found: Sequence[Finding]) -> None:
         click.echo(finding_line(finding), color=_colour())
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 error``, ``2 errors``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
 def size(path: os.PathLike[str]) -> str:
     """The size of a file for a person: ``1.2 kB``, decimal units."""
-    count = float(os.stat(path).st_size)
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+    return tables.size(os.stat(path).st_size)
 
 
 class Stdout:

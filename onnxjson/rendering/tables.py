@@ -7,9 +7,6 @@ from typing import Final
 
 from onnxjson.display import ELLIPSIS, visible
 
-WIDTH: Final = 80
-"""Columns where nobody says how many there are."""
-
 GAP: Final = 2
 """Columns between two columns of a table."""
 

@@ -2,8 +2,7 @@
 
 Messages are put together as strings whose characters are bytes (latin-1): joining and formatting strings is what
 Python does fastest. Payloads are never joined: their lengths are known without reading them, so every header can be
-written
-before its payload streams past.
+written before its payload streams past.
 """
 
 from collections.abc import Callable
