@@ -10,6 +10,7 @@ from onnxjson.document import Attribute, Node, Type
 from onnxjson.elements import float32_text
 from onnxjson.index import Index, NodeRef
 from onnxjson.names import ATTRIBUTE_PAYLOADS
+from onnxjson.operators import plain_domain
 from onnxjson.types import format_data_type, format_type
 
 _NAMESPACE: Final = "namespace"
@@ -32,16 +33,16 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
         case "input":
             return node.input
         case "domain":
-            return (plain_domain(node.domain),)
+            return (domain_name(node.domain),)
         case "dtype":
             return [_dtype(Index.type_of(ref.scope, name)) for name in node.output if name]
         case _:
             return scopes_of(node)
 
 
-def plain_domain(domain: str | None) -> str:
-    """A domain as ``ai.onnx`` where it is the default one, which is also written as "" and as absent."""
-    return domain or "ai.onnx"
+def domain_name(domain: str | None) -> str:
+    """A domain as a selector spells it: ``ai.onnx`` for the default one."""
+    return plain_domain(domain) or "ai.onnx"
 
 
 def plain_scope(text: str) -> str:

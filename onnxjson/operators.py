@@ -19,6 +19,7 @@ __all__ = [
     "Parameter",
     "attribute_types",
     "documentation",
+    "plain_domain",
 ]
 
 _NONE: Final[Mapping[str, int]] = {}
@@ -30,6 +31,11 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
     The default domain is ``""`` or absent; ``ai.onnx`` is another name, as it is in protobuf.
     """
     return ATTRIBUTE_TYPES_BY_OPERATOR.get((domain or "", op_type or ""), _NONE)
+
+
+def plain_domain(domain: str | None) -> str:
+    """A domain with "" for the default one, which is also written as absent and as ``ai.onnx``."""
+    return "" if domain is None or domain == "ai.onnx" else domain
 
 
 class Parameter(NamedTuple):
@@ -71,7 +77,7 @@ def documentation(domain: str | None, op_type: str | None, opset: int | None) ->
     """What the installed onnx says about an operator as of an opset (None: its newest); None where it knows none."""
     from onnx import defs
 
-    plain = "" if domain is None or domain == "ai.onnx" else domain
+    plain = plain_domain(domain)
     if not (plain.isascii() and (op_type or "").isascii()):
         return None  # bytes that are not UTF-8 cannot even be asked for
     newest = opset if opset is not None and 0 < opset < 1 << 31 else 1 << 30

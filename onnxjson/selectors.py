@@ -27,7 +27,7 @@ from onnxjson.document import Attribute, Model, Node, SparseTensor, Tensor, Valu
 from onnxjson.errors import SelectorError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.name_patterns import has_wildcards, regular_expression, wildcards
-from onnxjson.node_properties import attribute_text, has_value, plain_domain, plain_scope, property_texts
+from onnxjson.node_properties import attribute_text, domain_name, has_value, plain_scope, property_texts
 from onnxjson.selector_syntax import Selector, Term, Value, parse, spelled
 from onnxjson.suggestions import suggest
 
@@ -195,7 +195,7 @@ class _Search:
             return self._having_attribute(term)
         value = term.value
         if term.key == "domain":
-            value = Value(plain_domain(value.text), value.quoted)
+            value = Value(domain_name(value.text), value.quoted)
         elif term.key == "scope":
             value = Value(plain_scope(value.text), value.quoted)
         for fits in _ways(value):

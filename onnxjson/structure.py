@@ -11,6 +11,7 @@ from onnxjson.addresses import attribute_segments, escape
 from onnxjson.checking import Finding, Severity
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor
+from onnxjson.operators import plain_domain
 from onnxjson.suggestions import suggest
 from onnxjson.tensor_checks import tensor_mistakes
 
@@ -246,14 +247,14 @@ class _Checker:
             return
         known: dict[str, int | None] = {}
         for position, each in enumerate(imports):
-            domain = _domain(each.domain)
+            domain = plain_domain(each.domain)
             if domain in known:
                 message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
                 hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
                 self._add("warning", "duplicate-opset", f"{address}/opset_import/{position}", message, hint)
             known.setdefault(domain, each.version)
         for domain, at in self._domains.items():
-            if _domain(domain) not in known:
+            if plain_domain(domain) not in known:
                 message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'
                 self._add("warning", "missing-opset", at, message)
 
@@ -310,7 +311,3 @@ def _needed(node: Node) -> set[str]:
                 used |= _needed(inner)
             needed |= {name for name in used - own if name}
     return needed
-
-
-def _domain(domain: str | None) -> str:
-    return "" if domain is None or domain == "ai.onnx" else domain

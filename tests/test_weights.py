@@ -196,7 +196,7 @@ def test_why_a_blob_cannot_be_used_is_said_whatever_its_folder_is_called(tmp_pat
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs", blobs="it's")
     for blob in (tmp_path / "it's").iterdir():
         blob.write_bytes(b"short")
-    with pytest.raises(UntrustedError, match="the blob it's/[0-9a-f]{64} cannot be used: .*5 bytes"):
+    with pytest.raises(UntrustedError, match=r"the blob it's/[0-9a-f]{64} cannot be used: .*5 bytes"):
         onnxjson.load(tmp_path / "m.onnx.json")
 
 

@@ -24,7 +24,7 @@ from onnxjson.external_files import is_external
 from onnxjson.index import Index, NodeRef
 from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
 from onnxjson.node_properties import scopes_of
-from onnxjson.operators import Documentation
+from onnxjson.operators import Documentation, plain_domain
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import counted, table, wrapped
@@ -92,12 +92,8 @@ def opset_of(model: Model, ref: NodeRef) -> int | None:
     imports: Sequence[OperatorSetId] = (
         outermost.opset_import if isinstance(outermost, Function) and outermost.opset_import else model.opset_import
     )
-    wanted = _domain(ref.node.domain)
-    return next((each.version for each in imports if _domain(each.domain) == wanted), None)
-
-
-def _domain(domain: str | None) -> str:
-    return "" if domain is None or domain == "ai.onnx" else domain
+    wanted = plain_domain(ref.node.domain)
+    return next((each.version for each in imports if plain_domain(each.domain) == wanted), None)
 
 
 def view_node(
@@ -141,9 +137,9 @@ def view_node(
 
 
 def _function(model: Model, ref: NodeRef) -> str | None:
-    called = (_domain(ref.node.domain), ref.node.op_type or "", ref.node.overload or "")
+    called = (plain_domain(ref.node.domain), ref.node.op_type or "", ref.node.overload or "")
     for position, function in enumerate(model.functions):
-        if (_domain(function.domain), function.name or "", function.overload or "") == called:
+        if (plain_domain(function.domain), function.name or "", function.overload or "") == called:
             return f"/functions/{position}"
     return None
 

@@ -9,6 +9,7 @@ import msgspec
 from onnxjson.document import Function, Graph, Model, Type, ValueInfo
 from onnxjson.external import Resolver
 from onnxjson.index import Index, Kind, Scope
+from onnxjson.operators import plain_domain
 from onnxjson.rendering.constants import (
     BigTensor,
     Dtype,
@@ -186,16 +187,12 @@ def _kind(scope: Scope) -> Kind:
     return outermost[0].kind if outermost else scope.kind
 
 
-def _domain(domain: str | None) -> str:
-    return "" if domain is None or domain == "ai.onnx" else domain
-
-
 def _opsets(model: Model, counts: _Counts) -> tuple[Opset, ...]:
     nodes = Counter[str]()
     for (_, domain, _, _), number in counts.items():
-        nodes[_domain(domain)] += number
-    imported = [Opset(each.domain or "", each.version, nodes[_domain(each.domain)]) for each in model.opset_import]
-    known = {_domain(each.domain) for each in imported}
+        nodes[plain_domain(domain)] += number
+    imported = [Opset(each.domain or "", each.version, nodes[plain_domain(each.domain)]) for each in model.opset_import]
+    known = {plain_domain(each.domain) for each in imported}
     used = [Opset(domain, None, number) for domain, number in sorted(nodes.items()) if domain not in known]
     return (*imported, *used)
 
@@ -211,10 +208,10 @@ def type_text(value_type: Type | None) -> str | None:
 
 
 def _operators(model: Model, counts: _Counts) -> tuple[Operator, ...]:
-    functions = {(_domain(each.domain), each.name or "") for each in model.functions}
+    functions = {(plain_domain(each.domain), each.name or "") for each in model.functions}
     kinds: dict[tuple[str, str], Counter[Kind]] = {}
     for (kind, domain, op_type, _), number in counts.items():
-        kinds.setdefault((_domain(domain), op_type), Counter())[kind] += number
+        kinds.setdefault((plain_domain(domain), op_type), Counter())[kind] += number
     operators = [
         Operator(
             domain=domain,
@@ -234,7 +231,7 @@ def _operators(model: Model, counts: _Counts) -> tuple[Operator, ...]:
 def _functions(model: Model, counts: _Counts) -> tuple[FunctionSummary, ...]:
     calls = Counter[tuple[str, str, str]]()
     for (_, domain, op_type, overload), number in counts.items():
-        calls[_domain(domain), op_type, overload] += number
+        calls[plain_domain(domain), op_type, overload] += number
     return tuple([_function(each, calls) for each in model.functions])
 
 
@@ -247,5 +244,5 @@ def _function(function: Function, calls: Counter[tuple[str, str, str]]) -> Funct
         inputs=len(function.input),
         outputs=len(function.output),
         nodes=len(function.node),
-        calls=calls[_domain(domain), name, overload],
+        calls=calls[plain_domain(domain), name, overload],
     )
