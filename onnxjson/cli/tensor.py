@@ -10,6 +10,7 @@ import click
 
 from onnxjson.cli import output
 from onnxjson.cli.paths import FilePath
+from onnxjson.errors import EncodeError
 
 if TYPE_CHECKING:
     from onnxjson.constants.values import Encoded, Kind
@@ -250,13 +251,15 @@ def _kind(type_: str | None, dtype: str | None, shape: str | None) -> "Kind | No
         return None
     try:
         kind = parse_kind(spelled)
+        if shape is None:
+            return kind
+        if kind.dims is not None:
+            raise click.UsageError("the dims stand in the type already; leave out --shape")
+        return Kind(kind.data_type, parse_shape(shape))
     except TypeSyntaxError as error:
         raise click.UsageError(f"{output.quoted(spelled)} is no type of a constant: {error}") from None
-    if shape is None:
-        return kind
-    if kind.dims is not None:
-        raise click.UsageError("the dims stand in the type already; leave out --shape")
-    return Kind(kind.data_type, parse_shape(shape))
+    except EncodeError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _read(source: Path) -> bytes:

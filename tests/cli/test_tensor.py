@@ -99,6 +99,8 @@ def test_lossy_value_is_refused_unless_told() -> None:
         (("1", "--type", "int8[N]"), "is no type of a constant"),
         (("1", "--type", "int8", "--dtype", "int8"), "take one"),
         (("1", "--shape", "1"), "--shape needs --dtype"),
+        (("1", "--dtype", "int8", "--shape", "x"), "'x' is no shape"),
+        (("1", "--type", "undefined"), "no elements that are known"),
         (("1", "--type", "int8[1]", "--shape", "1"), "leave out --shape"),
         (("1", "--type", "int8", "--json", "--proto-json"), "take one"),
     ],
