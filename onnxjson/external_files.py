@@ -23,6 +23,7 @@ from onnxjson.payloads import LAZY_FROM, Data, pieces
 from onnxjson.saving import make_folder, save_file
 from onnxjson.sinks import Sink
 from onnxjson.tensor_replacement import replace_tensors
+from onnxjson.tensors import is_external
 from onnxjson.walking import walk
 
 ALIGNMENT: Final = 4096
@@ -46,11 +47,6 @@ class Externalized(NamedTuple):
     left: int
     """How many tensors of the threshold and more stay in the model, since their elements are not in ``raw_data`` or do
     not fit dtype and dims."""
-
-
-def is_external(tensor: Tensor) -> bool:
-    """Whether the elements of a tensor stand in another file."""
-    return tensor.data_location == _EXTERNAL
 
 
 def locations(model: Model) -> tuple[str, ...]:

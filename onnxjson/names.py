@@ -38,6 +38,11 @@ DATA_TYPE_NAMES: Final[dict[int, str]] = {
 }
 """TensorProto.DataType by number."""
 
+STRING: Final = 8
+BOOL: Final = 9
+COMPLEX: Final = (14, 15)
+"""Data types whose elements are not one number each."""
+
 ONNX_DATA_TYPE_NAMES: Final[dict[str, int]] = {
     "UNDEFINED": 0,
     "FLOAT": 1,

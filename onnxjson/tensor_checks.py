@@ -8,13 +8,11 @@ from msgspec.structs import astuple
 
 from onnxjson.document import Tensor
 from onnxjson.elements import byte_length, element_count
-from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
+from onnxjson.names import COMPLEX, DATA_TYPE_NAMES, STRING
 from onnxjson.payloads import Data, pieces
-from onnxjson.tensors import STORAGE
+from onnxjson.tensors import STORAGE, is_external
 from onnxjson.types import format_data_type
 
-_STRING: Final = 8
-_COMPLEX: Final = (14, 15)
 _ELEMENTS_A_BYTE: Final = {21: 2, 22: 2, 23: 2, 25: 4, 26: 4}
 """How many elements one entry of ``int32_data`` holds, for the packed types."""
 
@@ -55,7 +53,7 @@ def _mistakes(tensor: Tensor) -> Iterator[tuple[str, str, str]]:
     if any(dim < 0 for dim in tensor.dims):
         yield "negative-dim", f"the tensor has the dim {min(tensor.dims)}", "dims of a constant are 0 or more"
         return
-    if tensor.data_location == DATA_LOCATIONS["EXTERNAL"]:
+    if is_external(tensor):
         if not any(entry.key == "location" and entry.value for entry in tensor.external_data):
             yield "missing-location", "the tensor is in another file, but external_data has no location", ""
         return
@@ -75,8 +73,8 @@ def _payload_mistakes(tensor: Tensor, data_type: int) -> Iterator[tuple[str, str
             yield "wrong-length", f"the tensor has no elements; {shape} needs {_counted(count)}", ""
         return
     field = filled[0]
-    fits = "string_data" if data_type == _STRING else STORAGE[data_type]
-    if field not in (fits, "raw_data") or (field == "raw_data" and data_type == _STRING):
+    fits = "string_data" if data_type == STRING else STORAGE[data_type]
+    if field not in (fits, "raw_data") or (field == "raw_data" and data_type == STRING):
         yield (
             "wrong-storage",
             f"elements of {DATA_TYPE_NAMES[data_type]} do not stand in {field}",
@@ -107,6 +105,6 @@ def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int,
     data: Data = getattr(tensor, field)
     if field in ("float_data", "double_data"):
         each = 4 if field == "float_data" else 8
-        return len(data) // each, count * (2 if data_type in _COMPLEX else 1), "numbers"
+        return len(data) // each, count * (2 if data_type in COMPLEX else 1), "numbers"
     entries = sum(len(piece) - len(piece.translate(None, _LAST_BYTES)) for piece in pieces(data))
     return entries, -(-count // _ELEMENTS_A_BYTE.get(data_type, 1)), "numbers"

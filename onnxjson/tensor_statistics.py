@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson import elements, tensors
 from onnxjson.document import Tensor
+from onnxjson.names import BOOL, COMPLEX
 from onnxjson.payloads import even_pieces
 
 if TYPE_CHECKING:
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
 
 BINS: Final = 10
 """Bins of a histogram; of whole numbers there may be fewer."""
-
-_STRING: Final = 8
-_BOOL: Final = 9
-_COMPLEX: Final = (14, 15)
 
 
 class Histogram(NamedTuple):
@@ -122,9 +119,9 @@ def _arrays(tensor: Tensor) -> "Iterator[NDArray[Any]]":
     import numpy
 
     for array in _elements(tensor):
-        if tensor.data_type in _COMPLEX:
+        if tensor.data_type in COMPLEX:
             yield numpy.abs(array.astype(numpy.complex128))
-        elif tensor.data_type == _BOOL or array.dtype.kind in "iu":
+        elif tensor.data_type == BOOL or array.dtype.kind in "iu":
             yield array if array.dtype == numpy.uint64 else array.astype(numpy.int64)
         else:
             small_integers = array.dtype.name in ("int2", "uint2", "int4", "uint4")

@@ -12,7 +12,7 @@ import msgspec
 from onnxjson.document import Tensor
 from onnxjson.elements import BITS, ElementError, byte_length, element_count, join_bits, split_bits
 from onnxjson.errors import DecodeError
-from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.names import BOOL, DATA_LOCATIONS, DATA_TYPE_NAMES, STRING
 from onnxjson.packed import fixed_from_varints, read_varints, varints, varints_from_fixed
 from onnxjson.payloads import Data, whole
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "STORAGE",
     "from_numpy",
+    "is_external",
     "numpy_dtype",
     "raw_bytes",
     "read_varints",
@@ -32,9 +33,7 @@ __all__ = [
     "with_storage",
 ]
 
-_STRING: Final = 8
-_BOOL: Final = 9
-_EXTERNAL: Final = 1
+_EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _IEEE: Final = "IEEE"
 _SIX_BITS: Final = "six bits"
 
@@ -54,6 +53,11 @@ STORAGE: Final[dict[int, str]] = {data_type: field for data_type, (field, _) in 
 """The typed field that may hold the elements, by data type (onnx.proto, TensorProto)."""
 
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def is_external(tensor: Tensor) -> bool:
+    """Whether the elements of a tensor stand in another file."""
+    return tensor.data_location == _EXTERNAL
 
 
 def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
@@ -137,15 +141,15 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
     """
     import numpy
 
-    if tensor.data_location == _EXTERNAL:
+    if is_external(tensor):
         raise DecodeError(f"{_called(tensor)} stands in another file; onnxjson.external finds it and reads its bytes")
-    if tensor.data_type == _STRING:
+    if tensor.data_type == STRING:
         return _strings(tensor)
     stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
     if stored is None or tensor.data_type is None:
         raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
     data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), BITS[tensor.data_type]
-    if tensor.data_type == _BOOL:
+    if tensor.data_type == BOOL:
         elements: NDArray[Any] = numpy.frombuffer(data, numpy.uint8) != 0
     elif size >= 8:
         elements = numpy.frombuffer(data, dtype)
@@ -210,7 +214,7 @@ def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     dims = tuple(int(dim) for dim in array.shape)
     if array.dtype.kind in "OUST":
         texts = tuple(_string(element) for element in array.reshape(-1).tolist())
-        return Tensor(dims=dims, data_type=_STRING, string_data=texts, name=name)
+        return Tensor(dims=dims, data_type=STRING, string_data=texts, name=name)
     data_type = _NUMPY_NAMES.get(array.dtype.name)
     if data_type is None:
         raise TypeError(f"ONNX has no data type for arrays of {array.dtype}; convert it with astype first")

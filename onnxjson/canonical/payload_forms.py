@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 from onnxjson import document as d
 from onnxjson.canonical import tensors as tensor_text
 from onnxjson.elements import element_count
+from onnxjson.names import STRING
 from onnxjson.payloads import Data, Digest
 from onnxjson.walking import walk
 
@@ -67,7 +68,7 @@ def payloads(model: d.Model) -> "list[tuple[Data, str | None]]":
     for tensor in walk(model, d.Tensor):
         if tensor.data_type is None or tensor_text.type_text(tensor.data_type, tensor.dims) is None:
             continue
-        if tensor.data_type == tensor_text.STRING or tensor.external_data:
+        if tensor.data_type == STRING or tensor.external_data:
             continue
         if element_count(tensor.dims) > tensor_text.MOST_VALUES or isinstance(tensor.raw_data, Digest):
             body = tensor_text.body(tensor, 0)

@@ -8,6 +8,7 @@ from onnxjson import document as d
 from onnxjson import elements, tensors, types
 from onnxjson.canonical.strings import INDENTS, bytes_value
 from onnxjson.elements import element_count
+from onnxjson.names import STRING
 from onnxjson.payloads import Data, Digest, whole
 
 MOST_VALUES = 64
@@ -16,9 +17,7 @@ MOST_VALUES = 64
 DEEPEST_VALUES = 8
 """Values of a tensor of higher rank are a flat list."""
 
-STRING = 8
 FLOAT = 1
-EXTERNAL = 1
 
 
 @lru_cache(maxsize=4096)
@@ -31,7 +30,7 @@ def type_text(data_type: int, dims: tuple[int, ...]) -> bytes | None:
 def is_plain_external_tensor(tensor: d.Tensor) -> bool:
     """Whether a tensor is nothing but a reference to another file, so that its short form holds it."""
     return (
-        tensor.data_location == EXTERNAL
+        tensors.is_external(tensor)
         and bool(tensor.external_data)
         and tensor.raw_data is None
         and tensor.segment is None

@@ -12,10 +12,10 @@ from typing import Any
 
 from onnxjson import elements
 from onnxjson.canonical.strings import is_text
-from onnxjson.constants.values import STRING
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import EncodeError
+from onnxjson.names import STRING
 from onnxjson.payloads import Data, even_pieces, pieces
 from onnxjson.sinks import Sink
 from onnxjson.tensors import numpy_dtype, unpack

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from onnxjson import elements, tensors
-from onnxjson.constants.exactness import BOOL, COMPLEX, FLOATS, Packed, pack
-from onnxjson.constants.values import STRING, Encoded, Kind, place_in
+from onnxjson.constants.exactness import COMPLEX_PARTS, FLOATS, Packed, pack
+from onnxjson.constants.values import Encoded, Kind, place_in
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError, EncodeError, MissingInputError
 from onnxjson.identity import reading_error
-from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.names import BOOL, DATA_TYPE_NAMES, DATA_TYPES, STRING
 from onnxjson.scalars import LARGEST_PLAIN
 from onnxjson.tensors import numpy_dtype
 
@@ -147,13 +147,19 @@ def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
 
 def _converted(array: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
     """The bytes of elements that are of another dtype."""
-    if STRING in (own, target) or (own in COMPLEX) != (target in COMPLEX) or (target == BOOL and own in FLOATS):
+    if (
+        STRING in (own, target)
+        or (own in COMPLEX_PARTS) != (target in COMPLEX_PARTS)
+        or (target == BOOL and own in FLOATS)
+    ):
         names = f"{DATA_TYPE_NAMES[own]} into {DATA_TYPE_NAMES[target]}"
         raise EncodeError(f"the array cannot be turned from {names}; convert it with astype first")
     flat = array.reshape(-1)
-    if own in COMPLEX:
+    if own in COMPLEX_PARTS:
         parts = flat.view(flat.real.dtype)
-        return _converted(parts, COMPLEX[own], COMPLEX[target], lambda index: place(index // 2), lossy=lossy)
+        return _converted(
+            parts, COMPLEX_PARTS[own], COMPLEX_PARTS[target], lambda index: place(index // 2), lossy=lossy
+        )
     if own == BOOL:
         flat, own = flat.view("u1"), 2
     return _cast(flat, own, target, place, lossy=lossy)

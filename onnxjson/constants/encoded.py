@@ -3,13 +3,12 @@
 import math
 
 from onnxjson import elements
-from onnxjson.constants.values import STRING, Kind, place_in
+from onnxjson.constants.values import Kind, place_in
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError
-from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.names import BOOL, DATA_TYPE_NAMES, STRING
 from onnxjson.reading.strings import base64_mistake
 
-_BOOL = 9
 _LINE_BREAKS = b"\r\n"
 _SPACE = b" \t\r\n"
 
@@ -61,7 +60,7 @@ def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Te
         )
     count = math.prod(dims)
     _check_padding(data, count, elements.BITS[kind.data_type], dtype)
-    if kind.data_type == _BOOL and (other := data.translate(None, b"\0\1")):
+    if kind.data_type == BOOL and (other := data.translate(None, b"\0\1")):
         index = data.index(other[:1])
         raise DecodeError(f"{place_in(dims)(index)}: the byte is {other[0]}; a bool is 0 or 1")
     return Tensor(dims=dims, data_type=kind.data_type, raw_data=data, name=name)

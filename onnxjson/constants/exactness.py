@@ -14,11 +14,10 @@ from onnxjson import elements
 from onnxjson.elements import ElementError
 from onnxjson.errors import EncodeError
 from onnxjson.floats import FLOAT32, FLOAT64, SMALL_FORMATS, FloatFormat
-from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.names import BOOL, DATA_TYPE_NAMES
 from onnxjson.scalars import float_bits, found_text
 
-BOOL: Final = 9
-COMPLEX: Final = {14: 1, 15: 11}
+COMPLEX_PARTS: Final = {14: 1, 15: 11}
 """The data type of real and imaginary part, by that of the complex number."""
 
 FLOATS: Final[dict[int, FloatFormat]] = {1: FLOAT32, 11: FLOAT64, **SMALL_FORMATS}
@@ -59,9 +58,9 @@ def pack(
     Raises:
         EncodeError: a value is no element, and `lossy` does not help or was not asked for.
     """
-    if data_type in COMPLEX:
+    if data_type in COMPLEX_PARTS:
         parts = _parts(data_type, values, place)
-        return pack(COMPLEX[data_type], parts, lambda index: place(index // 2), lossy=lossy, exact=exact)
+        return pack(COMPLEX_PARTS[data_type], parts, lambda index: place(index // 2), lossy=lossy, exact=exact)
     try:
         data = elements.pack(data_type, values)
     except ElementError as error:

@@ -6,12 +6,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from onnxjson import addresses, elements, tensors
-from onnxjson.constants.values import STRING
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor
 from onnxjson.errors import DecodeError, MissingInputError
 from onnxjson.external import Resolver
-from onnxjson.names import DATA_LOCATIONS
+from onnxjson.names import STRING
 from onnxjson.suggestions import suggest
 from onnxjson.tensor_checks import tensor_mistakes
 from onnxjson.walking import walk
@@ -170,7 +169,7 @@ def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:
     require_whole(Model(graph=Graph(initializer=(tensor,))))
     plain = Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name)
     named = f"tensor {visible(tensor.name or '')!r}"
-    if tensor.data_location == DATA_LOCATIONS["EXTERNAL"]:
+    if tensors.is_external(tensor):
         if tensor.data_type not in elements.BITS or any(dim < 0 for dim in tensor.dims):
             raise DecodeError(f"{named} has no dtype and dims that say how many bytes it has in its other file")
         needed = elements.byte_length(tensor.data_type, elements.element_count(tensor.dims))

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterator
 from onnxjson import elements
 from onnxjson.canonical.strings import is_text
 from onnxjson.canonical.tensors import DEEPEST_VALUES, MOST_VALUES
-from onnxjson.constants.values import STRING, Kind
+from onnxjson.constants.values import Kind
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError
+from onnxjson.names import STRING
 from onnxjson.payloads import even_pieces
 
 Write = Callable[[bytes], object]

@@ -3,18 +3,16 @@
 import json
 import math
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from onnxjson import elements
-from onnxjson.constants.exactness import COMPLEX, BeyondBinary64, pack
+from onnxjson.constants.exactness import COMPLEX_PARTS, BeyondBinary64, pack
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import DecodeError, EncodeError, LimitError
-from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.names import DATA_TYPE_NAMES, STRING
 from onnxjson.scalars import found_text
 from onnxjson.types import LARGEST_DIM, parse_data_type, parse_tensor_type
-
-STRING: Final = 8
 
 
 class Kind(NamedTuple):
@@ -118,7 +116,7 @@ def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool 
     Raises:
         EncodeError: the values do not have that shape, or are not of that dtype.
     """
-    flat, dims = _flatten(tree, is_complex=kind.data_type in COMPLEX)
+    flat, dims = _flatten(tree, is_complex=kind.data_type in COMPLEX_PARTS)
     count = len(flat)
     if kind.dims is not None and kind.dims != dims:
         if len(dims) > 1 or math.prod(kind.dims) != count:

@@ -8,7 +8,7 @@ from onnxjson import elements
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.messages import FIELDS
-from onnxjson.names import DATA_LOCATIONS, DATA_TYPE_NAMES
+from onnxjson.names import COMPLEX, DATA_LOCATIONS, DATA_TYPE_NAMES, STRING
 from onnxjson.payloads import Data, Digest
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import has_unreadable, read_message, report_number
@@ -22,8 +22,6 @@ from onnxjson.types import TypeSyntaxError, parse_tensor_type
 MAXIMUM_RANK: Final = 8
 """Values of a tensor of higher rank are one flat list."""
 
-_STRING: Final = 8
-_COMPLEX: Final = (14, 15)
 _PRINTED_BELOW: Final = 10**30
 _PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
 _SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
@@ -110,7 +108,7 @@ def _read_elements(
             context.error(place.at("storage"), "conflicting-keys", message, hint, on_key=True)
         pairs = read_pairs(tree[key], at, context)
         return None if pairs is None else {"external_data": pairs, "data_location": DATA_LOCATIONS["EXTERNAL"]}
-    if data_type == _STRING:
+    if data_type == STRING:
         return _read_strings(tree, key, dims, place, context)
     if data_type not in STORAGE:
         message = f"elements of the dtype {DATA_TYPE_NAMES[data_type]} have no form"
@@ -118,7 +116,7 @@ def _read_elements(
         return None
     storage = _read_storage(tree, data_type, place, context)
     if key == "values":
-        flat = _flatten(tree[key], dims, at, context, is_complex=data_type in _COMPLEX)
+        flat = _flatten(tree[key], dims, at, context, is_complex=data_type in COMPLEX)
         raw: Data | None = None if flat is None else _pack(data_type, flat, dims, at, context)
     elif key in ("blob", "sha256"):
         raw = _read_digest(tree[key], key, storage, data_type, dims, at, context)

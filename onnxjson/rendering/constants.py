@@ -11,8 +11,8 @@ from onnxjson.document import Graph, Node, SparseTensor, StringStringEntry, Tens
 from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
-from onnxjson.external_files import is_external
 from onnxjson.index import Index
+from onnxjson.tensors import is_external
 from onnxjson.types import format_data_type, format_tensor_type
 
 BIGGEST: Final = 8

@@ -20,19 +20,17 @@ from onnxjson.document import (
     Type,
 )
 from onnxjson.elements import element_count, float32_text, tokens
-from onnxjson.external_files import is_external
 from onnxjson.index import Index, NodeRef
-from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, STRING
 from onnxjson.node_properties import scopes_of
 from onnxjson.operators import Documentation, plain_domain
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import counted, table, wrapped
 from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type
-from onnxjson.tensors import raw_bytes
+from onnxjson.tensors import is_external, raw_bytes
 from onnxjson.types import format_type
 
-_STRING: Final = 8
 _MOST_VALUES: Final = 8
 """Elements of a tensor in an attribute that are shown with it."""
 
@@ -183,7 +181,7 @@ def _few_values(tensor: Tensor) -> list[object] | None:
     count = element_count(tensor.dims)
     if count > _MOST_VALUES or is_external(tensor) or tensor.data_type is None:
         return None
-    if tensor.data_type == _STRING:
+    if tensor.data_type == STRING:
         return [each.decode("utf-8", "surrogateescape") for each in tensor.string_data[:_MOST_VALUES]]
     stored = raw_bytes(tensor)
     if stored is None or not isinstance(stored[0], bytes):

@@ -13,6 +13,7 @@ from onnxjson.elements import bits, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
 from onnxjson.index import Index
+from onnxjson.names import STRING
 from onnxjson.rendering.constants import location_of, stored_bytes, tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
@@ -32,7 +33,6 @@ from onnxjson.types import format_data_type
 VALUES: Final = 16
 """Elements that are shown where nobody says how many."""
 
-_STRING: Final = 8
 _FIELDS: Final = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _BAR: Final = 30
 """Columns of the longest bar of a histogram."""
@@ -153,7 +153,7 @@ def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str,
     if resolver is None and location_of(tensor) is not None:
         return {}
     held = with_elements(tensor, resolver or Resolver(Path()))
-    if held.data_type == _STRING:
+    if held.data_type == STRING:
         values = tuple([each.decode("utf-8", "surrogateescape") for each in held.string_data[:most]])
         return {"statistics": string_statistics(held), "values": values}
     if bits(held.data_type or 0) is None:
