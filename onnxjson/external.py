@@ -177,21 +177,6 @@ class Resolver:
         raise UntrustedError(f"{where}: it leads out of the model's folder, to {visible(str(real), 200)}")
 
 
-def resolve(
-    pairs: Iterable[StringStringEntry],
-    model_folder: Path,
-    needed_bytes: int | None,
-    *,
-    tensor: str = "",
-    model_file: Path | None = None,
-    trust_links: bool = False,
-    allow_sparse: bool = False,
-) -> ExternalSlice:
-    """`Resolver.resolve` for one tensor."""
-    resolver = Resolver(model_folder, model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
-    return resolver.resolve(pairs, needed_bytes, tensor=tensor)
-
-
 def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
     entries: dict[str, str] = {}
     for pair in pairs:

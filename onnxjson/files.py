@@ -16,7 +16,7 @@ from onnxjson.display import visible
 from onnxjson.document import Model
 from onnxjson.errors import DecodeError, LimitError, OutputError, WeightsMissingError, WireError
 from onnxjson.external_files import is_data_of
-from onnxjson.identity import Identity, reading_error
+from onnxjson.identity import Identity, open_source
 from onnxjson.payloads import SourceFile
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
@@ -63,11 +63,8 @@ def load(
         LimitError: it is too big or nests too deep.
     """
     path = Path(path)
-    try:
-        source = SourceFile(path)
-        identity = Identity(path, source.status)
-    except (OSError, ValueError) as error:
-        raise reading_error(path, error) from error
+    source = open_source(path)
+    identity = Identity(path, source.status)
     name = visible(str(path), None)
     if source.size == 0:
         raise DecodeError(f"{name} is empty")
@@ -219,7 +216,7 @@ def verify(path: Path, form: Format) -> None:
     Raises:
         OnnxJsonError: it cannot be read.
     """
-    source = SourceFile(path)
+    source = open_source(path)
     if source.size == 0:
         return  # the binary of an empty message
     if form != "onnx":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from onnxjson.display import visible
 from onnxjson.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
-from onnxjson.payloads import CHUNK
+from onnxjson.payloads import CHUNK, SourceFile
 
 
 class Identity:
@@ -94,6 +94,18 @@ def sha256_of(path: Path) -> str:
     except OSError as error:
         raise reading_error(path, error) from error
     return digest.hexdigest()
+
+
+def open_source(path: Path) -> SourceFile:
+    """A file, opened to be read.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: it cannot be opened, or is no regular file.
+    """
+    try:
+        return SourceFile(path)
+    except (OSError, ValueError) as error:
+        raise reading_error(path, error) from error
 
 
 def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:

@@ -18,6 +18,7 @@ from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
 from onnxjson.errors import DecodeError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.external import Resolver
+from onnxjson.identity import reading_error
 from onnxjson.identity import sha256_of as sha256_of_file
 from onnxjson.payloads import Data, Digest, Payload, pieces
 from onnxjson.saving import make_folder, save_file
@@ -207,7 +208,7 @@ def prune_blobs(path: Path, model: Model) -> list[Path]:
 
     Raises:
         UntrustedError: the folder leads elsewhere.
-        FileError, AccessDeniedError: a text cannot be read or a blob not removed.
+        MissingInputError, FileError, AccessDeniedError: a text cannot be read or a blob not removed.
     """
     names = {digest.folder for data, _ in payloads(model) if (digest := _unbound_blob(data)) is not None}
     removed: list[Path] = []
@@ -232,10 +233,13 @@ def _digests_in(text: Path) -> set[str]:
     """Whatever in a file looks like the name of a blob; rather too much than too little."""
     found: set[str] = set()
     tail = b""
-    with system_errors(f"{visible(str(text), None)} cannot be read"), text.open("rb") as file:
-        while block := file.read(1 << 20):
-            found.update(match.decode() for match in _DIGEST.findall(tail + block))
-            tail = block[-80:]
+    try:
+        with text.open("rb") as file:
+            while block := file.read(1 << 20):
+                found.update(match.decode() for match in _DIGEST.findall(tail + block))
+                tail = block[-80:]
+    except OSError as error:
+        raise reading_error(text, error) from error
     return found
 
 

@@ -18,7 +18,7 @@ from onnxjson.errors import (
     OnnxJsonError,
     UntrustedError,
 )
-from onnxjson.external import ExternalSlice, Resolver, resolve
+from onnxjson.external import ExternalSlice, Resolver
 
 CONTENT = bytes(range(100))
 
@@ -39,7 +39,8 @@ def entries(**pairs: str | None) -> tuple[StringStringEntry, ...]:
 
 
 def get(folder: Path, location: str, needed: int | None = 100, **options: bool) -> ExternalSlice:
-    return resolve(entries(location=location), folder, needed, tensor="w", model_file=folder / "model.onnx", **options)
+    resolver = Resolver(folder, model_file=folder / "model.onnx", **options)
+    return resolver.resolve(entries(location=location), needed, tensor="w")
 
 
 @pytest.mark.parametrize(
@@ -56,9 +57,9 @@ def test_a_file_in_the_models_folder_is_found(folder: Path, location: str, conte
 
 def test_offset_and_length_name_a_range(folder: Path) -> None:
     pairs = entries(location="w.bin", offset="010", length="20", checksum="0" * 40, basepath="/etc")
-    assert resolve(pairs, folder, 20).read() == CONTENT[10:30]
-    assert resolve(entries(location="w.bin", offset="90"), folder, None).read() == CONTENT[90:]
-    assert resolve(entries(location="w.bin", offset="100"), folder, 0).read() == b""
+    assert Resolver(folder).resolve(pairs, 20).read() == CONTENT[10:30]
+    assert Resolver(folder).resolve(entries(location="w.bin", offset="90"), None).read() == CONTENT[90:]
+    assert Resolver(folder).resolve(entries(location="w.bin", offset="100"), 0).read() == b""
 
 
 def test_names_that_are_no_utf_8_are_found(folder: Path) -> None:
@@ -220,7 +221,7 @@ def test_the_layout_of_the_hugging_face_cache_opens_when_trusted(tmp_path: Path)
 @pytest.mark.parametrize("key", ["offset", "length"])
 def test_a_number_is_ascii_digits_only(folder: Path, key: str, number: str) -> None:
     with pytest.raises(UntrustedError, match=key):
-        resolve(entries(location="w.bin", **{key: number}), folder, None)
+        Resolver(folder).resolve(entries(location="w.bin", **{key: number}), None)
 
 
 @pytest.mark.parametrize(
@@ -243,7 +244,7 @@ def test_a_range_must_lie_in_the_file_and_be_what_the_shape_needs(
 ) -> None:
     pairs = entries(location="w.bin", offset=offset) + (entries(length=length) if length else ())
     with pytest.raises(UntrustedError, match="bytes"):
-        resolve(pairs, folder, needed)
+        Resolver(folder).resolve(pairs, needed)
 
 
 def test_keys_are_known_and_stand_once(folder: Path) -> None:
@@ -257,7 +258,7 @@ def test_keys_are_known_and_stand_once(folder: Path) -> None:
         (),
     ):
         with pytest.raises(UntrustedError):
-            resolve(pairs, folder, None)
+            Resolver(folder).resolve(pairs, None)
 
 
 def test_a_file_that_is_mostly_holes_is_refused_unless_allowed(folder: Path) -> None:
@@ -353,12 +354,12 @@ from pathlib import Path
 opened = []
 from onnxjson.document import StringStringEntry as Pair
 from onnxjson.errors import OnnxJsonError
-from onnxjson.external import resolve
+from onnxjson.external import Resolver
 folder = Path(sys.argv[1])
 sys.addaudithook(lambda event, arguments: opened.append(str(arguments[0])) if event == "open" else None)
 for location in ["../secret", "/etc/passwd", "link", "link/secret", "w.bin", "sub/w.bin", "hard"]:
     try:
-        resolve([Pair(key="location", value=location)], folder, None)
+        Resolver(folder).resolve([Pair(key="location", value=location)], None)
     except OnnxJsonError:
         pass
 print(sorted(set(opened)))

@@ -38,7 +38,7 @@ def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]
     """`found` with the file's name, and line and column of each address where the file is our text.
 
     Raises:
-        OSError: the text cannot be read again.
+        MissingInputError, AccessDeniedError, FileError: the text cannot be read again.
     """
     places: dict[str, tuple[int, int]] = {}
     addresses = [finding.address for finding in found if finding.address and not finding.line]
@@ -55,10 +55,10 @@ def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]
 
 def _without_weights(path: Path) -> bytes:
     """The text of a file; that of a big one without its long base64 values, which no line and hardly a column needs."""
-    from onnxjson.payloads import SourceFile
+    from onnxjson.identity import open_source
     from onnxjson.reading.cutting import CUT_FROM, cut_base64
 
-    source = SourceFile(path)
+    source = open_source(path)
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 

@@ -38,7 +38,6 @@ _FITS: Final = {
     13: "a type",
     14: "a list of types",
 }
-_EXAMPLES: Final = {6: "[1.5]", _INTS: "[1, 2]", _STRINGS: '["a"]'}
 
 
 def read_attributes(

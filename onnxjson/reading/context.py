@@ -76,11 +76,6 @@ class Context:
         self.remarks: list[Remark] = []
         self._suggestions = _MOST_SUGGESTIONS
 
-    @property
-    def has_errors(self) -> bool:
-        """Whether any remark is an error."""
-        return any(remark.severity == "error" for remark in self.remarks)
-
     def error(
         self,
         place: Place,
