@@ -10,7 +10,7 @@ from msgspec.structs import astuple
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.checking import Finding, Severity
 from onnxjson.display import visible
-from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor
+from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
 from onnxjson.operators import plain_domain
 from onnxjson.suggestions import suggest
 from onnxjson.tensor_checks import tensor_mistakes
@@ -89,6 +89,8 @@ class _Checker:
         scope = _Scope()
         self._duplicates(function.input, f"{address}/input/{{}}", "the input {}")
         scope.known = {name: "an input" for name in function.input if name}
+        for position, default in enumerate(function.attribute_proto):
+            self._attribute(default, f"{address}/attribute_proto/{position}", scope)
         self._nodes(function.node, address, scope)
         for position, name in enumerate(function.output):
             self._output(name, f"{address}/output/{position}", "function", scope)
@@ -121,6 +123,7 @@ class _Checker:
             elif name in taken:
                 self._add("error", "duplicate-name", at, f'the initializer "{visible(name)}" stands already')
             taken.add(name)
+            self._sparse_tensor(graph.sparse_initializer[position], at)
         scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
 
     def _nodes(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
@@ -194,6 +197,10 @@ class _Checker:
             for position, tensor in enumerate(tensors):
                 if tensor is not None:
                     self._tensor(tensor, f"{address}/{field}" + (f"/{position}" if field == "tensors" else ""))
+        if attribute.sparse_tensor is not None:
+            self._sparse_tensor(attribute.sparse_tensor, f"{address}/sparse_tensor")
+        for position, sparse in enumerate(attribute.sparse_tensors):
+            self._sparse_tensor(sparse, f"{address}/sparse_tensors/{position}")
         if attribute.g is not None:
             self._graph(attribute.g, f"{address}/g", _Scope(scope))
         for position, graph in enumerate(attribute.graphs):
@@ -202,6 +209,11 @@ class _Checker:
     def _tensor(self, tensor: Tensor, address: str) -> None:
         for code, message, hint in tensor_mistakes(tensor):
             self._add("error", code, address, message, hint)
+
+    def _sparse_tensor(self, sparse: SparseTensor, address: str) -> None:
+        for part, tensor in (("values", sparse.values), ("indices", sparse.indices)):
+            if tensor is not None:
+                self._tensor(tensor, f"{address}/{part}")
 
     def _outer_name(self, name: str, address: str, scope: _Scope) -> None:
         """Says what is wrong with a name that its own graph does not make."""
@@ -271,7 +283,8 @@ class _Checker:
 
 def _is_plain(attribute: Attribute) -> bool:
     """Whether an attribute has a type and holds neither graphs nor tensors, so that there is nothing to look into."""
-    return bool(attribute.type) and not (attribute.t or attribute.g or attribute.tensors or attribute.graphs)
+    has_more = attribute.t or attribute.g or attribute.tensors or attribute.graphs
+    return bool(attribute.type) and not (has_more or attribute.sparse_tensor or attribute.sparse_tensors)
 
 
 def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:

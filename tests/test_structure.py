@@ -3,8 +3,10 @@
 import struct
 import time
 
+import msgspec
 import pytest
 
+from onnxjson.addresses import walk
 from onnxjson.document import (
     Attribute,
     Function,
@@ -192,6 +194,24 @@ def test_constants_in_attributes_are_looked_at() -> None:
         ("wrong-length", "/graph/node/0/attribute/value/t"),
         ("wrong-length", "/graph/node/0/attribute/all/tensors/0"),
     ]
+
+
+def test_every_tensor_of_a_model_is_looked_at() -> None:
+    short = Tensor(data_type=1, dims=(2,), raw_data=bytes(4), name="w")
+    sparse = SparseTensor(values=short, indices=short)
+    attributes = (
+        Attribute(name="a", type=4, t=short),
+        Attribute(name="b", type=9, tensors=(short,)),
+        Attribute(name="c", type=11, sparse_tensor=sparse),
+        Attribute(name="d", type=12, sparse_tensors=(sparse,)),
+    )
+    function = Function(name="f", node=(node("Any", "", "y", *attributes),), attribute_proto=attributes)
+    dense = msgspec.structs.replace(short, name="v")
+    graph = Graph(node=function.node, initializer=(dense,), sparse_initializer=(sparse,))
+    model = Model(ir_version=10, opset_import=OPSETS, graph=graph, functions=(function,))
+    model = msgspec.structs.replace(model, training_info=(TrainingInfo(initialization=graph, algorithm=graph),))
+    tensors = {address for address, record in walk(model) if isinstance(record, Tensor)}
+    assert {finding.address for finding in check_structure(model) if finding.code == "wrong-length"} == tensors
 
 
 @pytest.mark.parametrize(
