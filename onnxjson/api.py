@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, get_args
 from onnxjson import files, text_file
 from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.document import Model
-from onnxjson.errors import MissingInputError
+from onnxjson.errors import MissingInputError, WeightsMissingError
 from onnxjson.files import Format
+from onnxjson.weights import checked_folder, require_whole, write_blobs
 
 if TYPE_CHECKING:
     import onnx
 
 
-def load(path: str | Path, *, weights_from: str | Path | Model | None = None) -> Model:
+def load(
+    path: str | Path,
+    *,
+    weights_from: str | Path | Model | None = None,
+    folder: str | Path | None = None,
+) -> Model:
     """The model in a file: ONNX binary, onnxjson/1 text or proto-JSON, told apart by content.
 
     Tensors of 4 KiB and more stay in the file until they are asked for; external data is not opened. Blobs are looked
-    for beside the text; the bytes of digests in `weights_from`, a model or the file of one. A text with digests loads
-    without it too, but cannot be written whole.
+    for below `folder`, beside the text if it is None; the bytes of digests in `weights_from`, a model or the file of
+    one. A text with digests loads without it too, but cannot be written whole.
 
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
@@ -29,7 +35,9 @@ def load(path: str | Path, *, weights_from: str | Path | Model | None = None) ->
     """
     if path == "":
         raise MissingInputError("the path is empty, which names no file")
-    return files.load(path, weights_from=weights_from).model
+    if folder is None:
+        return files.load(path, weights_from=weights_from).model
+    return files.bound(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
 
 
 def save(
@@ -38,7 +46,7 @@ def save(
     format: Format | None = None,  # noqa: A002 - as in onnx.save
     *,
     weights: WeightsMode = "inline",
-    blobs: str | None = None,
+    blobs: str | Path | None = None,
 ) -> None:
     """Writes a model to a file, all or nothing, read back before it replaces what was there.
 
@@ -59,7 +67,7 @@ def save(
     _require_model(model)
     _require_word(format, (None, *get_args(Format)), "format")
     _require_word(weights, get_args(WeightsMode), "weights")
-    files.save(model, path, format, weights=weights, blobs=blobs)
+    files.save(model, path, format, weights=weights, blobs=None if blobs is None else str(blobs))
 
 
 def loads(
@@ -85,23 +93,34 @@ def loads(
     return files.bound(read.model, folder=None if folder is None else Path(folder), weights_from=weights_from)
 
 
-def dumps(model: Model, *, weights: WeightsMode = "inline", blobs: str | None = None) -> str:
+def dumps(
+    model: Model, *, weights: WeightsMode = "inline", blobs: str | Path | None = None, folder: str | Path | None = None
+) -> str:
     """The canonical text of a model, onnxjson/1, ending with a line feed.
 
-    `weights` as in `save`; with "blobs" the text names them in the folder `blobs`, and nothing is written.
+    `weights` as in `save`. With "blobs" they are written below `folder`, where the text would stand, into `blobs`
+    ("model.blobs" if it is None), as `loads` looks for them; without `folder` the text names `blobs`, and nothing is
+    written.
 
     Raises:
         WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
+        UntrustedError: `blobs` is no name for a folder of blobs.
         TypeError, ValueError: `model` is no Model; `weights` is another word, or "blobs" without a folder.
     """
     _require_model(model)
     _require_word(weights, get_args(WeightsMode), "weights")
-    if weights == "blobs" and blobs is None:
-        raise ValueError('a text with blobs names their folder: give it as blobs="model.blobs"')
+    if weights == "blobs":
+        if blobs is None and folder is None:
+            raise ValueError('a text with blobs names their folder: give it as blobs="model.blobs", or where it stands')
+        blobs = str(blobs or "model.blobs")
+        if folder is None:
+            checked_folder(Path(), blobs)
+        else:
+            write_blobs(model, Path(folder), blobs)
     text = bytearray()
-    files.write(model, _Growing(text), "json", weights=weights, blobs=blobs)
+    files.write(model, _Growing(text), "json", weights=weights, blobs=None if blobs is None else str(blobs))
     return text.decode("utf-8")
 
 
@@ -134,6 +153,7 @@ def to_proto(model: Model) -> "onnx.ModelProto":
     """The ModelProto of a record, message-identical to the one that the record was made from.
 
     Raises:
+        WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: messages nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of `model` cannot be read any more.
         TypeError: `model` is another record, or none.
@@ -141,7 +161,12 @@ def to_proto(model: Model) -> "onnx.ModelProto":
     from onnxjson import serde
 
     _require_model(model)
-    return serde.to_proto(model)
+    try:
+        return serde.to_proto(model)
+    except WeightsMissingError:
+        # The first tensor that was asked for its bytes says so; all of them say more.
+        require_whole(model)
+        raise
 
 
 def _require_model(model: object) -> None:

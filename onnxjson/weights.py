@@ -7,6 +7,7 @@ by the name of its tensor. Bytes are checked against their SHA-256 whenever they
 
 import hashlib
 import re
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -17,12 +18,11 @@ from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
 from onnxjson.errors import DecodeError, OutputError, UntrustedError, WeightsMissingError
-from onnxjson.external import Resolver
-from onnxjson.identity import reading_error
+from onnxjson.external import Resolver, location_parts
 from onnxjson.identity import sha256_of as sha256_of_file
 from onnxjson.payloads import Data, Digest, Payload, pieces
 from onnxjson.saving import make_folder, save_file
-from onnxjson.sinks import Sink, system_errors
+from onnxjson.sinks import Sink
 from onnxjson.tensor_replacement import replace_tensors
 from onnxjson.tensors import raw_bytes
 from onnxjson.types import format_tensor_type
@@ -30,9 +30,6 @@ from onnxjson.walking import walk
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """Where a tensor can have a digest instead of bytes."""
-
-_NAME: Final = re.compile(r"[0-9a-f]{64}")
-_DIGEST: Final = re.compile(rb'(?<=")[0-9a-f]{64}(?=")')
 
 
 class Blob(Payload):
@@ -166,7 +163,8 @@ class _Source:
 
 def blobs_folder_for(path: Path) -> str:
     """The folder of blobs of a text that names none: ``model.blobs`` beside ``model.onnx.json``."""
-    return path.name.removesuffix(".json").removesuffix(".onnx") + ".blobs"
+    stem = path.name.removesuffix(".json").removesuffix(".onnx")
+    return re.sub(r"[\\:]", "_", stem) + ".blobs"
 
 
 def write_blobs(model: Model, folder: Path, name: str) -> int:
@@ -185,62 +183,18 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
         UntrustedError: the folder leads elsewhere.
         OutputError, FileError, AccessDeniedError: a blob cannot be written.
     """
-    target = _checked_folder(folder, name)
+    target = checked_folder(folder, name)
     written = 0
     for data in _distinct(model):
         place = target / sha256_of(data)
         if _holds(place, data):
             continue
         if isinstance(data, Digest):
-            raise WeightsMissingError(f"the bytes with the sha256 {data.sha256} are not here, and no blob has them")
+            raise _missing_error(missing(model))
         make_folder(target)
         save_file(place, _writer(data))
         written += 1
     return written
-
-
-def prune_blobs(path: Path, model: Model) -> list[Path]:
-    """Removes the blobs that no text names any more -> what was removed.
-
-    Args:
-        path: a text; the other texts of its folder (``*.json``) are looked through too, and keep what they name.
-        model: the model of the text, its blobs unbound.
-
-    Raises:
-        UntrustedError: the folder leads elsewhere.
-        MissingInputError, FileError, AccessDeniedError: a text cannot be read or a blob not removed.
-    """
-    names = {digest.folder for data, _ in payloads(model) if (digest := _unbound_blob(data)) is not None}
-    removed: list[Path] = []
-    for name in sorted(name for name in names if name):
-        folder = _checked_folder(path.parent, name)
-        used = {data.sha256 for data, _ in payloads(model) if isinstance(data, Digest)}
-        for text in path.parent.glob("*.json"):
-            used |= _digests_in(text)
-        for blob in sorted(folder.glob("*")) if folder.is_dir() else ():
-            if _NAME.fullmatch(blob.name) and blob.name not in used and blob.is_file() and not blob.is_symlink():
-                with system_errors(f"{visible(str(blob), None)} cannot be removed"):
-                    blob.unlink()
-                removed.append(blob)
-    return removed
-
-
-def _unbound_blob(data: Data) -> Digest | None:
-    return data if isinstance(data, Digest) and data.folder is not None else None
-
-
-def _digests_in(text: Path) -> set[str]:
-    """Whatever in a file looks like the name of a blob; rather too much than too little."""
-    found: set[str] = set()
-    tail = b""
-    try:
-        with text.open("rb") as file:
-            while block := file.read(1 << 20):
-                found.update(match.decode() for match in _DIGEST.findall(tail + block))
-                tail = block[-80:]
-    except OSError as error:
-        raise reading_error(text, error) from error
-    return found
 
 
 def _distinct(model: Model) -> list[Data]:
@@ -249,12 +203,15 @@ def _distinct(model: Model) -> list[Data]:
     return list(found.values())
 
 
-def _checked_folder(folder: Path, name: str) -> Path:
-    parts = Path(name).parts
-    if not parts or Path(name).is_absolute() or ".." in parts or "\\" in name or name != "/".join(parts):
-        raise UntrustedError(f"{visible(name)!r} is no folder for blobs; name one below the folder of the text")
+def checked_folder(folder: Path, name: str) -> Path:
+    """The folder of blobs that a text in `folder` names, which need not be there yet.
+
+    Raises:
+        UntrustedError: it is no name that a text may have, or leads through a link.
+        OutputError: something else stands there.
+    """
     place = folder
-    for part in parts:
+    for part in location_parts(name, f"the folder of blobs {visible(name)!r}"):
         place = place / part
         if place.is_symlink():
             raise UntrustedError(f"{visible(str(place), None)} is a link; blobs stand in a folder of their own")
@@ -264,10 +221,18 @@ def _checked_folder(folder: Path, name: str) -> Path:
 
 
 def _holds(place: Path, data: Data) -> bool:
-    """Whether a blob is there and holds what its name says; one that does not is written again."""
-    if place.is_symlink() or not place.is_file() or place.stat().st_size != len(data):
+    """Whether a blob is there and holds what its name says; a file that does not is written again.
+
+    Raises:
+        UntrustedError: it is a link, or has other names, so that writing it would change a file elsewhere.
+    """
+    try:
+        status = place.lstat()
+    except OSError:
         return False
-    return sha256_of_file(place) == place.name
+    if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
+        raise UntrustedError(f"{visible(str(place), None)} is a link; remove it, and the blob is written in its place")
+    return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
 
 
 def _writer(data: Data) -> Callable[[Sink], None]:

@@ -9,12 +9,12 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxjson
-from onnxjson import files
-from onnxjson.errors import DecodeError, MissingInputError, UntrustedError, WeightsMissingError
+from onnxjson.errors import DecodeError, MissingInputError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.payloads import Digest
+from onnxjson.pruning import prune_blobs
 from onnxjson.reading import fast
 from onnxjson.saving import save_file
-from onnxjson.weights import missing, prune_blobs
+from onnxjson.weights import missing
 
 
 def make_proto(seed: int = 0) -> ModelProto:
@@ -236,19 +236,84 @@ def test_fmt_keeps_blobs_and_digests_without_needing_their_bytes(model: onnxjson
     assert isinstance(kept.graph.initializer[0].raw_data, Digest)
 
 
-def test_pruning_removes_only_blobs_that_no_text_of_the_folder_names(tmp_path: Path, model: onnxjson.Model) -> None:
-    other = onnxjson.from_proto(make_proto(seed=1))
+@pytest.mark.parametrize(
+    "disguise", ["other.onnx.json", "other.txt", "OTHER.JSON", "other.onnx.json.orig", "escaped", "../above.json"]
+)
+def test_pruning_keeps_what_any_text_in_the_folder_or_above_names(
+    tmp_path: Path, model: onnxjson.Model, disguise: str
+) -> None:
+    folder = tmp_path / "repository" / "in"
+    folder.mkdir(parents=True)
+    onnxjson.save(model, folder / "m.onnx.json", weights="blobs")
+    kept = {blob.name for blob in blobs_of(folder)}
+    other = folder / "other.onnx.json"
+    onnxjson.save(onnxjson.from_proto(make_proto(seed=1)), other, weights="blobs", blobs="m.blobs")
+    assert len(blobs_of(folder)) == len(kept) + 2  # the constant is in both
+    (folder / "m.blobs" / "README").write_text("mine")
+    text = other.read_text()
+    if disguise == "escaped":
+        text = text.replace('"blob": "', '"bl\\u006fb": "')
+    elif disguise.startswith(".."):
+        text = text.replace('"m.blobs"', '"in/m.blobs"')
+    other.unlink()
+    other = folder / disguise
+    other.write_text(text)
+
+    assert prune_blobs(folder / "m.onnx.json") == []
+    other.unlink()
+    assert len(prune_blobs(folder / "m.onnx.json")) == 2
+    assert {blob.name for blob in blobs_of(folder)} == kept | {"README"}
+    assert onnxjson.load(folder / "m.onnx.json") == model
+
+
+@pytest.mark.parametrize("how", ["cut short", "utf-16"])
+def test_pruning_removes_nothing_beside_a_text_that_cannot_be_read(
+    tmp_path: Path, model: onnxjson.Model, how: str
+) -> None:
     onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
-    kept = {blob.name for blob in blobs_of(tmp_path)}
-    onnxjson.save(other, tmp_path / "other.onnx.json", weights="blobs", blobs="m.blobs")
-    assert len(blobs_of(tmp_path)) == len(kept) + 2  # the constant is in both
-    (tmp_path / "m.blobs" / "README").write_text("mine")
+    text = (tmp_path / "m.onnx.json").read_text()
+    (tmp_path / "other.json").write_bytes(text[:-40].encode() if how == "cut short" else text.encode("utf-16"))
+    (tmp_path / "m.blobs" / ("0" * 64)).write_bytes(b"unused")
+    with pytest.raises(OutputError, match="may name blobs, but cannot be read, so nothing was removed"):
+        prune_blobs(tmp_path / "m.onnx.json")
+    assert (tmp_path / "m.blobs" / ("0" * 64)).exists()
+    (tmp_path / "other.json").write_text('{"name": "some other JSON"}')
+    assert len(prune_blobs(tmp_path / "m.onnx.json")) == 1
 
-    def prune() -> list[Path]:
-        return prune_blobs(tmp_path / "m.onnx.json", files.load(tmp_path / "m.onnx.json", bind=False).model)
 
-    assert prune() == []
-    (tmp_path / "other.onnx.json").unlink()
-    assert len(prune()) == 2
-    assert {blob.name for blob in blobs_of(tmp_path)} == kept | {"README"}
-    assert onnxjson.load(tmp_path / "m.onnx.json") == model
+@pytest.mark.parametrize("kind", ["symbolic", "hard"])
+def test_a_blob_that_is_a_link_is_never_written_through(tmp_path: Path, model: onnxjson.Model, kind: str) -> None:
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    blob = blobs_of(tmp_path)[0]
+    blob.unlink()
+    target = tmp_path / "somebody's file"
+    target.write_text("precious")
+    (blob.symlink_to if kind == "symbolic" else blob.hardlink_to)(target)
+    with pytest.raises(UntrustedError, match="is a link; remove it"):
+        onnxjson.save(model, tmp_path / "again.onnx.json", weights="blobs", blobs="m.blobs")
+    assert target.read_text() == "precious"
+    assert not (tmp_path / "again.onnx.json").exists()
+
+
+def test_a_name_that_no_folder_of_blobs_can_have_gives_a_folder_that_is_read_back(
+    tmp_path: Path, model: onnxjson.Model
+) -> None:
+    onnxjson.save(model, tmp_path / "m:v1\\.onnx.json", weights="blobs")
+    assert onnxjson.load(tmp_path / "m:v1\\.onnx.json") == model
+    for name in ("C:", "a:b", "a\\b", "../out"):
+        with pytest.raises(UntrustedError):
+            onnxjson.save(model, tmp_path / "n.onnx.json", weights="blobs", blobs=name)
+        with pytest.raises(UntrustedError):
+            onnxjson.dumps(model, weights="blobs", blobs=name)
+
+
+def test_dumps_writes_blobs_where_loads_looks_for_them(tmp_path: Path, model: onnxjson.Model) -> None:
+    text = onnxjson.dumps(model, weights="blobs", folder=tmp_path)
+    assert onnxjson.loads(text, folder=tmp_path) == model
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "m.onnx.json").write_text(text)
+    with pytest.raises(MissingInputError):
+        onnxjson.load(tmp_path / "elsewhere" / "m.onnx.json")
+    assert onnxjson.load(tmp_path / "elsewhere" / "m.onnx.json", folder=tmp_path) == model
+    with pytest.raises(ValueError, match="names their folder"):
+        onnxjson.dumps(model, weights="blobs")

@@ -68,10 +68,9 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
 
 def _prune(path: Path) -> None:
     """Remove blobs that no text names, and say which."""
-    from onnxjson import files, weights
+    from onnxjson.pruning import prune_blobs
 
-    removed = weights.prune_blobs(path, files.load(path, bind=False).model)
-    for blob in removed:
+    for blob in prune_blobs(path):
         output.talk(f"removed {blob}")
 
 
