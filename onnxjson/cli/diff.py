@@ -10,9 +10,7 @@ from onnxjson.cli import output, paging
 from onnxjson.cli.paths import FilePath
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from onnxjson.rendering.unified import DiffLine
+    from onnxjson.rendering.external_weights import Place
 
 
 @click.command("diff")
@@ -36,6 +34,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Lines shown around a change.",
 )
+@click.option(
+    "--trust-links",
+    is_flag=True,
+    help="Follow links to weights in other files, within the folder of a model or of the file that it links to.",
+)
 @click.option("--exit-zero", is_flag=True, help="Exit 0 for models that differ, too.")
 @paging.options
 @click.pass_context
@@ -46,6 +49,7 @@ def command(
     *,
     form: str,
     context: int,
+    trust_links: bool,
     exit_zero: bool,
     color: paging.Colour,
     no_pager: bool,
@@ -53,34 +57,39 @@ def command(
     """Say what differs between two models.
 
     A and B are .onnx, .onnx.json or proto-JSON, in any combination. Tensors of more than 64 elements are compared by
-    their sha256. Exits 0 if the models are the same, 1 if they differ, with another code if one cannot be read.
+    their sha256, those in other files, too, in lines of their own behind the texts. Exits 0 if the models are the same,
+    1 if they differ or if weights in other files could not be compared, with another code if a model cannot be read.
 
     \b
     onnxjson diff before.onnx after.onnx
     onnxjson diff m.onnx m.onnx.json -U 0 --exit-zero
     """
-    lines = _unified(one, other, context)
-    first = next(lines, None)
-    if first is None:
-        return
-    coloured = paging.is_coloured(color)
-    paging.show(
-        (paging.diff_line(line, coloured=coloured) for line in itertools.chain([first], lines)), pager=not no_pager
+    from onnxjson.rendering import external_weights, unified
+
+    old, new = _load(one), _load(other)
+    names = [str(path) for path in (one, other)]
+    with output.working("comparing weights in other files"):
+        weights = external_weights.compare(old, new, trust_links=trust_links)
+    texts = unified.diff_models(old.model, new.model, names[0], names[1], context=context)
+    outside = [f"{name} (external data)" for name in names]
+    lines = itertools.chain(
+        texts, unified.diff_texts(weights.old, weights.new, outside[0], outside[1], context=context)
     )
-    ctx.exit(0 if exit_zero else 1)
+    first = next(lines, None)
+    if first is not None:
+        coloured = paging.is_coloured(color)
+        paging.show(
+            (paging.diff_line(line, coloured=coloured) for line in itertools.chain([first], lines)), pager=not no_pager
+        )
+    for problem in weights.problems:
+        output.warn(problem)
+    ctx.exit(1 if weights.problems or (first is not None and not exit_zero) else 0)
 
 
-def _unified(one: Path, other: Path, context: int) -> "Iterator[DiffLine]":
-    from onnxjson.rendering import unified
-
-    old, new = (_text(path) for path in (one, other))
-    return unified.diff_texts(old, new, str(one), str(other), context=context)
-
-
-def _text(path: Path) -> bytes:
+def _load(path: Path) -> "Place":
     from onnxjson import files
-    from onnxjson.rendering.unified import digest_text
+    from onnxjson.rendering.external_weights import Place
 
     with output.working(f"reading {path}"):
         # Blobs need not be there: their names are the sha256 that is compared.
-        return digest_text(files.load(path, bind=False).model)
+        return Place(files.load(path, bind=False).model, path)

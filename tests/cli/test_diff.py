@@ -1,10 +1,15 @@
 """``onnxjson diff``."""
 
+import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from onnxjson.document import Graph, Model, StringStringEntry, Tensor
+from onnxjson.external import ExternalSlice
+from onnxjson.rendering.external_weights import Place, compare
 from tests.cli.running import run, run_process
 from tests.cli.terminal import Terminal
 
@@ -84,3 +89,101 @@ def test_pager_that_ends_early_is_no_failure(binary: Path, leaky: Path) -> None:
     with Terminal("diff", binary, leaky, more={"PAGER": "true"}) as terminal:
         shown, code = terminal.until_end()
     assert (shown, code) == ("", 1)
+
+
+@pytest.fixture
+def outside(binary: Path, tmp_path: Path) -> tuple[Path, Path]:
+    """The example with weights in other files, twice, each in a folder of its own."""
+    models = tmp_path / "a" / "m.onnx", tmp_path / "b" / "m.onnx"
+    for model in models:
+        model.parent.mkdir()
+        result = run("convert", binary, "--externalize", "--threshold", "100", "--file", "m.data", "-o", model)
+        assert result.exit_code == 0
+    return models
+
+
+def test_bytes_in_other_files_are_compared(outside: tuple[Path, Path]) -> None:
+    old, new = outside
+    assert run("diff", old, new) == (0, "", "")
+    data = bytearray(new.with_name("m.data").read_bytes())
+    data[4099] ^= 1
+    new.with_name("m.data").write_bytes(data)
+    result = run("diff", old, new)
+    assert (result.exit_code, result.stderr) == (1, "")
+    lines = result.stdout.splitlines()
+    assert lines[:2] == [f"--- {old} (external data)", f"+++ {new} (external data)"]
+    changed = [line for line in lines[3:] if not line.startswith(" ")]
+    digests = [hashlib.sha256(each[4096:]).hexdigest() for each in (old.with_name("m.data").read_bytes(), data)]
+    assert changed == [f"-fc.weight: sha256 {digests[0]}", f"+fc.weight: sha256 {digests[1]}"]
+    assert run("diff", old, new, "--exit-zero").exit_code == 0
+
+
+def test_bytes_inside_one_model_are_compared_with_those_outside_the_other(
+    binary: Path, outside: tuple[Path, Path]
+) -> None:
+    external, _ = outside
+    result = run("diff", binary, external)
+    assert result.exit_code == 1
+    assert "(external data)" not in result.stdout
+    data = external.with_name("m.data")
+    data.write_bytes(data.read_bytes()[:-1] + b"\x7f")
+    for pair in ((binary, external), (external, binary)):
+        result = run("diff", *pair)
+        assert [line[0] for line in result.stdout.splitlines() if "fc.weight: sha256" in line] == ["-", "+"]
+
+
+def test_weights_that_cannot_be_compared_are_said_and_are_no_sameness(outside: tuple[Path, Path]) -> None:
+    old, new = outside
+    new.with_name("m.data").unlink()
+    for more in ((), ("--exit-zero",)):
+        result = run("diff", old, new, *more)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert result.stderr.count("warning") == 1
+        assert "'m.data'" in result.stderr
+        assert "the file is not there" in result.stderr
+        assert "its weights were not compared (nor those of 1 more tensor" in result.stderr
+    new.with_name("m.data").symlink_to(old.with_name("m.data"))
+    result = run("diff", old, new)
+    assert result.exit_code == 1
+    assert "is a link" in result.stderr
+
+
+def test_one_range_that_both_models_name_is_not_read(
+    outside: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, _ = outside
+    again = old.with_name("again.onnx")
+    again.write_bytes(old.read_bytes())
+
+    def read(self: ExternalSlice) -> Iterator[bytes]:
+        raise AssertionError("the data file is read")
+
+    monkeypatch.setattr(ExternalSlice, "chunks", read)
+    assert run("diff", old, again) == (0, "", "")
+
+
+def test_links_to_weights_are_followed_when_they_are_trusted(outside: tuple[Path, Path]) -> None:
+    old, new = outside
+    data = new.with_name("m.data")
+    data.rename(new.with_name("real"))
+    data.symlink_to("real")
+    assert run("diff", old, new).exit_code == 1
+    assert run("diff", old, new, "--trust-links") == (0, "", "")
+
+
+def test_external_tensors_of_one_name_are_told_apart_by_address(tmp_path: Path) -> None:
+    (tmp_path / "data").write_bytes(bytes(range(16)))
+
+    def external(name: str, offset: int) -> Tensor:
+        entries = {"location": "data", "offset": str(offset), "length": "8"}
+        pairs = tuple(StringStringEntry(key=key, value=value) for key, value in entries.items())
+        return Tensor((8,), data_type=2, name=name, external_data=pairs, data_location=1)
+
+    def place(*offsets: int) -> Place:
+        tensors = tuple(external("twin", offset) for offset in offsets)
+        return Place(Model(graph=Graph(initializer=tensors)), tmp_path / "m.onnx")
+
+    found = compare(place(0, 0, 0, 8), place(8, 0, 0, 0))
+    first, second = (hashlib.sha256(bytes(each)).hexdigest() for each in (range(8), range(8, 16)))
+    assert found.old.decode() == (f"@/graph/initializer/0: sha256 {first}\n@/graph/initializer/3: sha256 {second}\n")
+    assert found.new.decode() == (f"@/graph/initializer/0: sha256 {second}\n@/graph/initializer/3: sha256 {first}\n")
