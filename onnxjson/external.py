@@ -159,7 +159,7 @@ class Resolver:
         if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
             raise UntrustedError(
                 f"{where}: the file says {status.st_size:,} bytes, but only {occupied:,} are on the disk; "
-                "allow sparse files if that is right"
+                "if that is right, --allow-sparse reads it (allow_sparse= in Python)"
             )
 
     def _without_links(self, parts: list[str], where: str) -> tuple[Path, list[str]]:

@@ -1,6 +1,7 @@
 """Removes blobs that no text names any more, and rather none than one too many.
 
-Which files are texts is for their content to say, not for their names. A file that may be a text and cannot be read may
+Which files are texts is for their content to say, not for their names; what `undo-save` would bring back counts too. A
+file that may be a text and cannot be read may
 name any blob, so then nothing is removed.
 """
 
@@ -15,6 +16,7 @@ from onnxjson.display import visible
 from onnxjson.errors import OnnxJsonError, OutputError
 from onnxjson.payloads import Digest
 from onnxjson.sinks import system_errors
+from onnxjson.state import backups
 from onnxjson.text_file import looks_like_text
 from onnxjson.weights import checked_folder
 
@@ -39,6 +41,8 @@ def prune_blobs(path: Path) -> list[Path]:
     used = {digest.sha256 for digest in own}
     for text in _texts_around(path):
         used |= _named_by(text)
+        for backup in backups(text):
+            used |= _named_by(backup.file)
     unused = [
         blob for name in folders for blob in _blobs_in(checked_folder(path.parent, name)) if blob.name not in used
     ]

@@ -9,11 +9,13 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxjson
+from onnxjson import files
 from onnxjson.errors import DecodeError, MissingInputError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.payloads import Digest
 from onnxjson.pruning import prune_blobs
 from onnxjson.reading import fast
 from onnxjson.saving import save_file
+from onnxjson.state import undo_save
 from onnxjson.weights import missing
 
 
@@ -279,6 +281,20 @@ def test_pruning_removes_nothing_beside_a_text_that_cannot_be_read(
     assert (tmp_path / "m.blobs" / ("0" * 64)).exists()
     (tmp_path / "other.json").write_text('{"name": "some other JSON"}')
     assert len(prune_blobs(tmp_path / "m.onnx.json")) == 1
+
+
+def test_pruning_keeps_what_undoing_a_save_would_name(
+    tmp_path: Path, model: onnxjson.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    text = tmp_path / "m.onnx.json"
+    onnxjson.save(model, text, weights="blobs")
+    before = blobs_of(tmp_path)
+    files.save(onnxjson.from_proto(make_proto(seed=1)), text, weights="blobs", backup=True)
+    assert prune_blobs(text) == []
+    undo_save(text)
+    assert onnxjson.load(text) == model
+    assert before == [blob for blob in blobs_of(tmp_path) if blob in before]
 
 
 @pytest.mark.parametrize("kind", ["symbolic", "hard"])

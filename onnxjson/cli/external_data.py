@@ -40,6 +40,7 @@ class Moves(NamedTuple):
     data_name: str | None
     with_external: bool
     trust_links: bool
+    allow_sparse: bool
 
     def check(self) -> None:
         """Do nothing if the options fit each other.
@@ -82,6 +83,11 @@ def options(command: Callable[..., None]) -> Callable[..., None]:
                 "--trust-links",
                 is_flag=True,
                 help="Read such files through links too, as long as they lead to the folder of SRC.",
+            ),
+            click.option(
+                "--allow-sparse",
+                is_flag=True,
+                help="Read such files even where most of their bytes are holes, not on the disk.",
             ),
         )
     ):
@@ -145,7 +151,9 @@ def _internalized(model: "Model", source: Path, moves: Moves) -> "Model":
         return model
     from onnxjson import external_files
 
-    return external_files.internalize(model, source.parent, model_file=source, trust_links=moves.trust_links)
+    return external_files.internalize(
+        model, source.parent, model_file=source, trust_links=moves.trust_links, allow_sparse=moves.allow_sparse
+    )
 
 
 def _check_size(model: "Model", place: Path, form: "Format", moves: Moves) -> None:
@@ -174,7 +182,13 @@ def _copy(model: "Model", source: Path, place: Path, moves: Moves) -> None:
 
     with output.working(f"copying weights to {place.parent}"):
         copied = external_files.copy_files(
-            model, source.parent, place.parent, model_file=source, taken=place, trust_links=moves.trust_links
+            model,
+            source.parent,
+            place.parent,
+            model_file=source,
+            taken=place,
+            trust_links=moves.trust_links,
+            allow_sparse=moves.allow_sparse,
         )
     for path in copied:
         output.talk(f"copied {path} ({output.size(path)})")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
@@ -304,3 +305,18 @@ def test_a_location_that_no_file_has_does_not_hinder_saving(binary: Path, locati
     model = Model(graph=Graph(name="g", initializer=(tensor,)))
     onnxjson.save(model, binary)
     assert onnxjson.load(binary) == model
+
+
+def test_a_data_file_with_holes_is_read_only_when_that_is_allowed(tmp_path: Path) -> None:
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[2_500_000], data_location=TensorProto.EXTERNAL)
+    tensor.external_data.add(key="location", value="sparse.data")
+    graph = helper.make_graph([], "g", [], [], [tensor])
+    (tmp_path / "m.onnx").write_bytes(helper.make_model(graph).SerializeToString())
+    with (tmp_path / "sparse.data").open("wb") as file:
+        file.truncate(10_000_000)
+    refused = run("convert", tmp_path / "m.onnx", "--internalize", "-o", tmp_path / "x.onnx")
+    assert refused.exit_code == 78
+    assert "--allow-sparse" in refused.stderr
+    result = run("convert", tmp_path / "m.onnx", "--internalize", "--allow-sparse", "-o", tmp_path / "x.onnx")
+    assert result.exit_code == 0
+    assert (tmp_path / "x.onnx").stat().st_size > 10_000_000
