@@ -84,13 +84,19 @@ def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
     from onnxjson.reading.comments import CODE as COMMENTS_CODE
 
     try:
-        loaded = files.load(path)
+        # Blobs that are not there are findings; nothing else ends with the first of them.
+        loaded = files.load(path, bind=False)
     except DecodeError as error:
         return _of_unreadable(path, error)
     # Comments are nothing wrong; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     found += findings.of_structure(path, loaded)
-    if worker is not None:
+    of_blobs = findings.of_blobs(path, loaded)
+    found += of_blobs
+    if worker is not None and of_blobs:
+        message = "onnx was not asked, since bytes of weights are missing"
+        found.append(Finding(severity="warning", code=_UNFINISHED, message=message, file=str(path)))
+    elif worker is not None:
         try:
             found += findings.of_native_analysis(path, loaded, worker)
         except WorkerError as error:

@@ -1,5 +1,6 @@
 """What is wrong with a file, for the commands that say so: findings with their file, line and column."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +21,20 @@ def of_structure(path: Path, loaded: "Loaded") -> list[Finding]:
     from onnxjson.structure import check_structure
 
     return located(path, loaded, list(check_structure(loaded.model)))
+
+
+def of_blobs(path: Path, loaded: "Loaded") -> list[Finding]:
+    """What is wrong with the blobs that a text names, each with its place; `loaded` has them unbound."""
+    from onnxjson.blob_checks import check_blobs
+
+    if loaded.format != "json":
+        return []
+    return located(path, loaded, list(check_blobs(loaded.model, _folder_of(path))))
+
+
+def _folder_of(path: Path) -> Path:
+    """The folder in which a file really stands; its blobs stand there, too."""
+    return Path(os.path.realpath(path)).parent
 
 
 @contextmanager
@@ -71,6 +86,8 @@ def of_native_analysis(path: Path, loaded: "Loaded", worker: "Worker") -> list[F
     """
     if loaded.format == "onnx":
         return located(path, loaded, list(worker.check(path, full=True)))
+    from onnxjson import files
     from onnxjson.wire.writing import message_bytes
 
-    return located(path, loaded, list(worker.check(message_bytes(loaded.model), full=True, folder=path.parent)))
+    model = files.bound(loaded.model, folder=_folder_of(path), weights_from=None)
+    return located(path, loaded, list(worker.check(message_bytes(model), full=True, folder=path.parent)))

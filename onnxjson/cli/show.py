@@ -3,22 +3,25 @@
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+import msgspec
 
 from onnxjson.cli import failures, output, paging
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import MissingInputError, SelectorError, UntrustedError
+from onnxjson.errors import MissingInputError, OnnxJsonError, SelectorError
 
 if TYPE_CHECKING:
-    from onnxjson.document import Model
+    from onnxjson.document import Model, SparseTensor, Tensor
     from onnxjson.external import Resolver
     from onnxjson.files import Format
     from onnxjson.index import Index, NodeRef
     from onnxjson.operators import Documentation
+    from onnxjson.rendering.tensor import TensorView
+    from onnxjson.selectors import TensorRef
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
 """What is named like this is a file, there or not."""
@@ -124,12 +127,8 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
     from onnxjson.external import Resolver
     from onnxjson.index import Index
 
-    try:
-        loaded = files.load(path, weights_from=weights_from)
-    except UntrustedError as error:
-        # Which blobs a text names matters only to those who want its weights.
-        output.warn(str(error))
-        loaded = files.load(path, bind=False)
+    # Blobs that are not there matter only to those who want their bytes: `_view_tensor` looks for those of one tensor.
+    loaded = files.load(path, weights_from=weights_from, bind=weights_from is not None)
     output.findings(loaded.warnings, limit=failures.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
     return _Opened(path, loaded.format, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
@@ -153,7 +152,7 @@ def _selected(
 ) -> tuple[list[object], list[str]]:
     """What a selector finds in each model, one after another."""
     from onnxjson.rendering.node import node_lines, nodes_lines, view_node, view_nodes
-    from onnxjson.rendering.tensor import tensor_lines, view_tensor
+    from onnxjson.rendering.tensor import tensor_lines
     from onnxjson.selectors import TensorRef, select
 
     views: list[object] = []
@@ -167,7 +166,7 @@ def _selected(
         if len(opened) > 1:
             lines += ([""] if lines else []) + [f"file      {file}"]
         if isinstance(found, TensorRef):
-            tensor = view_tensor(each.index, found, file, each.resolver, most=values)
+            tensor = _view_tensor(each, found, values)
             views.append(tensor)
             lines += tensor_lines(tensor, width)
         elif len(found) == 1:
@@ -179,6 +178,34 @@ def _selected(
             views.append(view_nodes(found, file))
             lines += nodes_lines(found, width)
     return views, lines
+
+
+def _view_tensor(opened: _Opened, ref: "TensorRef", values: int) -> "TensorView":
+    """One tensor, with the bytes of its blob if they are to be had."""
+    from onnxjson.rendering.tensor import view_tensor
+
+    problem = None
+    if ref.tensor is not None:
+        try:
+            ref = replace(ref, tensor=_with_blob(ref.tensor, Path(os.path.realpath(opened.path)).parent))
+        except OnnxJsonError as error:
+            problem = str(error)
+    view = view_tensor(opened.index, ref, str(opened.path), opened.resolver, most=values)
+    return view if problem is None else msgspec.structs.replace(view, problem=problem)
+
+
+def _with_blob(tensor: "Tensor | SparseTensor", folder: Path) -> "Tensor | SparseTensor":
+    """One constant with the bytes of its blob, if it has one.
+
+    Raises:
+        MissingInputError, UntrustedError: the blob is not there, or is no file that a text may name.
+    """
+    from onnxjson import files
+    from onnxjson.document import Graph, Model, Tensor
+
+    alone = Graph(initializer=(tensor,)) if isinstance(tensor, Tensor) else Graph(sparse_initializer=(tensor,))
+    graph = files.bound(Model(graph=alone), folder=folder, weights_from=None).graph or alone
+    return graph.initializer[0] if graph.initializer else graph.sparse_initializer[0]
 
 
 def _documentation(model: "Model", ref: "NodeRef") -> "Documentation | None":

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper
 
 from onnxjson.checking import Finding
 from onnxjson.errors import WorkerError
@@ -185,3 +187,42 @@ def test_checking_changes_nothing(binary: Path) -> None:
     assert [path.name for path in binary.parent.iterdir()] == ["digits.onnx"]
     assert binary.read_bytes() == before
     onnx.checker.check_model(onnx.load(binary))
+
+
+@pytest.fixture
+def apart(tmp_path: Path) -> Path:
+    """A text of three tensors that are blobs."""
+    weights = [numpy_helper.from_array(np.full(100, number, np.float32), f"w{number}") for number in range(3)]
+    output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [100])
+    nodes = [onnx.helper.make_node("Sum", ["w0", "w1", "w2"], ["y"])]
+    model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", [], [output], weights))
+    onnx.save(model, tmp_path / "m.onnx")
+    assert run("convert", tmp_path / "m.onnx", "--weights", "blobs").exit_code == 0
+    return tmp_path / "m.onnx.json"
+
+
+def test_every_blob_that_is_missing_or_of_another_length_is_a_finding_with_its_place(apart: Path) -> None:
+    assert run("check", apart).exit_code == 0
+    assert run("check", "--deep", apart).exit_code == 0
+    named = re.findall(r'"name": "(w\d)".*"blob": "(\w+)"', apart.read_text())
+    blobs = {name: apart.with_name("m.blobs") / digest for name, digest in named}
+    blobs["w0"].unlink()
+    blobs["w1"].write_bytes(b"short")
+    lines = apart.read_text().splitlines()
+    for more in ((), ("--deep",)):
+        result = run("check", "--json", apart, *more)
+        assert result.exit_code == 1
+        found = [finding for finding in json.loads(result.stdout) if finding["severity"] == "error"]
+        assert [finding["code"] for finding in found] == ["missing-blob", "unusable-blob"]
+        for finding, name in zip(found, ("w0", "w1"), strict=True):
+            assert f'"{name}"' in lines[finding["line"] - 1]
+            assert blobs[name].name in finding["message"]
+        assert "has 5 bytes; the tensor needs 400" in found[1]["message"]
+
+
+def test_what_else_is_wrong_is_found_without_the_blobs(apart: Path) -> None:
+    apart.write_text(apart.read_text().replace('"output": ["y"]', '"output": ["z"]'))
+    for blob in apart.with_name("m.blobs").iterdir():
+        blob.unlink()
+    codes = {finding["code"] for finding in json.loads(run("check", "--json", apart).stdout)}
+    assert codes == {"missing-blob", "undefined-output"}

@@ -78,9 +78,25 @@ def test_text_whose_blobs_are_not_trusted_is_shown_without_them(binary: Path) ->
     folder.rename(binary.parent / "elsewhere")
     folder.symlink_to(binary.parent / "elsewhere")
     result = run("show", text)
-    assert result.exit_code == 0
+    assert (result.exit_code, result.stderr) == (0, "")
     assert "690 parameters in 4 tensors" in result.stdout
-    assert result.stderr.startswith("onnxjson: warning: ")
+    assert "is a link" in json.loads(run("show", text, "fc.weight", "--json").stdout)["problem"]
+
+
+def test_text_without_its_blobs_is_shown_and_only_a_tensor_asks_for_its_own(binary: Path) -> None:
+    text = binary.with_name("m.onnx.json")
+    assert run("convert", binary, "-o", text, "--weights", "blobs").exit_code == 0
+    whole = json.loads(run("show", text, "fc.weight", "--json").stdout)
+    assert whole["statistics"]["elements"] == 640
+    (blob,) = binary.with_name("m.blobs").iterdir()
+    blob.unlink()
+    assert "690 parameters in 4 tensors" in run("show", text).stdout
+    assert (run("show", text, "op:Conv").exit_code, run("show", text, "op:Conv").stderr) == (0, "")
+    result = run("show", text, "fc.weight")
+    assert result.exit_code == 0
+    shown = " ".join(result.stdout.split())
+    assert f"values cannot be read: the blob m.blobs/{blob.name} cannot be used: the file is not there" in shown
+    assert json.loads(run("show", text, "conv.bias", "--json").stdout)["problem"] is None
 
 
 def test_empty_name_is_a_usage_error(binary: Path) -> None:
