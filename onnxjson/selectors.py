@@ -23,7 +23,7 @@ from typing import Final
 
 from onnxjson.addresses import find_element
 from onnxjson.display import visible
-from onnxjson.document import Attribute, Model, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.errors import SelectorError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.name_patterns import has_wildcards, regular_expression, wildcards
@@ -229,12 +229,10 @@ class _Search:
         else:
             ways = list(_ways(selector.name or Value("", quoted=True)))
         for fits in ways:
-            found = [
-                _value_ref(scope, name)
-                for scope in self._scopes
-                for name in _values(scope, of_nodes=of_nodes)
-                if fits(name)
-            ]
+            found: list[TensorRef] = []
+            for scope in self._scopes:
+                names = [name for name in _values(scope, of_nodes=of_nodes) if fits(name)]
+                found += _value_refs(scope, names)
             if found:
                 return found
         return []
@@ -306,6 +304,29 @@ def _values(scope: Scope, *, of_nodes: bool) -> dict[str, None]:
     """The names that a graph defines."""
     names = dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers))
     return names | dict.fromkeys(scope.makers) if of_nodes else names
+
+
+def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
+    """Names that a graph defines; a name that several constants have by mistake gives each of them."""
+    several = _constants_of_one_name(scope) if names else {}
+    for name in names:
+        if name not in several:
+            yield _value_ref(scope, name)
+        for address, tensor in several.get(name, ()):
+            yield TensorRef(name, address, tensor, scope)
+
+
+def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
+    """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
+    if isinstance(scope.graph, Function):
+        return {}
+    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
+    for position, tensor in enumerate(scope.graph.initializer):
+        found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
+    for position, sparse in enumerate(scope.graph.sparse_initializer):
+        name = sparse.values.name if sparse.values is not None else None
+        found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
+    return {name: constants for name, constants in found.items() if len(constants) > 1}
 
 
 def _value_ref(scope: Scope, name: str) -> TensorRef:

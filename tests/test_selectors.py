@@ -243,6 +243,34 @@ def test_tensor_that_is_not_one_is_refused(selector: str, message: str) -> None:
         select_tensor(MODEL, INDEX, selector)
 
 
+def test_initializers_of_one_name_are_refused_with_all_their_addresses() -> None:
+    def twins(*more: Node) -> Graph:
+        tensors = tuple(Tensor(dims=(1,), data_type=1, raw_data=bytes(4), name=name) for name in ("A", "B", "A"))
+        return Graph(node=more, initializer=tensors, sparse_initializer=(SparseTensor(values=tensors[0]),))
+
+    branch = Node(op_type="If", output=("y",), attribute=(Attribute(name="then", type=5, g=twins()),))
+    model = Model(graph=twins(branch))
+    index = Index(model)
+    inner = "/graph/node/0/attribute/then/g"
+    places = [
+        f'@{graph}/{place} ("A")'
+        for graph in ("/graph", inner)
+        for place in ("initializer/0", "initializer/2", "sparse_initializer/0")
+    ]
+    for find in (select, select_tensor):
+        with pytest.raises(SelectorError) as refused:
+            find(model, index, "A in:main")
+        assert str(refused.value).endswith(f"finds 3 tensors where one tensor is wanted: {', '.join(places[:3])}")
+        with pytest.raises(SelectorError, match="finds 6 tensors") as refused:
+            find(model, index, "A")
+        assert ", ".join(places[:5]) in str(refused.value)
+        with pytest.raises(SelectorError, match="finds 2 tensors"):
+            find(model, index, "B")
+        found = find(model, index, "@/graph/initializer/2")
+        assert isinstance(found, TensorRef)
+        assert (found.address, found.name) == ("/graph/initializer/2", "A")
+
+
 def test_select_finds_nodes_and_else_the_tensor_that_no_node_makes() -> None:
     assert isinstance(select(MODEL, INDEX, "a"), tuple)
     assert isinstance(select(MODEL, INDEX, "op:Conv"), tuple)
