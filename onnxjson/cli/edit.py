@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.command("edit")
 @click.argument("path", metavar="MODEL", type=FilePath())
 @click.argument("selector", metavar="[SELECTOR]", required=False)
-@click.option("-y", "--yes", is_flag=True, help="Save a valid change without asking.")
+@click.option("-y", "--yes", is_flag=True, help="Save a valid change that makes no new errors without asking.")
 @click.option(
     "--draft",
     "draft_path",
@@ -195,14 +195,19 @@ class _Session:
         """Whether the change is to be saved: ``y``, ``n``, or ``e`` to edit it again.
 
         Raises:
+            DecodeError: the model would have errors that it has not, and nobody can be asked.
             click.UsageError: nobody can be asked.
         """
         path = self._editing.path
         self._show.differences(path, self._editing.text, proposal.text)
         found = self._short(proposal.findings) if self._on_terminal else proposal.findings
         output.findings(found, limit=failures.SHOWN)
-        if self._yes:
+        errors = sum(each.severity == "error" for each in found)
+        if self._yes and not errors:
             return "y"
+        if self._yes and not self._on_terminal:
+            counted = output.counted(errors, "new error")
+            raise DecodeError(f"{path} was not changed: it would have {counted}, which --yes does not save")
         if not self._on_terminal:
             raise click.UsageError(f"{path} was not changed: nobody can be asked here; say --yes to save without")
         return _ask(f"Save this to {path}? [y]es, [e]dit again, [n]o and keep the draft:", "yen")

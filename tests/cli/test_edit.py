@@ -299,14 +299,33 @@ def test_state_folder_that_cannot_be_written_is_said_before_the_editor_opens(
     assert not (tmp_path / "an editor" / "log").exists()
 
 
-def test_new_mistakes_of_structure_are_said_and_saved_all_the_same(binary: Path, editor: Editor) -> None:
-    body = 'text = text.replace(\'"output": ["active"]\', \'"output": ["activated"]\')'
-    result = edit(binary, editor(body), "--yes")
-    assert result.exit_code == 0
+RENAME = 'text = text.replace(\'"output": ["active"]\', \'"output": ["activated"]\')'
+
+
+def test_new_errors_of_structure_are_not_saved_without_a_question(binary: Path, editor: Editor) -> None:
+    before = binary.read_bytes()
+    result = edit(binary, editor(RENAME), "--yes")
+    assert result.exit_code == 65
     assert 'error[undefined-input]: nothing makes the input "active"' in result.stderr
     assert ":29:" in result.stderr
-    again = edit(binary, editor(CHANGE), "--yes")
-    assert "undefined-input" not in again.stderr
+    assert "it would have 1 new error, which --yes does not save" in result.stderr
+    assert binary.read_bytes() == before
+    (draft,) = kept()
+    assert f"--draft {draft}" in result.stderr
+    with Terminal("edit", binary, "--yes", "--draft", draft, more=editor("") | {"PAGER": "cat"}) as terminal:
+        terminal.expect("Save this to")
+        terminal.answer("y")
+        shown, code = terminal.until_end()
+    assert (code, "saved" in shown) == (0, True)
+    assert run("check", binary).exit_code == 1
+
+
+def test_errors_that_the_model_had_before_are_no_reason_not_to_save(binary: Path, editor: Editor) -> None:
+    text = binary.with_name("wrong.onnx.json")
+    assert run("convert", binary, "-o", text).exit_code == 0
+    text.write_text(text.read_text().replace('"output": ["active"]', '"output": ["activated"]'))
+    again = edit(text, editor(CHANGE), "--yes")
+    assert (again.exit_code, "undefined-input" in again.stderr) == (0, False)
 
 
 def test_digest_that_the_model_does_not_have_is_refused_with_its_place(binary: Path, editor: Editor) -> None:
@@ -345,10 +364,16 @@ def test_selected_node_can_be_deleted_and_doubled(binary: Path, editor: Editor) 
     new = onnx.load(binary)
     assert [node.name for node in new.graph.node][1:3] == ["one", "two"]
     assert len(new.graph.node) == len(old.graph.node) + 1
-    body = body.replace("dict(block, output=['between'], name='one'), dict(block, input=['between'], name='two')", "")
-    result = edit(binary, editor(body), "--yes", "one")
-    assert result.exit_code == 0
-    assert "undefined-input" in result.stderr
+    body = """
+    import json
+    start = text.index('\\n{')
+    tree = json.loads(text[start:])
+    tree['/graph/node/2']['input'] = tree['/graph/node/1']['input']
+    tree['/graph/node/1'] = []
+    text = json.dumps(tree)
+    """
+    result = edit(binary, editor(body), "--yes", "re:one|two")
+    assert result.exit_code == 0, result.stderr
     assert len(onnx.load(binary).graph.node) == len(old.graph.node)
 
 
