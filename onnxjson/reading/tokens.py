@@ -34,11 +34,12 @@ class Token(NamedTuple):
     """Whether it is text, and so can be a key."""
 
 
+# The group of escapes is not possessive: before Python 3.11.5 such a group keeps what a failed try of it consumed.
 _TOKEN: Final = re.compile(
     r"""
     (?: [\ \t\r\n]+ | //[^\n]* )*+
     (?:
-      (?P<string> "[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*+" )
+      (?P<string> "[^"\\\x00-\x1f]*(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*)*" )
       | (?P<conflict> ^(?:<{7}|={7}|>{7}|\|{7})(?![<=>|])[^\n]* )
       | (?P<mark> [{}\[\],:] )
       | (?P<number> -?(?:0|[1-9][0-9]*)(?P<fraction>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-]) )
