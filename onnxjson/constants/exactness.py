@@ -20,6 +20,9 @@ from onnxjson.scalars import float_bits, found_text
 COMPLEX_PARTS: Final = {14: 1, 15: 11}
 """The data type of real and imaginary part, by that of the complex number."""
 
+_WHOLE_IN_FULL: Final = 1e16
+"""Whole numbers below are told to the last digit."""
+
 FLOATS: Final[dict[int, FloatFormat]] = {1: FLOAT32, 11: FLOAT64, **SMALL_FORMATS}
 """The real float formats by data type."""
 
@@ -68,7 +71,7 @@ def pack(
         if nearest is None:
             raise EncodeError(f"{place(error.index)}: found {error.found}, expected {error.fits}") from None
         if not lossy:
-            raise _loss(data_type, place(error.index), values[error.index], _token(data_type, nearest)) from None
+            raise _loss(data_type, place(error.index), values[error.index], nearest) from None
         data = elements.pack(data_type, _all_nearest(data_type, values, place))
     return _compared(data_type, values, data, place, lossy=lossy, exact=exact)
 
@@ -140,7 +143,7 @@ def _compared(
         if (value == element and element) or _is_held(data_type, value, element, exact=exact):
             continue
         if not lossy:
-            raise _loss(data_type, place(index), value, _token(data_type, element))
+            raise _loss(data_type, place(index), value, element)
         changed += 1
         first = first or f"{place(index)} was {_spelled(value)} and is {_token(data_type, element)}"
     return Packed(data, changed, first)
@@ -192,10 +195,23 @@ def _token(data_type: int, value: object) -> str:
     return "" if tokens is None else tokens[0]
 
 
-def _loss(data_type: int, where: str, value: object, token: str) -> EncodeError:
-    name = DATA_TYPE_NAMES[data_type]
+def _exactly(data_type: int, value: object, token: str, becomes: object) -> str:
+    """What a message adds to the canonical token of a float that hides what is lost; else nothing."""
+    if data_type not in FLOATS or not isinstance(becomes, float):
+        return ""
+    shown = float(token.strip('"'))
+    if shown == becomes:
+        return ""
+    if becomes.is_integer() and (abs(becomes) < _WHOLE_IN_FULL or shown == _number(value)):
+        return f" (exactly {int(becomes)})"
+    return f" (exactly {becomes!r})" if shown == _number(value) else ""
+
+
+def _loss(data_type: int, where: str, value: object, becomes: object) -> EncodeError:
+    name, token = DATA_TYPE_NAMES[data_type], _token(data_type, becomes)
+    exactly = _exactly(data_type, value, token, becomes)
     return EncodeError(
-        f"{where}: {name} does not hold {_spelled(value)}; it would become {token}, which --lossy allows"
+        f"{where}: {name} does not hold {_spelled(value)}; it would become {token}{exactly}, which --lossy allows"
     )
 
 
