@@ -198,6 +198,8 @@ def save(
         # perhaps the only copy, they are also read as a user would read them.
         if path.exists():
             verify(temporary, form)
+        if form == "json" and weights == "blobs" and blobs is not None:
+            weights_apart.require_blobs(model, _folder_of(path), blobs)
 
     if backup:
         from onnxjson.state import keep_backup

@@ -6,6 +6,7 @@ name any blob, so then nothing is removed.
 """
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,9 @@ from onnxjson.text_file import looks_like_text
 from onnxjson.weights import checked_folder
 
 _NAME: Final = re.compile(r"[0-9a-f]{64}")
+_YOUNG_SECONDS: Final = 600
+"""A blob that was written so short a time ago stays: the text that names it may be on its way."""
+
 _LEVELS: Final = 8
 """Folders above that of a text whose texts may name its blobs too; the search ends at the root of a git repository."""
 
@@ -62,6 +66,12 @@ def _blobs_in(folder: Path) -> Iterator[Path]:
         for blob in sorted(folder.iterdir()):
             if _NAME.fullmatch(blob.name) and blob.is_file() and not blob.is_symlink():
                 yield blob
+
+
+def _is_old(blob: Path) -> bool:
+    """Whether nobody can just be writing the text that names a blob."""
+    with system_errors(f"{visible(str(blob), None)} cannot be looked at"):
+        return time.time() - blob.stat().st_mtime > _YOUNG_SECONDS
 
 
 def _texts_around(path: Path) -> Iterator[Path]:

@@ -17,7 +17,7 @@ import msgspec
 from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
-from onnxjson.errors import DecodeError, OutputError, UntrustedError, WeightsMissingError
+from onnxjson.errors import ChangedUnderneathError, DecodeError, OutputError, UntrustedError, WeightsMissingError
 from onnxjson.external import Resolver, location_parts
 from onnxjson.identity import sha256_of as sha256_of_file
 from onnxjson.payloads import Data, Digest, Payload, pieces
@@ -30,6 +30,10 @@ from onnxjson.walking import walk
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """Where a tensor can have a digest instead of bytes."""
+
+
+_NAME: Final = re.compile(r"[0-9a-f]{64}")
+"""The name of a blob."""
 
 
 class Blob(Payload):
@@ -197,10 +201,34 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
     return written
 
 
+def require_blobs(model: Model, folder: Path, name: str) -> None:
+    """Do nothing if every blob that the text of a model names is there: somebody may remove blobs at the same time.
+
+    Raises:
+        ChangedUnderneathError: one is not there any more.
+    """
+    for data in _distinct(model):
+        if not (folder / name / sha256_of(data)).is_file():
+            place = visible(f"{name}/{sha256_of(data)}", None)
+            raise ChangedUnderneathError(f"the blob {place} was removed while the text was written; save again")
+
+
 def _distinct(model: Model) -> list[Data]:
     probe = Weights("blobs")
     found = {sha256_of(data): data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"}
     return list(found.values())
+
+
+def is_blob_of(path: Path, model: Model, folder: Path) -> bool:
+    """Whether a file is a blob that the text of a model in `folder` names."""
+    if not _NAME.fullmatch(path.name):
+        return False
+    return any(
+        (place := folder / str(data.folder) / data.sha256).exists() and place.samefile(path)
+        for tensor in walk(model, Tensor)
+        for data in (getattr(tensor, field) for field in _FIELDS)
+        if isinstance(data, Digest | Blob) and data.folder is not None and data.sha256 == path.name
+    )
 
 
 def checked_folder(folder: Path, name: str) -> Path:

@@ -1,6 +1,8 @@
 """Weights apart from the text: blobs beside it, digests of another model; what is missing or altered is refused."""
 
 import hashlib
+import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,7 +12,14 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson import files
-from onnxjson.errors import DecodeError, MissingInputError, OutputError, UntrustedError, WeightsMissingError
+from onnxjson.errors import (
+    ChangedUnderneathError,
+    DecodeError,
+    MissingInputError,
+    OutputError,
+    UntrustedError,
+    WeightsMissingError,
+)
 from onnxjson.payloads import Digest
 from onnxjson.pruning import prune_blobs
 from onnxjson.reading import fast
@@ -238,6 +247,13 @@ def test_fmt_keeps_blobs_and_digests_without_needing_their_bytes(model: onnxjson
     assert isinstance(kept.graph.initializer[0].raw_data, Digest)
 
 
+def pruned(text: Path) -> list[Path]:
+    """What pruning removes an hour later."""
+    for blob in (text.parent / "m.blobs").iterdir():
+        os.utime(blob, (time.time() - 3600, time.time() - 3600))
+    return prune_blobs(text)
+
+
 @pytest.mark.parametrize(
     "disguise", ["other.onnx.json", "other.txt", "OTHER.JSON", "other.onnx.json.orig", "escaped", "../above.json"]
 )
@@ -261,9 +277,9 @@ def test_pruning_keeps_what_any_text_in_the_folder_or_above_names(
     other = folder / disguise
     other.write_text(text)
 
-    assert prune_blobs(folder / "m.onnx.json") == []
+    assert pruned(folder / "m.onnx.json") == []
     other.unlink()
-    assert len(prune_blobs(folder / "m.onnx.json")) == 2
+    assert len(pruned(folder / "m.onnx.json")) == 2
     assert {blob.name for blob in blobs_of(folder)} == kept | {"README"}
     assert onnxjson.load(folder / "m.onnx.json") == model
 
@@ -277,10 +293,30 @@ def test_pruning_removes_nothing_beside_a_text_that_cannot_be_read(
     (tmp_path / "other.json").write_bytes(text[:-40].encode() if how == "cut short" else text.encode("utf-16"))
     (tmp_path / "m.blobs" / ("0" * 64)).write_bytes(b"unused")
     with pytest.raises(OutputError, match="may name blobs, but cannot be read, so nothing was removed"):
-        prune_blobs(tmp_path / "m.onnx.json")
+        pruned(tmp_path / "m.onnx.json")
     assert (tmp_path / "m.blobs" / ("0" * 64)).exists()
     (tmp_path / "other.json").write_text('{"name": "some other JSON"}')
-    assert len(prune_blobs(tmp_path / "m.onnx.json")) == 1
+    assert len(pruned(tmp_path / "m.onnx.json")) == 1
+
+
+def test_pruning_spares_blobs_whose_text_may_be_on_its_way(tmp_path: Path, model: onnxjson.Model) -> None:
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    (tmp_path / "m.blobs" / ("0" * 64)).write_bytes(b"new")
+    assert prune_blobs(tmp_path / "m.onnx.json") == []
+    assert len(pruned(tmp_path / "m.onnx.json")) == 1
+
+
+def test_a_blob_that_is_removed_while_its_text_is_written_stops_the_save(
+    tmp_path: Path, model: onnxjson.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remove_then_save(path: Path, *args: object, **named: object) -> None:
+        blobs_of(tmp_path)[0].unlink()
+        save_file(path, *args, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("onnxjson.files.save_file", remove_then_save)
+    with pytest.raises(ChangedUnderneathError, match="was removed while the text was written"):
+        onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    assert not (tmp_path / "m.onnx.json").exists()
 
 
 def test_pruning_keeps_what_undoing_a_save_would_name(
@@ -291,7 +327,7 @@ def test_pruning_keeps_what_undoing_a_save_would_name(
     onnxjson.save(model, text, weights="blobs")
     before = blobs_of(tmp_path)
     files.save(onnxjson.from_proto(make_proto(seed=1)), text, weights="blobs", backup=True)
-    assert prune_blobs(text) == []
+    assert pruned(text) == []
     undo_save(text)
     assert onnxjson.load(text) == model
     assert before == [blob for blob in blobs_of(tmp_path) if blob in before]

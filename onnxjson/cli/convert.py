@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from onnxjson.cli import external_data, failures, findings, output
-from onnxjson.cli.paths import DestinationPath, FilePath
+from onnxjson.cli.paths import DestinationPath, FilePath, refuse_sources
 from onnxjson.errors import OutputError
 
 if TYPE_CHECKING:
@@ -139,19 +139,8 @@ def _place(
     if target is None and not destination.name.lower().endswith(_KNOWN_ENDINGS):
         endings = ", ".join(_ENDINGS.values())
         raise click.UsageError(f"{destination} has none of the endings {endings}; say with --format what to write")
-    if destination.exists() and destination.samefile(source):
-        raise OutputError(f"{destination} is the source itself; name another file")
-    _refuse_weights(source, loaded.model, destination, weights_from)
+    refuse_sources(destination, source, loaded.model, weights_from)
     return destination
-
-
-def _refuse_weights(source: Path, model: "Model", destination: Path, weights_from: Path | None) -> None:
-    from onnxjson import external_files
-
-    if weights_from is not None and destination.exists() and destination.samefile(weights_from):
-        raise OutputError(f"{destination} is the model that has the weights; name another file")
-    if external_files.is_data_of(destination, model, source.parent):
-        raise OutputError(f"{destination} holds weights of {source}; name another file")
 
 
 def _stem(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from onnxjson.cli import output
-from onnxjson.cli.paths import FilePath
+from onnxjson.cli.paths import FilePath, refuse_sources
 from onnxjson.errors import EncodeError
 
 if TYPE_CHECKING:
@@ -228,6 +228,8 @@ def get(
 
     with output.working(f"reading {model}"):
         loaded = files.load(model, weights_from=weights_from)
+    if destination is not None and str(destination) != _STDIN:
+        refuse_sources(destination, model, loaded.model, weights_from)
     resolver = Resolver(model.parent, model_file=model)
     tensors = [with_elements(find_tensor(loaded.model, name), resolver) for name in names]
     _deliver_tensors(tensors, destination, as_json=as_json)

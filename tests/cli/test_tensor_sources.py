@@ -1,0 +1,43 @@
+"""``tensor get -o`` and ``convert -o`` never replace what they read."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+
+@pytest.fixture
+def folder(binary: Path) -> Path:
+    """The folder of the example, its text with blobs, and its text with digests."""
+    run("convert", binary, "--weights", "blobs", "-o", binary.with_name("b.onnx.json"))
+    run("convert", binary, "--weights", "digest", "-o", binary.with_name("d.onnx.json"))
+    run("convert", binary, "-o", binary.with_name("source.onnx.json"))
+    return binary.parent
+
+
+def test_tensor_get_does_not_replace_the_model_that_it_reads(folder: Path) -> None:
+    text = folder / "source.onnx.json"
+    before = text.read_bytes()
+    result = run("tensor", "get", text, "fc.weight", "-o", text)
+    assert result.exit_code == 73
+    assert "is the source itself" in result.stderr
+    assert text.read_bytes() == before
+
+
+def test_tensor_get_does_not_replace_the_model_that_has_the_weights(folder: Path) -> None:
+    text = folder / "source.onnx.json"
+    before = text.read_bytes()
+    result = run("tensor", "get", folder / "d.onnx.json", "fc.weight", "--weights-from", text, "-o", text)
+    assert result.exit_code == 73
+    assert "is the model that has the weights" in result.stderr
+    assert text.read_bytes() == before
+
+
+def test_convert_does_not_replace_a_blob_that_the_text_names(folder: Path) -> None:
+    (blob,) = (folder / "b.blobs").iterdir()
+    before = blob.read_bytes()
+    result = run("convert", folder / "b.onnx.json", "--format", "onnx", "-o", blob)
+    assert result.exit_code == 73
+    assert "holds weights of" in result.stderr
+    assert blob.read_bytes() == before
