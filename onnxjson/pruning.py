@@ -47,9 +47,8 @@ def prune_blobs(path: Path) -> list[Path]:
         used |= _named_by(text)
         for backup in backups(text):
             used |= _named_by(backup.file)
-    unused = [
-        blob for name in folders for blob in _blobs_in(checked_folder(path.parent, name)) if blob.name not in used
-    ]
+    blobs = [blob for name in folders for blob in _blobs_in(checked_folder(path.parent, name))]
+    unused = [blob for blob in blobs if blob.name not in used and _is_old(blob)]
     for blob in unused:
         with system_errors(f"{visible(str(blob), None)} cannot be removed"):
             blob.unlink()
