@@ -191,7 +191,7 @@ def test_an_altered_blob_is_refused_when_its_bytes_are_used(tmp_path: Path, mode
     onnxjson.save(onnxjson.load(tmp_path / "m.onnx.json"), tmp_path / "m.onnx")
 
 
-@pytest.mark.parametrize("folder", ["../out", "/tmp/out", "", ".", "a/../b", "a\\b", "a//b"])
+@pytest.mark.parametrize("folder", ["../out", "/elsewhere", "", ".", "a/../b", "a\\b", "a//b"])
 def test_a_folder_of_blobs_that_leads_out_is_refused(tmp_path: Path, model: onnxjson.Model, folder: str) -> None:
     (tmp_path / "in").mkdir()
     if folder:
