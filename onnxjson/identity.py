@@ -1,11 +1,11 @@
 """Which file was opened, so that a save can tell whether it still is that file."""
 
-import hashlib
 import os
 from pathlib import Path
 
 from onnxjson.display import visible
 from onnxjson.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
+from onnxjson.hashing import StreamHash
 from onnxjson.payloads import CHUNK, SourceFile
 
 
@@ -85,12 +85,11 @@ def sha256_of(path: Path) -> str:
     Raises:
         MissingInputError, AccessDeniedError, FileError: it cannot be read.
     """
-    digest = hashlib.sha256()
-    buffer = bytearray(CHUNK)
+    digest = StreamHash()
     try:
         with path.open("rb", buffering=0) as file:
-            while count := file.readinto(buffer):
-                digest.update(memoryview(buffer)[:count])
+            while piece := file.read(CHUNK):
+                digest.update(piece)
     except OSError as error:
         raise reading_error(path, error) from error
     return digest.hexdigest()

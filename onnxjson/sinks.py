@@ -2,7 +2,6 @@
 
 import errno
 import fcntl
-import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from onnxjson.errors import AccessDeniedError, FileError, OnnxJsonError, OutputError
+from onnxjson.hashing import StreamHash
 
 PIECE = 1 << 20
 """Bytes that are gathered before the system is asked to write."""
@@ -47,7 +47,7 @@ class Output:
         self._descriptor = descriptor
         self._name = name
         self._gathered = bytearray()
-        self._digest = hashlib.sha256()
+        self._digest = StreamHash()
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
         """See `Sink.write`."""
@@ -59,6 +59,8 @@ class Output:
         self.flush()
         with memoryview(data) as view, view.cast("B") as octets:
             self._put(octets)
+        # What the caller may still change is copied.
+        self._digest.update(data if isinstance(data, bytes) else bytes(data))
 
     def flush(self) -> None:
         """Hand what was gathered to the system."""
@@ -66,6 +68,7 @@ class Output:
             gathered, self._gathered = self._gathered, bytearray()
             with memoryview(gathered) as view:
                 self._put(view)
+            self._digest.update(gathered)
 
     def clone(self, source: int) -> bool:
         """Become a copy of the file with descriptor `source` that shares its blocks; False where that cannot be.
@@ -93,9 +96,7 @@ class Output:
         start = 0
         with system_errors(f"{self._name} cannot be written"):
             while start < len(view):
-                count = os.write(self._descriptor, view[start : start + PIECE])
-                self._digest.update(view[start : start + count])
-                start += count
+                start += os.write(self._descriptor, view[start : start + PIECE])
 
 
 @contextmanager
