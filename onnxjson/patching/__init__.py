@@ -1,0 +1,1 @@
+"""The one kind of change: a `Patch`, exact, invertible, serialisable."""
