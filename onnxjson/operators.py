@@ -4,12 +4,16 @@ The attribute table is frozen with the format and needs no onnx. Everything else
 first use.
 """
 
+import struct
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
+from onnxjson.document import Attribute
 
 if TYPE_CHECKING:
+    from onnx import AttributeProto
     from onnx.defs import OpSchema
 
 __all__ = [
@@ -17,6 +21,7 @@ __all__ = [
     "AttributeParameter",
     "Documentation",
     "Parameter",
+    "attribute_defaults",
     "attribute_types",
     "documentation",
     "plain_domain",
@@ -73,17 +78,61 @@ class Documentation(NamedTuple):
     attributes: tuple[AttributeParameter, ...]
 
 
-def documentation(domain: str | None, op_type: str | None, opset: int | None) -> Documentation | None:
-    """What the installed onnx says about an operator as of an opset (None: its newest); None where it knows none."""
+def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, Attribute]:
+    """What the attributes of an operator are where a node leaves them out, as of an opset (None: the newest), by name.
+
+    Empty where the installed onnx does not know the operator. An optional attribute without a default is not there.
+    """
+    return _attribute_defaults(plain_domain(domain), op_type or "", opset)
+
+
+@lru_cache(maxsize=1024)
+def _attribute_defaults(domain: str, op_type: str, opset: int | None) -> Mapping[str, Attribute]:
+    schema = _schema(domain, op_type, opset)
+    if schema is None:
+        return {}
+    found = {name: _default_record(each.default_value) for name, each in schema.attributes.items()}
+    return {name: record for name, record in found.items() if record is not None}
+
+
+def _default_record(default: "AttributeProto") -> Attribute | None:
+    from onnx import AttributeProto
+
+    match default.type:
+        case AttributeProto.FLOAT:
+            payload: dict[str, Any] = {"f": struct.pack("<f", default.f)}
+        case AttributeProto.INT:
+            payload = {"i": default.i}
+        case AttributeProto.STRING:
+            payload = {"s": default.s}
+        case AttributeProto.FLOATS:
+            payload = {"floats": struct.pack(f"<{len(default.floats)}f", *default.floats)}
+        case AttributeProto.INTS:
+            payload = {"ints": tuple(default.ints)}
+        case AttributeProto.STRINGS:
+            payload = {"strings": tuple(default.strings)}
+        case _:
+            return None
+    return Attribute(name=default.name, type=default.type, **payload)
+
+
+def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
     from onnx import defs
 
-    plain = plain_domain(domain)
-    if not (plain.isascii() and (op_type or "").isascii()):
+    if not (domain.isascii() and op_type.isascii()):
         return None  # bytes that are not UTF-8 cannot even be asked for
     newest = opset if opset is not None and 0 < opset < 1 << 31 else 1 << 30
     try:
-        schema = defs.get_schema(op_type or "", newest, plain)
+        return defs.get_schema(op_type, newest, domain)
     except defs.SchemaError:
+        return None
+
+
+def documentation(domain: str | None, op_type: str | None, opset: int | None) -> Documentation | None:
+    """What the installed onnx says about an operator as of an opset (None: its newest); None where it knows none."""
+    plain = plain_domain(domain)
+    schema = _schema(plain, op_type or "", opset)
+    if schema is None:
         return None
     return Documentation(
         domain=plain,
