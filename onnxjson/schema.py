@@ -6,7 +6,7 @@ way round. The files in schemas/ are what ``onnxjson schema`` prints; nothing re
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
@@ -180,10 +180,6 @@ def document_schema() -> Schema:
 def render(schema: Schema) -> str:
     """The text of a schema file."""
     return json.dumps(schema, indent=1) + "\n"
-
-
-SCHEMAS: Final[dict[str, Callable[[], Schema]]] = {"document": document_schema}
-"""The builder of every schema, by the kind of document; schemas/ has a file for each."""
 
 
 def _definition(message: type[d.Record]) -> Schema:

@@ -1,0 +1,295 @@
+"""A structural diff as lines for a person: counts, the table of operators, what happened, and on request where exactly.
+
+The lines are made of spans with a style; what a style looks like is for those who print them. Every text is visible.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.diffing.events import Detail, Event, Kind, Member
+from onnxjson.display import visible
+from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
+from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size, wrapped
+
+Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
+"""What a span is; the effects of events, and good or bad for what was verified."""
+
+_INDENT: Final = "  "
+_MOST_OPERATORS: Final = 12
+_MOST_MEMBERS: Final = 4
+"""Members that have lines of their own where the details are not asked for."""
+
+_MOST_PLACE_LINES: Final = 2
+_MOST_DETAILS: Final = 4
+_LEAST_SIDE: Final = 8
+"""Columns that an old or a new value needs."""
+
+_PARTS: Final[frozenset[Kind]] = frozenset({
+    "attribute-changed", "io-changed", "opset-changed", "metadata-changed", "value-info-changed", "storage-changed",
+    "info-changed", "field-changed",
+})  # fmt: skip
+"""Kinds whose details are about parts that a model has or has not; those of the others say what was found."""
+
+
+class Span(NamedTuple):
+    """A part of a line."""
+
+    text: str
+    style: Style = "plain"
+
+
+Line = tuple[Span, ...]
+
+
+def plain(line: Line) -> str:
+    """A line without its styles."""
+    return "".join(span.text for span in line)
+
+
+def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator[Line]:
+    """The lines of a diff, at most `width` columns each, but for what cannot be shortened.
+
+    Args:
+        report: the diff.
+        width: columns of the terminal, at least 60.
+        details: every member of every event with its addresses, and every operator, instead of what fits a screen.
+    """
+    base, target = visible(report.base_name, None), visible(report.target_name, None)
+    if report.equal:
+        yield (Span(f"{base} and {target} are the same: {counted(report.nodes.after, 'node')}"),)
+        return
+    yield (Span(f"{base} -> {target}", "title"),)
+    for text in headline(report, width):
+        yield (Span(text),)
+    for problem in report.incomplete:
+        for text in wrapped(f"! {problem}", width, indent=0):
+            yield (Span(text, "bad"),)
+    if rows := list(_counts(report, details=details)):
+        yield ()
+        yield from _table(rows, width)
+    column = max((len(event.kind) for event in report.events), default=0) + GAP
+    for event in report.events:
+        yield ()
+        yield from _event(event, column, width, details=details)
+
+
+def headline(report: Report, width: int) -> Iterator[str]:
+    """``119 nodes before, 107 after, 100 matched``, and ``7 changes: 4 fused, 3 renamed`` if there are some."""
+    yield nodes_text(report)
+    places = report.places
+    if not places:
+        return
+    line = f"{counted(sum(places.values()), 'change')}:"
+    for position, (kind, number) in enumerate(places.items(), 1):
+        text = f"{number:,} {kind}" + ("," if position < len(places) else "")
+        if len(line) + 1 + len(text) > width:
+            yield line
+            line = text
+        else:
+            line += f" {text}"
+    yield line
+
+
+def nodes_text(report: Report) -> str:
+    """``119 nodes before, 107 after, 100 matched``."""
+    matched = "all" if report.matched == report.nodes.before == report.nodes.after else f"{report.matched:,}"
+    return f"{counted(report.nodes.before, 'node')} before, {report.nodes.after:,} after, {matched} matched"
+
+
+class _Row(NamedTuple):
+    """One line of the table of operators."""
+
+    number: Count
+    text: tuple[str, str, str, str]
+
+
+def _counts(report: Report, *, details: bool) -> Iterator[_Row]:
+    changed = [each for each in report.operators if each.change]
+    shown = list(report.operators) if details else changed[:_MOST_OPERATORS]
+    sums = [each for each in (report.nodes, report.parameters) if each.change]
+    stored = [report.bytes] if report.bytes.change else []
+    if not (shown or sums or stored):
+        return
+    for each in shown:
+        yield _Row(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), _change(each)))
+    others = report.operators[len(shown) :]
+    if others:
+        rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
+        label = f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before")
+        yield _Row(rest, (label, _number(rest.before), _number(rest.after), _change(rest)))
+    for each in (report.nodes, report.parameters):
+        yield _Row(each, (each.what, _number(each.before), _number(each.after), _change(each)))
+    each = report.bytes
+    sign = "+" if each.change > 0 else "-"
+    change = f"{sign}{size(abs(each.change))}" if each.change else ""
+    yield _Row(each, (each.what, size(each.before), size(each.after), change))
+
+
+def _number(value: int) -> str:
+    return f"{value:,}" if value else "."
+
+
+def _change(count: Count) -> str:
+    return f"{count.change:+,}" if count.change else ""
+
+
+def _table(rows: Sequence[_Row], width: int) -> Iterator[Line]:
+    header = ("operators", "before", "after", "change")
+    texts = [[visible(cell, 1000) for cell in row.text] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(header, *texts, strict=True)]
+    widths[0] = min(widths[0], width - sum(widths[1:]) - 3 * GAP)
+    yield (Span(_joined(header, widths), "title"),)
+    for row, text in zip(rows, texts, strict=True):
+        style: Style = "added" if row.number.change > 0 else "removed" if row.number.change < 0 else "plain"
+        line = _joined([shortened(text[0], widths[0]), *text[1:]], widths).rstrip()
+        if text[3]:
+            yield Span(line.removesuffix(text[3])), Span(text[3], style)
+        else:
+            yield (Span(line),)
+
+
+def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
+    columns = [
+        padded(text, each, right=place > 0) for place, (text, each) in enumerate(zip(texts, widths, strict=True))
+    ]
+    return (" " * GAP).join(columns)
+
+
+def _event(event: Event, column: int, width: int, *, details: bool) -> Iterator[Line]:
+    verdict = VERDICTS[event.verdict] if event.verdict is not None else ""
+    room = width - column - (cells(verdict) + GAP if verdict else 0)
+    title = shortened(title_of(event), room)
+    yield (
+        Span(padded(event.kind, column - GAP) + " " * GAP, EFFECTS[event.kind]),
+        Span(padded(title, room + GAP) if verdict else title, "title"),
+        *([Span(verdict, verdict_style(event))] if verdict else []),
+    )
+    if event.evidence and (details or event.verdict == "different"):
+        for text in wrapped(event.evidence, width, indent=column):
+            yield (Span(text, "quiet"),)
+    if details:
+        for member in event.members:
+            yield from _member_in_full(event, member, column, width)
+    else:
+        for text in _members(event, width - column):
+            yield (Span(" " * column + text),)
+
+
+def title_of(event: Event) -> str:
+    """``4x MatMul+Add -> Gemm``, visible."""
+    return (f"{event.count:,}x " if event.count > 1 else "") + visible(event.pattern, 1000)
+
+
+def verdict_style(event: Event) -> Literal["good", "bad", "quiet"]:
+    """Whether the verdict of an event is good news."""
+    if event.verdict in ("equal", "within-tolerance"):
+        return "good"
+    return "bad" if event.verdict == "different" else "quiet"
+
+
+def _members(event: Event, width: int) -> Iterator[str]:
+    """Where an event happened and what changed there, as little as says it."""
+    members = event.members
+    if len(members) == 1:
+        yield from _member(event, members[0], width)
+        return
+    common = {member.details for member in members}
+    if len(common) == 1 or len(members) > _MOST_MEMBERS:
+        yield from _places(members, width)
+        if len(common) == 1:
+            yield from _details(event, members[0].details, width)
+        return
+    for member in members:
+        place, said = place_of(member), member.details
+        if not said:
+            yield shortened(place, width)
+            continue
+        place = shortened(place, width // 2)
+        more = f" (and {len(said) - 1:,} more)" if len(said) > 1 else ""
+        yield f"{place}: {detail_text(event, said[0], width - cells(place) - 2 - len(more))}{more}"
+
+
+def _member(event: Event, member: Member, width: int) -> Iterator[str]:
+    place = shortened(place_of(member), width)
+    if not member.place and not member.details and event.kind not in NODE_KINDS:
+        return  # the pattern says it all
+    if len(member.details) == 1:
+        text = detail_text(event, member.details[0], 10_000)
+        if cells(place) + 2 + cells(text) <= width:
+            yield f"{place}: {text}"
+            return
+    yield place
+    yield from _details(event, member.details, width)
+
+
+def _details(event: Event, details: Sequence[Detail], width: int) -> Iterator[str]:
+    for detail in details[:_MOST_DETAILS]:
+        yield _INDENT + detail_text(event, detail, width - len(_INDENT))
+    if len(details) > _MOST_DETAILS:
+        yield f"{_INDENT}... and {len(details) - _MOST_DETAILS:,} more"
+
+
+def _places(members: Sequence[Member], width: int) -> Iterator[str]:
+    """The places after one another in at most `_MOST_PLACE_LINES` lines."""
+    lines, shown = [""], 0
+    for position, member in enumerate(members):
+        left = len(members) - position - 1
+        text = shortened(place_of(member), width - 1) + ("," if left else "")
+        joined = f"{lines[-1]} {text}".lstrip()
+        more = len(f" ... and {left:,} more") if left and len(lines) == _MOST_PLACE_LINES else 0
+        if cells(joined) + more <= width or not lines[-1]:
+            lines[-1] = joined
+        elif len(lines) < _MOST_PLACE_LINES:
+            lines.append(text)
+        else:
+            break
+        shown += 1
+    if shown < len(members):
+        lines[-1] += f" ... and {len(members) - shown:,} more"
+        lines[-1] = shortened(lines[-1], width)
+    yield from lines
+
+
+def _member_in_full(event: Event, member: Member, column: int, width: int) -> Iterator[Line]:
+    if member.place:
+        yield (Span(" " * column + place_of(member)),)
+    base, target = (" ".join(f"@{visible(address, None)}" for address in side) for side in (member.base, member.target))
+    addresses = base if base == target else " -> ".join((base or "nothing", target or "nothing"))
+    for text in wrapped(addresses, width, indent=column + len(_INDENT), whole_words=True):
+        yield (Span(text, "quiet"),)
+    for detail in member.details:
+        for text in wrapped(detail_text(event, detail, None), width, indent=column + len(_INDENT)):
+            yield (Span(text),)
+
+
+def place_of(member: Member) -> str:
+    """Where a member is, for a person; visible."""
+    return visible(member.place or next(iter((*member.target, *member.base)), "the model"), 400)
+
+
+def detail_text(event: Event, detail: Detail, room: int | None) -> str:
+    """``pads: [1, 1] -> [0, 0]``, visible; shortened to `room` columns, in full if it is None."""
+    limit = None if room is None else 2000
+    what = visible(detail.what, limit)
+    base, target = (None if side is None else visible(side, limit) for side in (detail.base, detail.target))
+    text = _put_together(event, what, base, target)
+    if room is None or cells(text) <= room:
+        return text
+    if base is not None and target is not None:
+        left = room - cells(_put_together(event, what, "", ""))
+        if left >= _LEAST_SIDE * 2:
+            short = min(cells(base), cells(target), left // 2)
+            base, target = shortened(base, left - short), shortened(target, max(left - cells(base), left // 2, short))
+            base = shortened(base, left - cells(target))
+            text = _put_together(event, what, base, target)
+    return shortened(text, room)
+
+
+def _put_together(event: Event, what: str, base: str | None, target: str | None) -> str:
+    if base is None and target is None:
+        return what
+    if base is not None and target is not None:
+        return f"{what}: {base} -> {target}"
+    if base is not None:
+        return f"{what}: removed {base}"
+    return f"{what}: added {target}" if event.kind in _PARTS else f"{what}: {target}"
