@@ -60,11 +60,13 @@ if TYPE_CHECKING:
     from onnxjson.errors import MissingInputError as MissingInputError
     from onnxjson.errors import OnnxJsonError as OnnxJsonError
     from onnxjson.errors import OutputError as OutputError
+    from onnxjson.errors import PatchError as PatchError
     from onnxjson.errors import SelectorError as SelectorError
     from onnxjson.errors import UntrustedError as UntrustedError
     from onnxjson.errors import WeightsMissingError as WeightsMissingError
     from onnxjson.errors import WireError as WireError
     from onnxjson.errors import WorkerError as WorkerError
+    from onnxjson.patching.patch import Patch as Patch
 
     __version__: str
 
@@ -80,8 +82,9 @@ _NAMES: Final = {
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
         "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "WeightsMissingError"
+        "WeightsMissingError PatchError"
     ),
+    "onnxjson.patching.patch": "Patch",
 }
 """The module of every public name; a test holds it against the imports above."""
 

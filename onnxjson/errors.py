@@ -58,6 +58,19 @@ class EncodeError(OnnxJsonError):
         self.findings = tuple(findings)
 
 
+class PatchError(OnnxJsonError):
+    """A patch does not fit a model, or two patches do not follow each other."""
+
+    def __init__(self, message: str, address: str = "", expected: object = None, found: object = None) -> None:
+        super().__init__(message)
+        self.address = address
+        """Where, in the model or in the base of the second patch."""
+        self.expected = expected
+        """The value that the patch says stands there; None for nothing."""
+        self.found = found
+        """The value that stands there; None for nothing."""
+
+
 class MissingInputError(OnnxJsonError):
     """A file that is named is not there."""
 

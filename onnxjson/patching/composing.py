@@ -1,0 +1,218 @@
+"""Two trees of changes, one after the other -> one tree, without a model."""
+
+from bisect import bisect_right
+from typing import Any
+
+from onnxjson.document import Attribute, Record
+from onnxjson.errors import PatchError
+from onnxjson.patching.applying import applied
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans, segment
+from onnxjson.patching.deriving import difference
+from onnxjson.patching.inverting import inverse
+from onnxjson.patching.refusals import refusal, unfit, wrong_length
+from onnxjson.patching.sequences import base_length, is_identity, joined, placed, target_length
+
+
+def composed(message: type[Record], first: Fields, second: Fields, address: str = "") -> Fields | None:
+    """What both do to a record; None where the second undoes the first.
+
+    Raises:
+        PatchError: the second does not find what the first leaves; the address is one of the second's base.
+    """
+    changes: dict[str, Change] = dict(first.changes)
+    for name, after in second.changes.items():
+        before = first.changes.get(name)
+        if before is None:
+            changes[name] = after
+            continue
+        both = _both(plans(message).get(name), before, after, f"{address}/{name}")
+        if both is None:
+            del changes[name]
+        else:
+            changes[name] = both
+    return Fields(changes) if changes else None
+
+
+def _both(plan: FieldPlan | None, before: Change, after: Change, address: str) -> Change | None:
+    if type(before) is Replace and type(after) is Replace:
+        if before.new is not after.old and before.new != after.old:
+            raise _not_following(address, after.old, before.new)
+        return _replacement(before.old, after.new)
+    if type(before) is Replace and type(after) is Fields:
+        if before.new is None:
+            raise _not_following(address, "a record", None)
+        return _replacement(before.old, applied(before.new, after, address))
+    if type(before) is Fields and type(after) is Replace:
+        if after.old is None:
+            raise _not_following(address, None, "a record")
+        return _replacement(applied(after.old, inverse(before), address), after.new)
+    assert plan is not None
+    assert plan.field.message is not None
+    if type(before) is Fields and type(after) is Fields:
+        return composed(plan.field.message, before, after, address)
+    assert type(before) is Members
+    assert type(after) is Members
+    return _Lists(plan, before, after, address).composed()
+
+
+def _replacement(old: Any, new: Any) -> Change | None:
+    if isinstance(old, Record) and isinstance(new, Record):
+        # A record that went and came again counts as one that stayed: `Replace` never holds two.
+        return difference(old, new)
+    return None if old is new or old == new else Replace(old, new)
+
+
+def _not_following(address: str, expected: object, found: object) -> PatchError:
+    error = refusal(address, expected, found)
+    message = str(error).replace("the patch does not fit", "the second patch does not follow the first", 1)
+    return PatchError(message, error.address, error.expected, error.found)
+
+
+class _Lists:
+    """Two changes of a list, one after the other."""
+
+    def __init__(self, plan: FieldPlan, before: Members, after: Members, address: str) -> None:
+        assert plan.field.message is not None
+        self.message = plan.field.message
+        self.plan = plan
+        self.before = before
+        self.after = after
+        self.address = address
+        items = [] if before.sequence is None else list(placed(before.sequence))
+        self.places = [place for place, _ in items]
+        self.items = [item for _, item in items]
+        self.changes: dict[int | str, Fields] = dict(before.changes)
+        self.added: dict[int, Record] = {
+            place: item for place, item in items if isinstance(item, Record)
+        }  # by position between the two
+        self.named = {
+            item.name: place for place, item in self.added.items() if plan.is_named and isinstance(item, Attribute)
+        }
+
+    def composed(self) -> Members | None:
+        before, after = self.before, self.after
+        if before.sequence is not None and after.sequence is not None:
+            length, expected = target_length(before.sequence), base_length(after.sequence, after.removed)
+            if length != expected:
+                raise wrong_length(self.address, expected, length)
+        self._change_members()
+        removed = dict(before.removed)
+        for position, record in after.removed.items():
+            self._remove(position, record, removed)
+        if before.sequence is None or after.sequence is None:
+            sequence = after.sequence if before.sequence is None else self._kept(range(target_length(before.sequence)))
+        else:
+            sequence = joined(
+                [part for item in after.sequence for part in (self._kept(item) if type(item) is range else (item,))]
+            )
+        if sequence is None:
+            return Members(None, {}, self.changes) if self.changes else None
+        return self._restayed(joined(sequence), dict(sorted(removed.items())))
+
+    def _origin(self, position: int) -> int | None:
+        """The old position of what stands at one between the two; None where the first added it."""
+        if self.before.sequence is None:
+            return position
+        index = bisect_right(self.places, position) - 1
+        item = self.items[index] if index >= 0 else None
+        if type(item) is range:
+            origin = item.start + position - self.places[index]
+            if origin < item.stop:
+                return origin
+        if position in self.added:
+            return None
+        raise unfit(f"{self.address}/{position}", "the first patch leaves no member there")
+
+    def _change_members(self) -> None:
+        """The changes of the second, in terms of the base, or worked into what the first added."""
+        for key, below in self.after.changes.items():
+            place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+            if isinstance(key, str):
+                added = self.named.get(key)
+                origin: int | str | None = key if added is None else None
+            else:
+                added = key
+                origin = self._origin(key)
+            if origin is None:
+                assert added is not None
+                self.added[added] = applied(self.added[added], below, place)
+                continue
+            earlier = self.changes.get(origin)
+            both = below if earlier is None else composed(self.message, earlier, below, place)
+            if both is None:
+                del self.changes[origin]
+            else:
+                self.changes[origin] = both
+
+    def _remove(self, position: int, record: Record, removed: dict[int, Record]) -> None:
+        """A member that the second removes: it goes as it was before the first, or never came."""
+        origin = self._origin(position)
+        place = f"{self.address}/{position}"
+        if origin is None:
+            found = self.added.pop(position)
+            if found is not record and found != record:
+                raise _not_following(place, record, found)
+            return
+        key: int | str = origin
+        if isinstance(record, Attribute) and record.name in self.changes:
+            key = record.name
+        earlier = self.changes.pop(key, None)
+        removed[origin] = record if earlier is None else applied(record, inverse(earlier), place)
+
+    def _kept(self, positions: range) -> tuple[range | Record, ...]:
+        """What stands at positions between the two, in terms of the base."""
+        if self.before.sequence is None:
+            return (positions,)
+        found: list[range | Record] = []
+        position = positions.start
+        index = bisect_right(self.places, position) - 1
+        while position < positions.stop:
+            item = self.items[index]
+            if type(item) is range:
+                skipped = position - self.places[index]
+                part = item[skipped : skipped + positions.stop - position]
+                found.append(part)
+                position += len(part)
+            else:
+                found.append(self.added[position])
+                position += 1
+            index += 1
+        return tuple(found)
+
+    def _restayed(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> Members | None:
+        """Members that went and came again, equal, count as members that stayed."""
+        coming = [place for place, item in enumerate(sequence) if isinstance(item, Record)]
+        if coming and removed:
+            items = list(sequence)
+            for position, place in _returned(removed, {place: items[place] for place in coming}, self.plan.is_named):
+                items[place] = range(position, position + 1)
+                del removed[position]
+            sequence = joined(items)
+        if is_identity(sequence, removed):
+            return Members(None, {}, self.changes) if self.changes else None
+        return Members(sequence, removed, self.changes)
+
+
+def _returned(removed: dict[int, Record], coming: dict[int, Any], is_named: bool) -> list[tuple[int, int]]:
+    """Old positions of members that go with the places of equal ones that come."""
+    went: dict[Any, list[int]] = {}
+    came: dict[Any, list[int]] = {}
+    for position, record in removed.items():
+        went.setdefault(_label(record), []).append(position)
+    for place, record in coming.items():
+        came.setdefault(_label(record), []).append(place)
+    found = []
+    for label, places in came.items():
+        positions = went.get(label, [])
+        pairs = list(zip(positions, places, strict=False))
+        equal = [pair for pair in pairs if removed[pair[0]] is coming[pair[1]] or removed[pair[0]] == coming[pair[1]]]
+        if is_named and not (len(equal) == len(positions) == len(places)):
+            continue  # of one name either all attributes stay or none (see `changes`)
+        found += equal
+    return found
+
+
+def _label(record: Any) -> Any:
+    """What equal records have in common; cheap, and blind to bytes of tensors."""
+    name = getattr(record, "name", None)
+    return name if name is not None else (getattr(record, "key", None), getattr(record, "output", None))

@@ -1,0 +1,187 @@
+"""Two models -> the tree of changes that leads from one to the other.
+
+Records that are one object are never entered, so that a small edit of a big model costs a comparison of tuples.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Sequence as Listing
+from typing import Any, Final
+
+from msgspec.structs import astuple
+
+from onnxjson import document as d
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
+from onnxjson.patching.sequences import is_identity, of_positions
+
+Pairs = Mapping[str, Listing[tuple[int, int]]]
+"""Address of a list in the base -> positions, in base and target, of members that are counterparts."""
+
+_NO_PAIRS: Final[Pairs] = {}
+
+
+def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
+    """What leads from one record to another of the same message; None where they are equal.
+
+    Raises:
+        ValueError: `pairs` names a position twice, or one that is not there.
+    """
+    if base is target or base == target:
+        return None
+    changes: dict[str, Change] = {}
+    for name, old, new in zip(base.__struct_fields__, astuple(base), astuple(target), strict=True):
+        if old is new or old == new:
+            continue
+        plan = plans(type(base)).get(name)
+        if plan is None or plan.field.message is None:
+            changes[name] = Replace(old, new)
+            continue
+        below = f"{address}/{name}"
+        change: Change | None
+        if plan.is_list:
+            change = _list_difference(old, new, plan, below, pairs)
+        elif old is None or new is None:
+            change = Replace(old, new)
+        else:
+            change = difference(old, new, below, pairs)
+        if change is not None:
+            changes[name] = change
+    return Fields(changes) if changes else None
+
+
+def _list_difference(
+    base: tuple[Any, ...], target: tuple[Any, ...], plan: FieldPlan, address: str, pairs: Pairs
+) -> Members | None:
+    given = pairs.get(address)
+    names: list[str] | None = None
+    if plan.is_named:
+        names = attribute_segments(base)
+        origins = _named_origins(base, target, names)
+    elif given is not None:
+        origins = _given_origins(given, len(base), len(target), address)
+    else:
+        message = plan.field.message
+        assert message is not None
+        origins = _found_origins(base, target, _KEYS.get(message, _no_key))
+    changes: dict[int | str, Fields] = {}
+    for new, position in zip(target, origins, strict=True):
+        if position < 0:
+            continue
+        old = base[position]
+        if old is new:
+            continue
+        below = names[position] if names is not None else str(position)
+        change = difference(old, new, f"{address}/{escape(below) if names is not None else below}", pairs)
+        if change is not None:
+            changes[position if names is None or below.startswith("#") else below] = change
+    sequence = of_positions(origins, target)
+    kept = set(origins)
+    removed = {position: base[position] for position in range(len(base)) if position not in kept}
+    if is_identity(sequence, removed):
+        return Members(None, {}, changes) if changes else None
+    return Members(sequence, removed, changes)
+
+
+def _given_origins(given: Listing[tuple[int, int]], base: int, target: int, address: str) -> list[int]:
+    """For each member of the target the position of its counterpart, -1 for none."""
+    origins = [-1] * target
+    taken = bytearray(base)
+    for old, new in given:
+        if not (0 <= old < base and 0 <= new < target) or taken[old] or origins[new] >= 0:
+            raise ValueError(f"the pair ({old}, {new}) of {address} is out of range, or names a position twice")
+        taken[old] = 1
+        origins[new] = old
+    return origins
+
+
+def _named_origins(base: tuple[Any, ...], target: tuple[Any, ...], names: list[str]) -> list[int]:
+    """The same for the attributes of a node: of a name that stands more or less often than before, none stays."""
+    old = _by_key(zip(range(len(base)), base, strict=True), _name)
+    new = _by_key(zip(range(len(target)), target, strict=True), _name)
+    origins = [-1] * len(target)
+    for name, places in new.items():
+        if name is None or name.startswith("#"):
+            _pair(base, target, old.get(name, []), places, origins)
+        elif len(old.get(name, ())) == len(places):
+            for position, place in zip(old[name], places, strict=True):
+                origins[place] = position
+    return origins
+
+
+def _found_origins(base: tuple[Any, ...], target: tuple[Any, ...], key: Callable[[Any], Any]) -> list[int]:
+    """The same for any other list: by identity and equality from both ends, then by key."""
+    start, stop = _alike(base, target, range(len(base)), range(len(target)))
+    length = len(target)
+    origins = [*range(start), *[-1] * (length - start - stop), *range(len(base) - stop, len(base))]
+    middle = slice(start, len(base) - stop)
+    old = _by_key(zip(range(*middle.indices(len(base))), base[middle], strict=True), key)
+    places = range(start, length - stop)
+    new = _by_key(zip(places, target[start : length - stop], strict=True), key)
+    for name, found in new.items():
+        if name in old:
+            _pair(base, target, old[name], found, origins)
+    return origins
+
+
+def _alike(base: tuple[Any, ...], target: tuple[Any, ...], old: Listing[int], new: Listing[int]) -> tuple[int, int]:
+    """How many members are equal from the start, and how many of the others from the end."""
+    shorter = min(len(old), len(new))
+    start = 0
+    while start < shorter and _same(base[old[start]], target[new[start]]):
+        start += 1
+    stop = 0
+    while stop < shorter - start and _same(base[old[-1 - stop]], target[new[-1 - stop]]):
+        stop += 1
+    return start, stop
+
+
+def _same(old: Any, new: Any) -> bool:
+    return old is new or old == new
+
+
+def _pair(base: tuple[Any, ...], target: tuple[Any, ...], old: list[int], new: list[int], origins: list[int]) -> None:
+    """Members with one key: what is equal from the start, from the end, then the rest in order."""
+    start, stop = _alike(base, target, old, new) if len(old) != len(new) else (0, 0)
+    for position, place in zip(old[:start], new[:start], strict=True):
+        origins[place] = position
+    if stop:
+        for position, place in zip(old[-stop:], new[-stop:], strict=True):
+            origins[place] = position
+    for position, place in zip(old[start : len(old) - stop], new[start : len(new) - stop], strict=False):
+        origins[place] = position
+
+
+def _by_key(members: Iterable[tuple[int, Any]], key: Callable[[Any], Any]) -> dict[Any, list[int]]:
+    found: dict[Any, list[int]] = {}
+    for position, member in members:
+        found.setdefault(key(member), []).append(position)
+    return found
+
+
+def _no_key(record: Any) -> None:
+    """Members that have no name are alike in this."""
+
+
+def _name(record: Any) -> str | None:
+    name: str | None = record.name
+    return name
+
+
+_KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
+    d.StringStringEntry: lambda entry: entry.key,
+    d.OperatorSetId: lambda entry: entry.domain or "",
+    d.ValueInfo: _name,
+    d.Tensor: _name,
+    d.Graph: _name,
+    d.Node: lambda node: node.name or node.output,
+    d.TensorAnnotation: lambda annotation: annotation.tensor_name,
+    d.SparseTensor: lambda tensor: tensor.values and tensor.values.name,
+    d.Function: lambda function: (function.domain or "", function.name, function.overload or ""),
+    d.Attribute: _name,
+    d.DeviceConfiguration: _name,
+    d.NodeDeviceConfiguration: lambda configuration: configuration.configuration_id,
+    d.ShardingSpec: lambda spec: spec.tensor_name,
+    d.IntIntListEntry: lambda entry: entry.key,
+    d.ShardedDim: lambda dim: dim.axis,
+}
+"""By what the members of a list without pairs are recognised."""

@@ -1,0 +1,99 @@
+"""The laws of patches, over models of every message and field, and changes of every kind."""
+
+from random import Random
+
+import pytest
+
+from onnxjson import document as d
+from onnxjson import serde
+from onnxjson.addresses import resolve, walk
+from onnxjson.errors import AddressError, LimitError
+from onnxjson.patching import Patch, between
+from onnxjson.wire.writing import message_bytes
+from tests.generation.messages import generate
+from tests.patching.mutating import mutated
+
+
+def model_of(data: bytes) -> d.Model:
+    """The record of serialised bytes."""
+    return serde.parse(data).model
+
+
+def broken_laws(base: d.Model, rng: Random) -> list[str]:
+    """The laws that do not hold for a chain of changed models."""
+    broken = []
+    before = message_bytes(base)
+    first = mutated(base, rng, rng.choice((1, 2, 5, 20)))
+    second = mutated(first, rng, rng.choice((1, 2, 5, 20)))
+    third = mutated(base if rng.random() < 0.3 else second, rng, rng.choice((0, 1, 5)))
+    one, two, three = between(base, first), between(first, second), between(second, third)
+    if message_bytes(one.apply(base)) != message_bytes(first):
+        broken.append("apply")
+    if message_bytes(base) != before:
+        broken.append("apply changes its argument")
+    if bool(one) != (before != message_bytes(first)) or between(base, model_of(before)):
+        broken.append("emptiness")
+    if message_bytes(one.invert().apply(first)) != before or one.invert().invert() != one:
+        broken.append("invert")
+    both = one.then(two)
+    if message_bytes(both.apply(base)) != message_bytes(second):
+        broken.append("then")
+    if message_bytes(both.invert().apply(second)) != before:
+        broken.append("invert after then")
+    left, right = both.then(three), one.then(two.then(three))
+    if not message_bytes(left.apply(base)) == message_bytes(right.apply(base)) == message_bytes(third):
+        broken.append("associativity")
+    if one.then(one.invert()) or one.invert().then(one):
+        broken.append("a patch and its inverse are nothing")
+    return [*broken, *_broken_places(base, first, one), *_broken_places(base, second, both)]
+
+
+def _broken_places(base: d.Model, target: d.Model, patch: Patch) -> list[str]:
+    """Places of the base that `where` loses or misplaces; what stays must come from every place but those added."""
+    broken = []
+    reached = set()
+    inverse = patch.invert()
+    for address, record in walk(base):
+        after = patch.where(address)
+        if after is None:
+            continue
+        try:
+            found = resolve(target, after)
+        except AddressError:
+            broken.append(f"where({address}) is {after}, and nothing stands there")
+            continue
+        if type(found) is not type(record):
+            broken.append(f"where({address}) is {after}, another kind of record")
+        if inverse.where(after) != address:
+            broken.append(f"where({address}) is {after}, from where it leads to {inverse.where(after)}")
+        reached.add(after)
+    added = [unit.target for unit in patch.units() if unit.kind == "add"]
+    for address, _ in walk(target):
+        if address not in reached and inverse.where(address) is not None:
+            broken.append(f"{address} comes from {inverse.where(address)}, which does not lead there")
+    for unit in patch.units():
+        for side, at in ((base, unit.base), (target, unit.target)):
+            if unit.kind != "set" and at is not None:
+                resolve(side, at)
+    assert None not in added
+    return broken
+
+
+def failures(seeds: range, size: int) -> list[str]:
+    """Broken laws over generated models."""
+    found: list[str] = []
+    for seed in seeds:
+        try:
+            base = model_of(generate(seed, size))
+            broken = broken_laws(base, Random(seed))
+        except LimitError:
+            continue
+        except Exception as error:  # the report names the seed of every failure
+            broken = [f"{type(error).__name__}: {error}"[:300]]
+        found.extend(f"seed {seed}: {law}" for law in broken[:3])
+    return found
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_patches_between_changed_models_keep_the_laws(first: int) -> None:
+    assert not failures(range(first, first + 500), 1 + first // 10)
