@@ -292,4 +292,9 @@ def _put_together(event: Event, what: str, base: str | None, target: str | None)
         return f"{what}: {base} -> {target}"
     if base is not None:
         return f"{what}: removed {base}"
-    return f"{what}: added {target}" if event.kind in _PARTS else f"{what}: {target}"
+    return f"{what}: added {target}" if is_about_parts(event) else f"{what}: {target}"
+
+
+def is_about_parts(event: Event) -> bool:
+    """Whether a detail without an old value was added; else it says what was found."""
+    return event.kind in _PARTS

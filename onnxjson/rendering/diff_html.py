@@ -1,0 +1,225 @@
+"""A structural diff as one HTML file for a person: no network, no data in scripts, readable on a phone and on paper.
+
+Every text of a model is made visible, then escaped, and stands only between tags or in quoted attributes. The policy in
+the head allows one style sheet and one script, by their sha256, and nothing else.
+"""
+
+import hashlib
+import html
+import itertools
+from collections.abc import Iterator
+from typing import Final
+
+import pybase64
+
+from onnxjson.diffing.events import Detail, Event, Kind, Member
+from onnxjson.display import visible
+from onnxjson.rendering import drawings
+from onnxjson.rendering.diff_nodes import STATES, NodeRow, State, node_rows
+from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
+from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Nodes, Report
+from onnxjson.rendering.diff_text import is_about_parts, nodes_text, place_of, verdict_style
+from onnxjson.rendering.neighbourhoods import Picture, pictures
+from onnxjson.rendering.tables import counted, size
+
+MOST_ROWS: Final = 4_000
+"""Rows of the table of nodes; of bigger models only what changed, and of that no more."""
+
+_MOST_DRAWINGS: Final = 60
+_MOST_MEMBERS: Final = 200
+_MOST_OPEN: Final = 3
+"""Members that show without being asked for."""
+
+_LONGEST: Final = 400
+_DRAWN: Final[frozenset[Kind]] = NODE_KINDS - {"attribute-changed", "retyped", "reshaped"}
+"""Kinds of events that look different afterwards."""
+
+
+def diff_html(report: Report) -> Iterator[str]:
+    """The page in pieces."""
+    yield _head(report)
+    yield "<body>\n"
+    yield f"<h1>{_code(report.base_name)} → {_code(report.target_name)}</h1>\n"
+    if report.equal:
+        yield f"<p>The same: {counted(report.nodes.after, 'node')}.</p>\n"
+    else:
+        yield f"<p>{nodes_text(report)}</p>\n"
+        yield from (f'<p class="problem">{_text(problem)}</p>\n' for problem in report.incomplete)
+        yield _badges(report)
+        yield from _operators(report)
+        yield from _events(report)
+    yield from _nodes(report)
+    yield "<footer>onnxjson diff</footer>\n"
+    yield f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
+
+
+def _text(text: str, limit: int | None = _LONGEST) -> str:
+    return html.escape(visible(text, limit))
+
+
+def _code(text: str, limit: int | None = _LONGEST) -> str:
+    return f"<code>{_text(text, limit)}</code>"
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{pybase64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _head(report: Report) -> str:
+    policy = (
+        f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="referrer" content="no-referrer">\n'
+        f"<title>{_text(report.base_name)} → {_text(report.target_name)}</title>\n"
+        f"<style>{STYLE}</style>\n</head>\n"
+    )
+
+
+def _badges(report: Report) -> str:
+    first: dict[Kind, int] = {}
+    for position, event in enumerate(report.events):
+        first.setdefault(event.kind, position)
+    items = [
+        f'<li><a href="#e{first[kind]}" class="kind {EFFECTS[kind]}">{number:,} {kind}</a></li>'
+        for kind, number in report.places.items()
+    ]
+    return f'<ul class="badges">{"".join(items)}</ul>\n'
+
+
+def _operators(report: Report) -> Iterator[str]:
+    changed = [each for each in report.operators if each.change]
+    others = [each for each in report.operators if not each.change]
+    if not changed and not report.parameters.change and not report.bytes.change:
+        return
+    yield '<h2>Operators</h2>\n<table id="operators"><thead><tr><th></th><th class="number">before</th>'
+    yield '<th class="number">after</th><th class="number">change</th></tr></thead><tbody>\n'
+    yield from (_count_row(_code(each.what), each) for each in changed)
+    if others:
+        number = sum(each.before for each in others)
+        yield _count_row(f"{counted(len(others), 'other')} as before", Count("", number, number))
+    yield _count_row("nodes", report.nodes, is_sum=True)
+    yield _count_row("parameters", report.parameters, is_sum=True)
+    stored = report.bytes
+    change = f"{'+' if stored.change > 0 else '-'}{size(abs(stored.change))}" if stored.change else ""
+    yield _cells("bytes", size(stored.before), size(stored.after), change, _way(stored), is_sum=True)
+    yield "</tbody></table>\n"
+
+
+def _way(count: Count) -> str:
+    return "more" if count.change > 0 else "less" if count.change < 0 else ""
+
+
+def _count_row(label: str, count: Count, *, is_sum: bool = False) -> str:
+    change = f"{count.change:+,}" if count.change else ""
+    return _cells(label, f"{count.before:,}", f"{count.after:,}", change, _way(count), is_sum=is_sum)
+
+
+def _cells(label: str, before: str, after: str, change: str, way: str, *, is_sum: bool) -> str:
+    row = '<tr class="sum">' if is_sum else "<tr>"
+    numbers = f'<td class="number">{before}</td><td class="number">{after}</td>'
+    return f'{row}<td>{label}</td>{numbers}<td class="number {way}">{change}</td></tr>\n'
+
+
+def _events(report: Report) -> Iterator[str]:
+    if not report.events:
+        return
+    yield "<h2>Changes</h2>\n"
+    nodes, drawn = Nodes(report.alignment), 0
+    for position, event in enumerate(report.events):
+        pair = pictures(event.members[0], nodes) if event.kind in _DRAWN and drawn < _MOST_DRAWINGS else None
+        drawn += pair is not None
+        yield from _event(position, event, pair)
+
+
+def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None) -> Iterator[str]:
+    times = f"{event.count:,}× " if event.count > 1 else ""
+    long = ' class="long"' if event.count > _MOST_OPEN else ""
+    yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
+    yield f"<h3>{times}{_code(event.pattern)}</h3>"
+    if event.verdict is not None:
+        yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
+    yield "</header>\n"
+    if event.evidence:
+        yield f'<p class="soft">{_text(event.evidence, 2000)}</p>\n'
+    if pair is not None:
+        yield '<div class="pair">\n'
+        yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
+        yield "</div>\n"
+    members = "".join(_member(event, member) for member in event.members[:_MOST_MEMBERS])
+    left = event.count - _MOST_MEMBERS
+    if left > 0:
+        members += f'<li class="soft">... and {left:,} more</li>\n'
+    members = f'<ul class="members">\n{members}</ul>\n'
+    if event.count > _MOST_OPEN:
+        members = f"<details><summary>{counted(event.count, 'place')}</summary>\n{members}</details>\n"
+    yield f"{members}</article>\n"
+
+
+def _figure(picture: Picture, side: str) -> str:
+    nodes = [shape.title for shape in picture.shapes if shape.status in ("removed", "added", "changed")]
+    label = f"{side}: {', '.join(nodes) or 'nothing of it'}"
+    drawing = drawings.svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
+    left = f", {counted(picture.left_out, 'more node')} not drawn" if picture.left_out else ""
+    return f'<figure><figcaption>{side}{left}</figcaption><div class="scroll">{drawing}</div></figure>\n'
+
+
+def _member(event: Event, member: Member) -> str:
+    base, target = (" ".join(f"@{each}" for each in side) for side in (member.base, member.target))
+    addresses = _text(base, 2000) if base == target else f"{_text(base, 2000) or '—'} → {_text(target, 2000) or '—'}"
+    place = f"{_code(place_of(member))} " if member.place else ""
+    rows = "".join(_detail(event, detail) for detail in member.details)
+    details = f'<table class="details"><tbody>\n{rows}</tbody></table>' if rows else ""
+    return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
+
+
+def _detail(event: Event, detail: Detail) -> str:
+    sides = [(detail.base, "del"), (detail.target, "ins")]
+    if (detail.base is None or detail.target is None) and not is_about_parts(event):
+        sides = [(side, "span") for side, _ in sides]  # a fact, nothing that went or came
+    cells = "".join(
+        f"<td><{element}>{_code(side, 2000)}</{element}></td>" if side is not None else "<td></td>"
+        for side, element in sides
+    )
+    return f"<tr><td>{_text(detail.what)}</td>{cells}</tr>\n"
+
+
+def _nodes(report: Report) -> Iterator[str]:
+    rows: Iterator[NodeRow] = node_rows(report)
+    total = report.nodes.before + report.nodes.after - report.matched
+    note = f"{total:,}"
+    if total > MOST_ROWS:
+        rows = (row for row in rows if row.state != "same")
+        note = f"what changed of {total:,}, at most {MOST_ROWS:,} rows"
+    yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
+    options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
+    yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, event" '
+    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="What happened">'
+    yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
+    yield "</div>\n"
+    yield '<table id="nodes"><thead><tr><th></th><th>operator</th><th>name</th><th>address</th></tr></thead><tbody>\n'
+    yield from (_node_row(row, report) for row in itertools.islice(rows, MOST_ROWS))
+    yield "</tbody></table>\n"
+
+
+_ELEMENTS: Final[dict[State, str]] = {"removed": "del", "added": "ins", "changed": "span", "same": "span"}
+
+
+def _node_row(row: NodeRow, report: Report) -> str:
+    badges = [_badge(report.events[position].kind, position) for position in row.events]
+    if not badges and row.state != "same":
+        badges.append(f'<span class="kind {row.state}">{row.state}</span>')
+    addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
+    said = " → ".join(_text(f"@{each}") for each in addresses)
+    element = _ELEMENTS[row.state]
+    return (
+        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td><{element}>{_code(row.operator)}</{element}></td>'
+        f'<td>{_code(row.name)}</td><td class="address">{said}</td></tr>\n'
+    )
+
+
+def _badge(kind: Kind, position: int) -> str:
+    return f'<a class="kind {EFFECTS[kind]}" href="#e{position}">{kind}</a>'

@@ -1,0 +1,162 @@
+"""A structural diff as Markdown for a comment on a pull request, in GitHub's dialect.
+
+Whatever comes from a model stands in a code span, where GitHub sees no markup, link, mention or number of an issue, and
+without ``|``, which would end a cell of a table there too.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from onnxjson.diffing.events import Event, Verdict
+from onnxjson.display import visible
+from onnxjson.rendering.diff_report import Count, Report
+from onnxjson.rendering.diff_text import detail_text, nodes_text, place_of
+from onnxjson.rendering.tables import counted, size
+
+LARGEST: Final = 60_000
+"""Characters of a whole report; GitHub takes comments of 65,536."""
+
+_TABLE: Final = 30_000
+"""Characters after which the table of events ends."""
+
+_MOST_PLACES: Final = 3
+_MOST_MEMBERS: Final = 40
+"""Members of an event in the details, so that one event leaves room for the others."""
+
+_MOST_OPERATORS: Final = 40
+_LONGEST: Final = 120
+"""Characters of a name."""
+
+_LONGEST_DETAIL: Final = 240
+_VERDICTS: Final[dict[Verdict, str]] = {
+    "equal": "✅ equal",
+    "within-tolerance": "✅ equal within tolerance",
+    "different": "❌ **different results**",
+    "not-run": "not verified",
+}
+_CUT: Final = "\n*Cut off here, so that a comment can hold it; `onnxjson diff --format html` shows everything.*\n"
+_END: Final = "\n</details>\n"
+
+
+def diff_markdown(report: Report) -> str:
+    """The report, at most `LARGEST` characters; where it would have more, it says that it was cut off."""
+    text = _Capped()
+    text.add(f"### {code(report.base_name)} → {code(report.target_name)}\n\n")
+    if report.equal:
+        text.add(f"The same: {counted(report.nodes.after, 'node')}.\n")
+        return text.all()
+    text.add(f"{nodes_text(report)}.")
+    if places := report.places:
+        kinds = ", ".join(f"{number:,} {kind}" for kind, number in places.items())
+        text.add(f" **{counted(sum(places.values()), 'change')}**: {kinds}.")
+    text.add("\n")
+    for problem in report.incomplete[:20]:
+        text.add(f"\n⚠️ {code(problem, 400)}\n")
+    text.rows("\n| kind | what | where | verdict |\n|---|---|---|---|\n", map(_row, report.events), _TABLE)
+    text.folded("operators and sizes", _operators(report))
+    text.folded("details", _details(report.events))
+    return text.all()
+
+
+def code(text: str, limit: int = _LONGEST) -> str:
+    """A code span that holds exactly what `display.visible` makes of `text`; a bar is an escape, too."""
+    shown = visible(text, limit).replace("|", "\\u{7c}")
+    if not shown:
+        return "(empty)"
+    fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
+    space = " " if shown[0] in " `" or shown[-1] in " `" else ""
+    return f"{fence}{space}{shown}{space}{fence}"
+
+
+class _Capped:
+    """A text that ends before it is too long, with everything closed that was opened."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._is_cut = False
+
+    def add(self, text: str) -> None:
+        """A part that always fits."""
+        self._parts.append(text)
+        self._length += len(text)
+
+    def rows(self, head: str, rows: Iterator[str], largest: int) -> None:
+        """A table, as many rows as end before `largest` characters; then how many are left out."""
+        first = next(rows, None)
+        if first is None:
+            return
+        self.add(head + first)
+        for row in rows:
+            if self._length + len(row) > largest:
+                self.add(f"\n*{counted(1 + sum(1 for _ in rows), 'more row')} left out.*\n")
+                self._is_cut = True
+                return
+            self.add(row)
+
+    def folded(self, title: str, lines: Iterable[str]) -> None:
+        """Lines that show when they are asked for, as many as fit."""
+        room = LARGEST - len(_CUT) - len(_END)
+        head = f"\n<details><summary>{title}</summary>\n\n"
+        opened = False
+        for line in lines:
+            if self._length + len(line) + (0 if opened else len(head)) > room:
+                self._is_cut = True
+                break
+            if not opened:
+                self.add(head)
+                opened = True
+            self.add(line)
+        if opened:
+            self.add(_END)
+
+    def all(self) -> str:
+        """The whole text."""
+        return "".join(self._parts) + (_CUT if self._is_cut else "")
+
+
+def _row(event: Event) -> str:
+    places = [code(place_of(member)) for member in event.members[:_MOST_PLACES]]
+    left = event.count - len(places)
+    where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
+    times = f"{event.count:,}× " if event.count > 1 else ""
+    verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
+    return f"| {event.kind} | {times}{code(event.pattern, _LONGEST_DETAIL)} | {where} | {verdict} |\n"
+
+
+def _operators(report: Report) -> Iterator[str]:
+    yield "| | before | after | change |\n|---|--:|--:|--:|\n"
+    changed = [each for each in report.operators if each.change]
+    for each in changed[:_MOST_OPERATORS]:
+        yield f"| {code(each.what)} {_numbers(each)}"
+    others = report.operators[len(changed[:_MOST_OPERATORS]) :]
+    if others:
+        rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
+        yield f"| {counted(len(others), 'other operator')} {_numbers(rest)}"
+    yield f"| **nodes** {_numbers(report.nodes)}"
+    yield f"| **parameters** {_numbers(report.parameters)}"
+    stored = report.bytes
+    sign = "+" if stored.change > 0 else "-"
+    change = f"{sign}{size(abs(stored.change))}" if stored.change else ""
+    yield f"| **bytes** | {size(stored.before)} | {size(stored.after)} | {change} |\n"
+
+
+def _numbers(each: Count) -> str:
+    change = f"{each.change:+,}" if each.change else ""
+    return f"| {each.before:,} | {each.after:,} | {change} |\n"
+
+
+def _details(events: Iterable[Event]) -> Iterator[str]:
+    for event in events:
+        yield f"\n**{event.kind}** {code(event.pattern, _LONGEST_DETAIL)}\n\n"
+        if event.evidence:
+            yield f"{code(event.evidence, _LONGEST_DETAIL)}\n\n"
+        for member in event.members[:_MOST_MEMBERS]:
+            base, target = (" ".join(code(f"@{each}") for each in side[:20]) for side in (member.base, member.target))
+            addresses = base if base == target else f"{base or 'nothing'} → {target or 'nothing'}"
+            yield f"- {code(place_of(member))} ({addresses})\n"
+            for detail in member.details:
+                yield f"  - {code(detail_text(event, detail, None), _LONGEST_DETAIL)}\n"
+        if event.count > _MOST_MEMBERS:
+            yield f"- and {event.count - _MOST_MEMBERS:,} more\n"

@@ -1,0 +1,234 @@
+"""Where the boxes of a small directed graph stand: in layers from top to bottom, with few crossings and short lines.
+
+Sugiyama's method ("Methods for visual understanding of hierarchical system structures", IEEE Transactions on Systems,
+Man, and Cybernetics 11(2), 1981): layers by longest paths, unseen boxes where a line passes a layer, an order within
+each layer by the mean place of the neighbours, then the places that are nearest to those means. It is meant for some
+dozens of boxes; the same graph always gets the same drawing.
+"""
+
+import itertools
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+BETWEEN_BOXES: Final = 18.0
+BETWEEN_LAYERS: Final = 30.0
+_LINE: Final = 6.0
+"""The width of a line that passes a layer."""
+
+_ROUNDS: Final = 12
+
+
+class Box(NamedTuple):
+    """The size of a box, in the unit of the drawing."""
+
+    width: float
+    height: float
+
+
+class Point(NamedTuple):
+    """A place, from the left and from the top."""
+
+    x: float
+    y: float
+
+
+class Layout(NamedTuple):
+    """A drawing without the ink."""
+
+    width: float
+    height: float
+    centres: tuple[Point, ...]
+    """Of the boxes."""
+    lines: tuple[tuple[Point, ...], ...]
+    """For each edge the points that it passes, from the lower edge of one box to the upper edge of the other."""
+
+
+def laid_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
+    """Places for boxes and lines.
+
+    Args:
+        boxes: their sizes.
+        edges: from which box to which; an edge that closes a cycle, or leads to its own box, is drawn all the same.
+    """
+    if not boxes:
+        return Layout(0, 0, (), ())
+    return _Layers(boxes, edges).layout()
+
+
+class _Layers:
+    """The boxes, and after them the unseen ones, in their layers."""
+
+    def __init__(self, boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> None:
+        self.boxes = boxes
+        self.edges = edges
+        self.widths = [box.width for box in boxes]
+        self.layer = _layers(len(boxes), edges)
+        self.chains: list[list[int]] = []
+        """For each edge the boxes that it goes through, seen or not."""
+        self.above: list[list[int]] = [[] for _ in boxes]
+        self.below: list[list[int]] = [[] for _ in boxes]
+        for start, end in edges:
+            self._add_chain(start, end)
+        self.rows: list[list[int]] = [[] for _ in range(max(self.layer) + 1)]
+        self._fill_rows()
+
+    def _add_chain(self, start: int, end: int) -> None:
+        """The edge as steps from one layer to the next, downwards."""
+        upper, lower = (start, end) if self.layer[start] <= self.layer[end] else (end, start)
+        chain = [upper]
+        for layer in range(self.layer[upper] + 1, self.layer[lower]):
+            self.layer.append(layer)
+            self.widths.append(_LINE)
+            self.above.append([])
+            self.below.append([])
+            chain.append(len(self.layer) - 1)
+        chain.append(lower)
+        if self.layer[upper] != self.layer[lower]:
+            for one, other in itertools.pairwise(chain):
+                self.below[one].append(other)
+                self.above[other].append(one)
+        self.chains.append(chain if upper == start else chain[::-1])
+
+    def _fill_rows(self) -> None:
+        """A first order: as a walk downwards from the top finds the boxes."""
+        seen: set[int] = set()
+        starts = sorted(range(len(self.layer)), key=lambda box: (self.layer[box], box))
+        for start in starts:
+            pending = [start]
+            while pending:
+                box = pending.pop()
+                if box not in seen:
+                    seen.add(box)
+                    self.rows[self.layer[box]].append(box)
+                    pending += reversed(self.below[box])
+        best, crossings = [list(row) for row in self.rows], self._crossings()
+        for turn in range(_ROUNDS):
+            self._reorder(downwards=turn % 2 == 0)
+            found = self._crossings()
+            if found < crossings:
+                best, crossings = [list(row) for row in self.rows], found
+        self.rows = best
+
+    def _reorder(self, *, downwards: bool) -> None:
+        near = self.above if downwards else self.below
+        rows = self.rows if downwards else self.rows[::-1]
+        for before, row in itertools.pairwise(rows):
+            place = {box: position for position, box in enumerate(before)}
+            own = {box: position for position, box in enumerate(row)}
+
+            def mean(box: int, place: dict[int, int] = place, own: dict[int, int] = own) -> float:
+                found = [place[each] for each in near[box]]
+                return sum(found) / len(found) if found else own[box]
+
+            row.sort(key=mean)
+
+    def _crossings(self) -> int:
+        total = 0
+        for row, next_row in itertools.pairwise(self.rows):
+            place = {box: position for position, box in enumerate(next_row)}
+            ends = [place[each] for box in row for each in sorted(self.below[box], key=place.__getitem__)]
+            total += sum(1 for at, end in enumerate(ends) for later in ends[at + 1 :] if later < end)
+        return total
+
+    def layout(self) -> Layout:
+        """The places of boxes and lines."""
+        x = self._columns()
+        heights = [
+            max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0) for row in self.rows
+        ]
+        tops, top = [], 0.0
+        for height in heights:
+            tops.append(top)
+            top += height + BETWEEN_LAYERS
+        middle = [tops[layer] + heights[layer] / 2 for layer in range(len(heights))]
+        points = [Point(x[box], middle[self.layer[box]]) for box in range(len(self.layer))]
+        lines = tuple(
+            self._line(chain, points, edge, tops, heights) for chain, edge in zip(self.chains, self.edges, strict=True)
+        )
+        width = max(x[box] + self.widths[box] / 2 for box in range(len(self.layer)))
+        return Layout(width, top - BETWEEN_LAYERS, tuple(points[: len(self.boxes)]), lines)
+
+    def _line(
+        self, chain: list[int], points: list[Point], edge: tuple[int, int], tops: list[float], heights: list[float]
+    ) -> tuple[Point, ...]:
+        start, end = edge
+        sign = 1 if self.layer[start] <= self.layer[end] else -1
+        first = Point(points[start].x, points[start].y + sign * self.boxes[start].height / 2)
+        last = Point(points[end].x, points[end].y - sign * self.boxes[end].height / 2)
+        inner = []
+        for box in chain[1:-1]:
+            layer = self.layer[box]
+            passed = [Point(points[box].x, tops[layer]), Point(points[box].x, tops[layer] + heights[layer])]
+            inner += passed[::sign]
+        return (first, *inner, last)
+
+    def _columns(self) -> list[float]:
+        """The middle of each box from the left: rows packed, then drawn towards their neighbours."""
+        x = [0.0] * len(self.layer)
+        for row in self.rows:
+            at = 0.0
+            for box in row:
+                x[box] = at + self.widths[box] / 2
+                at += self.widths[box] + BETWEEN_BOXES
+        for turn in range(_ROUNDS):
+            near = self.above if turn % 2 == 0 else self.below
+            for row in self.rows if turn % 2 == 0 else self.rows[::-1]:
+                wanted = []
+                for box in row:
+                    found = near[box] or (self.below if turn % 2 == 0 else self.above)[box]
+                    wanted.append(sum(x[each] for each in found) / len(found) if found else x[box])
+                for box, place in zip(row, self._packed(row, wanted), strict=True):
+                    x[box] = place
+        left = min(x[box] - self.widths[box] / 2 for box in range(len(x)))
+        return [place - left for place in x]
+
+    def _packed(self, row: Sequence[int], wanted: Sequence[float]) -> list[float]:
+        """The places nearest to those wanted at which the boxes of a row keep their order and their distance.
+
+        With each box moved left by what must stand before it, the places only have to grow: an isotonic regression,
+        solved by pooling neighbours that want to pass each other.
+        """
+        offsets, at = [], 0.0
+        for position, box in enumerate(row):
+            if position:
+                at += (self.widths[row[position - 1]] + self.widths[box]) / 2 + BETWEEN_BOXES
+            offsets.append(at)
+        pools: list[tuple[float, int]] = []
+        for want, offset in zip(wanted, offsets, strict=True):
+            mean, count = want - offset, 1
+            while pools and pools[-1][0] > mean:
+                other, size = pools.pop()
+                mean, count = (other * size + mean * count) / (size + count), size + count
+            pools.append((mean, count))
+        means = [mean for mean, count in pools for _ in range(count)]
+        return [mean + offset for mean, offset in zip(means, offsets, strict=True)]
+
+
+def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """A layer for each box: below all that lead to it, and sources just above the first box that they lead to."""
+    below: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for start, end in edges:
+        if start != end:
+            below[start].append(end)
+            waiting[end] += 1
+    layer = [0] * count
+    ready = [box for box in range(count) if not waiting[box]]
+    sources, left = list(ready), set(range(count))
+    while left:
+        # What waits for itself is in a cycle; the first such box starts it.
+        box = ready.pop(0) if ready else min(left)
+        if box not in left:
+            continue
+        left.remove(box)
+        for each in below[box]:
+            if each in left:
+                layer[each] = max(layer[each], layer[box] + 1)
+                waiting[each] -= 1
+                if not waiting[each]:
+                    ready.append(each)
+    for box in sources:
+        if below[box]:
+            layer[box] = max(min(layer[each] for each in below[box]) - 1, 0)
+    lowest = min(layer)
+    return [each - lowest for each in layer]
