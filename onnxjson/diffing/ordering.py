@@ -1,0 +1,62 @@
+"""Orders of the nodes of a graph that do not depend on names: by dependence, and a walk from the outputs."""
+
+import numpy as np
+
+from onnxjson.diffing.columns import SHIFT, Columns
+
+
+def by_dependence(columns: Columns) -> list[int]:
+    """All nodes, each after those that make its inputs; as in the file where that is such an order.
+
+    Nodes on a circle, which a valid graph has not, come last in file order.
+    """
+    count = len(columns)
+    producers = columns.codes[columns.edges] >> SHIFT
+    consumers = columns.consumer[columns.edges]
+    if bool((producers < consumers).all()):
+        return list(range(count))
+    waiting = np.bincount(consumers, minlength=count).tolist()
+    edges, starts = columns.edges_by_producer
+    takers = columns.consumer[edges].tolist()
+    begins = starts.tolist()
+    ready = [position for position, missing in enumerate(waiting) if not missing]
+    for position in ready:  # grows while it is walked
+        for taker in takers[begins[position] : begins[position + 1]]:
+            waiting[taker] -= 1
+            if not waiting[taker]:
+                ready.append(taker)
+    if len(ready) < count:
+        ready += [position for position, missing in enumerate(waiting) if missing > 0]
+    return ready
+
+
+def from_outputs(columns: Columns) -> list[int]:
+    """All nodes in post-order of a walk from the outputs along the inputs: each after what it needs, block by block.
+
+    Neither names nor the order of the file have a say, but for nodes that no output needs: these come last, in file
+    order of the last nodes of each such part.
+    """
+    codes, starts = columns.code_list, columns.start_list
+    count = len(columns)
+    state = bytearray(count)
+    found: list[int] = []
+    edges, begins = columns.edges_by_producer
+    unused = np.nonzero(np.diff(begins) == 0)[0].tolist()
+    roots = [code >> SHIFT for code in columns.output_codes if code >= 0]
+    for root in (*roots, *reversed(unused), *range(count)):
+        if state[root]:
+            continue
+        stack = [root]
+        while stack:
+            position = stack[-1]
+            if state[position]:
+                stack.pop()
+                if state[position] == 1:
+                    state[position] = 2
+                    found.append(position)
+                continue
+            state[position] = 1
+            for code in reversed(codes[starts[position] : starts[position + 1]]):
+                if code >= 0 and not state[code >> SHIFT]:
+                    stack.append(code >> SHIFT)
+    return found

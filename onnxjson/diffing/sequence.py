@@ -1,0 +1,86 @@
+"""Alignment of sequences: where labels repeat, order decides (Myers, "An O(ND) difference algorithm", 1986)."""
+
+import numpy as np
+
+from onnxjson.diffing.columns import Integers, Words
+
+
+def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Integers, Integers]:
+    """Positions of a longest common subsequence of two sequences of labels, as two rising lists.
+
+    Args:
+        base: labels.
+        target: labels.
+        most_edits: the search ends after so many labels that are in one sequence alone; what was not reached by then
+            is left out, but for the common end.
+
+    Returns:
+        positions in `base` and in `target`, of equal labels.
+    """
+    start = _common(base, target)
+    rest = _common(base[start:][::-1], target[start:][::-1])
+    inner, its_inner = base[start : len(base) - rest], target[start : len(target) - rest]
+    runs = [(0, 0, start), *[(start + x, start + y, n) for x, y, n in _myers(inner, its_inner, most_edits)]]
+    runs.append((len(base) - rest, len(target) - rest, rest))
+    here = [np.arange(x, x + n) for x, _, n in runs]
+    there = [np.arange(y, y + n) for _, y, n in runs]
+    return np.concatenate(here), np.concatenate(there)
+
+
+def _common(base: Words, target: Words) -> int:
+    """The length of the common beginning."""
+    count = min(len(base), len(target))
+    done, step = 0, 8
+    while done < count:
+        end = min(done + step, count)
+        differ = base[done:end] != target[done:end]
+        if differ.any():
+            return done + int(differ.argmax())
+        done, step = end, step * 8
+    return count
+
+
+def _myers(base: Words, target: Words, most_edits: int) -> list[tuple[int, int, int]]:
+    """Runs (position in base, in target, length) of a longest common subsequence, or of its part that was reached."""
+    width, height = len(base), len(target)
+    if not width or not height:
+        return []
+    labels, its_labels = base.tolist(), target.tolist()
+    rounds: list[dict[int, int]] = []
+    best = (-1, 0, 0)
+    for edits in range(min(most_edits, width + height) + 1):
+        reached: dict[int, int] = {}
+        for diagonal in range(-edits, edits + 1, 2):
+            begin = _begin(rounds[-1], diagonal, width, height)[0] if edits else 0
+            if begin < 0:
+                continue
+            x, y = begin, begin - diagonal
+            if x < width and y < height and labels[x] == its_labels[y]:
+                x += _common(base[x:], target[y:])
+            reached[diagonal] = x
+            best = max(best, (2 * x - diagonal, -edits, diagonal))
+            if x == width and x - diagonal == height:
+                return _trace([*rounds, reached], diagonal, width, height)
+        rounds.append(reached)
+    return _trace(rounds[: 1 - best[1]], best[2], width, height)
+
+
+def _begin(before: dict[int, int], diagonal: int, width: int, height: int) -> tuple[int, int]:
+    """Where the last round brings a diagonal to, -1 for nowhere, and the diagonal that it comes from."""
+    left, up = before.get(diagonal - 1, -1), before.get(diagonal + 1, -1)
+    across = left + 1 if 0 <= left < width else -1
+    down = up if up >= 0 and up - diagonal <= height else -1
+    return (down, diagonal + 1) if down >= across else (across, diagonal - 1)
+
+
+def _trace(rounds: list[dict[int, int]], diagonal: int, width: int, height: int) -> list[tuple[int, int, int]]:
+    """The runs on the way to where the last round brings a diagonal."""
+    runs = []
+    for edits in range(len(rounds) - 1, -1, -1):
+        x = rounds[edits][diagonal]
+        begin, previous = _begin(rounds[edits - 1], diagonal, width, height) if edits else (0, 0)
+        if x > begin:
+            runs.append((begin, begin - diagonal, x - begin))
+        diagonal = previous
+    runs.reverse()
+    return runs

@@ -1,0 +1,196 @@
+"""Which value is which, once it is known which node is which: names of outputs, inputs, constants and aliases."""
+
+from onnxjson.diffing.alignment import UNMATCHED
+from onnxjson.diffing.columns import ALIAS, CONSTANT, SHIFT, Columns
+from onnxjson.diffing.pairing import Pairing
+from onnxjson.document import Function
+
+Places = tuple[list[int], list[int]]
+"""For each node of base and of target its counterpart, or UNMATCHED."""
+
+
+def pair_values(pairing: Pairing, inputs: dict[int, int]) -> tuple[dict[str, str], list[int], list[int]]:
+    """The pairs of names, and the pairs of nodes with those of Constant and Identity nodes among them.
+
+    Args:
+        pairing: the pairs of the other nodes.
+        inputs: positions of inputs of base -> those of their counterparts.
+    """
+    base, target = pairing.base.columns, pairing.target.columns
+    target_of = [each if each >= 0 else UNMATCHED for each in pairing.target_of]
+    base_of = [each if each >= 0 else UNMATCHED for each in pairing.base_of]
+    pairs = _Names()
+    mine, its = _input_names(base), _input_names(target)
+    for here, there in inputs.items():
+        pairs.add(mine[here], its[there])
+    _pair_outputs(pairs, base, target, target_of)
+    _pair_constants(pairs, base, target, target_of)
+    _pair_aliases(pairs, base, target, target_of, base_of, pairing.outputs)
+    _pair_unused(pairs, base, target)
+    _pair_constant_nodes(pairs, base, target, target_of, base_of)
+    return pairs.values, target_of, base_of
+
+
+class _Names:
+    """Names of base -> names of target, one to one."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, str] = {}
+        self.taken: set[str] = set()
+
+    def add(self, base: str, target: str) -> bool:
+        """Make a pair if neither has one."""
+        if not base or not target or base in self.values or target in self.taken:
+            return False
+        self.values[base] = target
+        self.taken.add(target)
+        return True
+
+
+def _input_names(columns: Columns) -> list[str]:
+    graph = columns.scope.graph
+    return list(graph.input) if isinstance(graph, Function) else [each.name or "" for each in graph.input]
+
+
+def _pair_outputs(pairs: _Names, base: Columns, target: Columns, target_of: list[int]) -> None:
+    nodes, its_nodes = base.nodes, target.nodes
+    both = [(nodes[here].output, its_nodes[there].output) for here, there in enumerate(target_of) if there >= 0]
+    values = {mine[0]: its[0] for mine, its in both if len(mine) == 1 == len(its)}
+    its_names = set(values.values())
+    if len(its_names) == len(values) and not (pairs.values.keys() & values.keys() or pairs.taken & its_names):
+        values.pop("", None)
+        pairs.values.update(values)
+        pairs.taken |= its_names
+    for mine, its in both if len(values) < len(both) else ():
+        for here, there in zip(mine, its, strict=False):
+            pairs.add(here, there)
+
+
+def _pair_constants(pairs: _Names, base: Columns, target: Columns, target_of: list[int]) -> None:
+    """Constants by the paired nodes that take them at the same slot; those of equal content first."""
+    nodes, its_nodes = base.nodes, target.nodes
+    slots = base.is_constant_slot.nonzero()[0]
+    consumers = base.consumer[slots]
+    places = zip(consumers.tolist(), (slots - base.starts[consumers]).tolist(), strict=True)
+    late = []
+    values, sources, its_sources = pairs.values, base.sources, target.sources
+    outer = base.scope.outer is not None
+    for consumer, slot in places:
+        partner = target_of[consumer]
+        names = nodes[consumer].input
+        if partner < 0 or slot >= len(names) or names[slot] in values:
+            continue
+        name = names[slot]
+        its_names = its_nodes[partner].input
+        candidates = its_names if base.commutative[consumer] else its_names[slot : slot + 1]
+        if outer and not base.scope.defines(name):
+            continue
+        code = sources[name]
+        for there in candidates:
+            if its_sources[there] == code and pairs.add(*_same_level(base, target, name, there)):
+                break
+        else:
+            late += [(name, there) for there in candidates]
+    constants = target.constant_codes
+    for name, there in late:
+        if its_sources[there] in constants:
+            pairs.add(*_same_level(base, target, name, there))
+
+
+def _same_level(base: Columns, target: Columns, name: str, there: str) -> tuple[str, str]:
+    """Two names of constants; where only one is the name of an alias, what it stands for."""
+    if (name in base.aliases) == (there in target.aliases):
+        return name, there
+    while name in base.aliases:
+        name = base.aliases[name]
+    while there in target.aliases:
+        there = target.aliases[there]
+    return name, there
+
+
+def _pair_aliases(
+    pairs: _Names,
+    base: Columns,
+    target: Columns,
+    target_of: list[int],
+    base_of: list[int],
+    outputs: dict[int, int],
+) -> None:
+    """Identity nodes (and Casts that change nothing) by what they stand for, those at paired outputs first."""
+    mine = _aliases(base, target_of)
+    its = _aliases(target, base_of)
+    if not mine or not its:
+        return
+    by_output = {name: position for position, name in enumerate(target.scope.output_names) if name}
+    places = {name: outputs.get(position, -1) for position, name in enumerate(base.scope.output_names) if name}
+    for wants_place in (True, False):
+        for position in mine:
+            if target_of[position] >= 0:
+                continue
+            node = base.nodes[position]
+            place = places.get(node.output[0], -1)
+            if wants_place and place < 0:
+                continue
+            code = base.sources[node.output[0]]
+            for there in its:
+                other = target.nodes[there]
+                if base_of[there] >= 0 or other.op_type != node.op_type:
+                    continue
+                if wants_place and by_output.get(other.output[0], -2) != place:
+                    continue
+                names = node.output[0], other.output[0]
+                is_pair = pairs.values.get(names[0]) == names[1]
+                if is_pair or (_is_same(code, target.sources[names[1]], target_of) and pairs.add(*names)):
+                    target_of[position], base_of[there] = there, position
+                    break
+
+
+def _aliases(columns: Columns, partners: list[int]) -> list[int]:
+    return [each for each in (columns.kind == ALIAS).nonzero()[0].tolist() if partners[each] < 0]
+
+
+def _is_same(code: int, its_code: int, target_of: list[int]) -> bool:
+    if code < 0 or its_code < 0:
+        return code == its_code
+    return target_of[code >> SHIFT] == its_code >> SHIFT and not (code ^ its_code) & ((1 << SHIFT) - 1)
+
+
+def _pair_unused(pairs: _Names, base: Columns, target: Columns) -> None:
+    """Constants that no paired node takes: by name, then by content in their order."""
+    mine = [name for name in _constant_names(base) if name not in pairs.values]
+    its = [name for name in _constant_names(target) if name not in pairs.taken]
+    there = set(its)
+    for name in mine:
+        if name in there and base.sources[name] == target.sources[name]:
+            pairs.add(name, name)
+    by_code: dict[int, list[str]] = {}
+    for name in its:
+        if name not in pairs.taken:
+            by_code.setdefault(target.sources[name], []).append(name)
+    for name in mine:
+        same = by_code.get(base.sources[name])
+        if same and name not in pairs.values:
+            pairs.add(name, same.pop(0))
+    for name in mine:
+        if name in there:
+            pairs.add(name, name)
+
+
+def _constant_names(columns: Columns) -> list[str]:
+    graph = columns.scope.graph
+    names: list[str] = []
+    if not isinstance(graph, Function):
+        names += [each.name for each in graph.initializer if each.name]
+        names += [each.values.name for each in graph.sparse_initializer if each.values and each.values.name]
+    constants = (columns.kind == CONSTANT).nonzero()[0].tolist()
+    return names + [columns.nodes[position].output[0] for position in constants]
+
+
+def _pair_constant_nodes(
+    pairs: _Names, base: Columns, target: Columns, target_of: list[int], base_of: list[int]
+) -> None:
+    makers = {target.nodes[each].output[0]: each for each in (target.kind == CONSTANT).nonzero()[0].tolist()}
+    for position in (base.kind == CONSTANT).nonzero()[0].tolist():
+        there = makers.get(pairs.values.get(base.nodes[position].output[0], ""))
+        if there is not None:
+            target_of[position], base_of[there] = there, position
