@@ -152,9 +152,7 @@ class _Aligner:
         """Of one side: the codes of its inputs and, as a function, of values of the graph around it."""
         leaf = self.interner.leaf
         side, scope = (self.base, base) if is_base else (self.target, target)
-        partners = (
-            {position: position for position in inputs} if is_base else {there: here for here, there in inputs.items()}
-        )
+        partners = {here if is_base else there: here for here, there in inputs.items()}
         leaves = {
             name: leaf(("input", base.address, partners.get(position, ("alone", is_base, position))))
             for name, position in scope.inputs.items()

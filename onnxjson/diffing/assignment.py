@@ -12,7 +12,7 @@ _MOST_ROUNDS: Final = 8
 
 
 def assign(pairing: Pairing) -> None:
-    """Pair open nodes of one operator that share neighbours, those with the most in common first, until none is left."""
+    """Pair open nodes of one operator that share neighbours, those with the most in common first."""
     for _ in range(_MOST_ROUNDS):
         candidates = _candidates(pairing)
         found = False

@@ -7,28 +7,25 @@ import msgspec
 from onnxjson.diffing.contents import ContentOf, sparse_content
 from onnxjson.document import Attribute, Graph, SparseTensor
 
-AttributeKey = tuple[Hashable, ...]
+AttributeKey = tuple[tuple[Hashable, ...], ...]
 """The keys of the attributes of one node, by name."""
 
 GraphKey = Callable[[Graph], Hashable]
 """Gives the key of a subgraph."""
 
-_EMPTY: tuple[AttributeKey, ...] = ()
-
 
 def attributes_key(attributes: tuple[Attribute, ...], content_of: ContentOf, graph_key: GraphKey) -> AttributeKey:
     """The key of the attributes of one node; documentation does not count."""
     if not attributes:
-        return _EMPTY
+        return ()
     return tuple(sorted([_key(each, content_of, graph_key) for each in attributes], key=_by_name))
 
 
 def with_defaults(key: AttributeKey, defaults: Mapping[str, Attribute], content_of: ContentOf) -> AttributeKey:
     """A key of `attributes_key` with the attributes that were left out as the operator's schema has them."""
-    there = {part[0] for part in key if isinstance(part, tuple)}
+    there = {part[0] for part in key}
     added = [_key(each, content_of, hash) for name, each in defaults.items() if name not in there]
-    parts = [part for part in key if isinstance(part, tuple)]
-    return tuple(sorted([*parts, *added], key=_by_name)) if added else key
+    return tuple(sorted([*key, *added], key=_by_name)) if added else key
 
 
 def _by_name(key: tuple[Hashable, ...]) -> str:

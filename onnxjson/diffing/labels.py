@@ -109,4 +109,5 @@ def _leaves(columns: Columns, near: Integers, *, with_constants: bool) -> Words:
 def _sums(words: Words, starts: Integers) -> Words:
     """The sum of each run of words, modulo 2^64."""
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(words, dtype=np.uint64)])
-    return sums[starts[1:]] - sums[starts[:-1]]
+    found: Words = sums[starts[1:]] - sums[starts[:-1]]
+    return found

@@ -40,7 +40,7 @@ def from_outputs(columns: Columns) -> list[int]:
     count = len(columns)
     state = bytearray(count)
     found: list[int] = []
-    edges, begins = columns.edges_by_producer
+    _, begins = columns.edges_by_producer
     unused = np.nonzero(np.diff(begins) == 0)[0].tolist()
     roots = [code >> SHIFT for code in columns.output_codes if code >= 0]
     for root in (*roots, *reversed(unused), *range(count)):

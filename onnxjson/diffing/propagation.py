@@ -1,6 +1,6 @@
 """From pairs to their neighbours, along input slots: up to producers, down to consumers, across one odd node."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from onnxjson.diffing.alignment import UNMATCHED
@@ -114,7 +114,7 @@ def _consumers(pairing: Pairing, base: int, target: int) -> Iterator[tuple[int, 
 _SEVERAL: Final = -1
 
 
-def _open_takers(side: Side, begin: int, end: int, partners: list[int]) -> dict[tuple[int, int], int]:
+def _open_takers(side: Side, begin: int, end: int, partners: Sequence[int]) -> dict[tuple[int, int], int]:
     """The consumers without a pair, by port and label; `_SEVERAL` where there is more than one."""
     takers, ports, labels = side.takers, side.taker_ports, side.labels
     found: dict[tuple[int, int], int] = {}
