@@ -1,6 +1,7 @@
 """A tree of changes as flat lists: operations to read and store, units to account for."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from onnxjson.document import Attribute, Model, Record
 from onnxjson.patching.changes import (
@@ -24,18 +25,33 @@ from onnxjson.patching.sequences import Positions, keeps_order, placed
 
 def operations(fields: Fields | None) -> Iterator[Operation]:
     """The operations in the order of the base: a list before its members."""
+    for each in typed_operations(fields):
+        yield each.operation
+
+
+class TypedOperation(NamedTuple):
+    """An operation with what it is about."""
+
+    message: type[Record]
+    name: str
+    """The field of `message` that is set, or whose list changes."""
+    operation: Operation
+
+
+def typed_operations(fields: Fields | None) -> Iterator[TypedOperation]:
+    """`operations`, each with its field."""
     if fields is not None:
         yield from _operations(Model, fields, "")
 
 
-def _operations(message: type[Record], fields: Fields, address: str) -> Iterator[Operation]:
+def _operations(message: type[Record], fields: Fields, address: str) -> Iterator[TypedOperation]:
     for name, change in in_order(message, fields):
         plan = plans(message).get(name)
         below = f"{address}/{name}"
         if type(change) is Replace:
             repeated = plan is None or plan.field.repeated
             old, new = [None if is_absent(each, repeated=repeated) else each for each in (change.old, change.new)]
-            yield Set(below, old, new)
+            yield TypedOperation(message, name, Set(below, old, new))
             continue
         assert plan is not None
         assert plan.field.message is not None
@@ -44,7 +60,7 @@ def _operations(message: type[Record], fields: Fields, address: str) -> Iterator
             continue
         assert type(change) is Members
         if change.sequence is not None:
-            yield ListChange(below, change.sequence, change.removed)
+            yield TypedOperation(message, name, ListChange(below, change.sequence, change.removed))
         for key, member in members_in_order(change):
             place = segment(key, is_named=plan.is_named)
             yield from _operations(plan.field.message, member, f"{below}/{place}")

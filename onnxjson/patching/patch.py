@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Listing
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -128,6 +129,49 @@ class Patch:
             except WeightsMissingError:
                 hashes.append(None)
         return Patch(self.root, base=hashes[0], target=hashes[1], external=self.external)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Patch":
+        """The patch in a file; big payloads stay there until they are asked for.
+
+        Raises:
+            MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+            DecodeError: it holds no patch; `findings` say why and where.
+        """
+        from onnxjson.patching.loading import load_patch
+
+        return load_patch(path)
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> "Patch":
+        """The patch in a text.
+
+        Raises:
+            DecodeError: it is none; `findings` say why and where.
+        """
+        from onnxjson.patching.loading import parse_patch
+
+        return parse_patch(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the patch to a file, all or nothing, as ``onnxjson-patch/1``.
+
+        Raises:
+            OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
+            LimitError: a record nests deeper than protobuf reads.
+            ChangedUnderneathError: a file that holds tensors of the patch was changed.
+        """
+        from onnxjson.patching.loading import load_patch
+        from onnxjson.patching.storing import write_patch
+        from onnxjson.saving import save_file
+
+        save_file(Path(path), lambda sink: write_patch(self, sink.write), verify=load_patch)
+
+    def dumps(self) -> str:
+        """The patch as text, ``onnxjson-patch/1``; see `save` for the errors."""
+        from onnxjson.patching.storing import patch_bytes
+
+        return patch_bytes(self).decode("utf-8")
 
     def __bool__(self) -> bool:
         return self.root is not None

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from onnxjson.checking import Severity
 from onnxjson.display import visible
-from onnxjson.payloads import Payload
+from onnxjson.payloads import Data, Payload
 from onnxjson.reading.positions import Key
 from onnxjson.reading.tree import UNREADABLE, Tree
 from onnxjson.suggestions import suggest
@@ -73,6 +73,8 @@ class Context:
         """Whether the document says that it has digests of tensors instead of their bytes."""
         self.blobs: str | None = None
         """The folder of blobs that the document names."""
+        self.payloads: Mapping[str, Data] | None = None
+        """The bytes that stand in a table of the text, by their sha256; None in a text that has no such table."""
         self.remarks: list[Remark] = []
         self._suggestions = _MOST_SUGGESTIONS
 

@@ -12,11 +12,16 @@ from typing import Any, Final, TypeVar
 from onnxjson import document as d
 from onnxjson import elements
 from onnxjson.display import visible
+from onnxjson.errors import OnnxJsonError
 from onnxjson.messages import FIELDS, Field, Kind
 from onnxjson.names import ATTRIBUTE_TYPES, DATA_LOCATIONS
+from onnxjson.payloads import Data
+from onnxjson.payloads import whole as whole_bytes
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.strings import (
+    is_by_sha256,
     read_base64_object,
+    read_by_sha256,
     read_bytes,
     read_payload,
     read_string,
@@ -26,7 +31,8 @@ from onnxjson.reading.strings import (
 from onnxjson.reading.tree import UNREADABLE, Tree
 from onnxjson.scalars import whole
 from onnxjson.types import TypeSyntaxError, parse_data_type
-from onnxjson.wire.varints import varint_text
+from onnxjson.wire.generic import check_varints
+from onnxjson.wire.varints import NotCanonicalError, varint_text
 
 R = TypeVar("R", bound=d.Record)
 Reader = Callable[[Tree, Place, Context], Any]
@@ -279,18 +285,48 @@ def _single_reader(field: Field) -> Reader:
 def _packed_reader(kind: Kind) -> Reader:
     if kind in (Kind.FLOAT, Kind.DOUBLE):
         data_type = 1 if kind is Kind.FLOAT else 11
-        return lambda tree, place, context: read_numbers(data_type, tree, place, context)
+        return lambda tree, place, context: _read_packed_floats(data_type, tree, place, context)
     return lambda tree, place, context: _read_varints(kind, tree, place, context)
 
 
-def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> bytes | None:
+def _read_packed_floats(data_type: int, tree: Tree, place: Place, context: Context) -> Data | None:
+    if is_by_sha256(tree, context):
+        data = read_by_sha256(tree, place, context)
+        size = 4 if data_type == 1 else 8
+        if data is not None and len(data) % size:
+            context.error(place, "wrong-length", f"{len(data):,} bytes hold no whole numbers of {size} bytes")
+            return None
+        return data
+    return read_numbers(data_type, tree, place, context)
+
+
+def _read_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> Data | None:
+    if is_by_sha256(tree, context):
+        return _read_stored_varints(kind, tree, place, context)
     numbers = read_list(
         tree, place, context, lambda item, at, context: read_integer(item, at, context, kind), "a list of numbers"
     )
     return None if numbers is None else "".join(map(varint_text, numbers)).encode("latin-1")
 
 
+def _read_stored_varints(kind: Kind, tree: Tree, place: Place, context: Context) -> bytes | None:
+    """Packed numbers that stand in a table as they are serialised."""
+    data = read_by_sha256(tree, place, context)
+    if data is None:
+        return None
+    try:
+        packed = whole_bytes(data)
+        if packed:
+            check_varints(packed, kind is Kind.INT32, 0)
+    except (IndexError, OnnxJsonError, NotCanonicalError):
+        context.error(place, "bad-payload", "the bytes are no packed numbers", "leave them as they were written")
+        return None
+    return packed
+
+
 def _read_raw_data(tree: Tree, place: Place, context: Context) -> Any:
+    if is_by_sha256(tree, context):
+        return read_by_sha256(tree, place, context)
     if isinstance(tree, dict) and set(tree) == {"base64"}:
         return read_payload(tree["base64"], place.at("base64"), context)
     if isinstance(tree, dict):

@@ -1,12 +1,17 @@
 """Strings, bytes and base64 (docs/format.md, section 2)."""
 
+import re
+from typing import Final
+
 from onnxjson.errors import LimitError, OnnxJsonError
 from onnxjson.messages import Field
-from onnxjson.payloads import Data
+from onnxjson.payloads import Data, Digest
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.tree import Tree
 from onnxjson.wire.unknown import UnknownTail
 from onnxjson.wire.varints import NotCanonicalError
+
+SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def read_string(tree: Tree, place: Place, context: Context) -> str | None:
@@ -110,6 +115,40 @@ def read_payload(tree: Tree, place: Place, context: Context, *, needed: int | No
     if isinstance(tree, str) and (cut := context.cuts.get(tree)) is not None:
         return cut
     return read_base64(tree, place, context, needed=needed)
+
+
+def is_by_sha256(tree: Tree, context: Context) -> bool:
+    """Whether a value says which bytes it is instead of holding them, in a text that has a table of payloads."""
+    return context.payloads is not None and isinstance(tree, dict) and "sha256" in tree
+
+
+def read_by_sha256(tree: Tree, place: Place, context: Context) -> Data | None:
+    """The bytes of ``{"sha256": "...", "bytes": 4096}``: those of the table, else what is known of them."""
+    if not isinstance(tree, dict) or context.payloads is None:
+        return None
+    for key in tree:
+        if key not in ("sha256", "bytes"):
+            context.unknown_key(key, place.at(key), ("sha256", "bytes"), "an object of bytes elsewhere")
+    sha256, length = tree["sha256"], tree.get("bytes")
+    if not isinstance(sha256, str) or not SHA256.fullmatch(sha256):
+        context.wrong_type(sha256, place.at("sha256"), "the sha256 of the bytes, 64 digits and letters a to f,")
+        return None
+    if type(length) is not int or not 0 <= length < 2**63:
+        context.error(place, "missing-key", "how many bytes there are is not said", 'add "bytes", a whole number')
+        return None
+    return payload_of(sha256, length, place, context)
+
+
+def payload_of(sha256: str, length: int, place: Place, context: Context) -> Data | None:
+    """The bytes of that hash in the table of the text; without them, a `Digest`."""
+    data = (context.payloads or {}).get(sha256)
+    if data is None:
+        return Digest(sha256, length)
+    if len(data) != length:
+        message = f"the payload has {len(data):,} bytes; {length:,} are needed here"
+        context.error(place, "wrong-length", message)
+        return None
+    return data
 
 
 def read_unknown_fields(tree: Tree, fields: tuple[Field, ...], place: Place, context: Context) -> bytes | None:

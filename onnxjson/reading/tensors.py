@@ -1,6 +1,5 @@
 """Tensors: the short form with values, base64 or external data, and the full form (docs/format.md, section 7)."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,7 +12,15 @@ from onnxjson.payloads import Data, Digest
 from onnxjson.reading.context import Context, Place
 from onnxjson.reading.exact import has_unreadable, read_message, report_number
 from onnxjson.reading.pairs import read_pairs
-from onnxjson.reading.strings import read_bytes, read_payload, read_string, read_text_or_lines, read_unknown_fields
+from onnxjson.reading.strings import (
+    SHA256,
+    payload_of,
+    read_bytes,
+    read_payload,
+    read_string,
+    read_text_or_lines,
+    read_unknown_fields,
+)
 from onnxjson.reading.tree import UNREADABLE, Tree
 from onnxjson.reading.types import report_type
 from onnxjson.tensors import STORAGE, with_storage
@@ -25,7 +32,6 @@ MAXIMUM_RANK: Final = 8
 _PRINTED_BELOW: Final = 10**30
 _PAYLOADS: Final = ("values", "base64", "blob", "sha256", "external_data")
 _SHORT_KEYS: Final = ("name", "type", "storage", *_PAYLOADS, "doc_string", "metadata_props", "unknown_fields")
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _WITHOUT_DIGEST: Final = ("int32_data", "int64_data", "uint64_data")
 """Typed fields of which there is no digest: what they hold is no run of the tensor's bytes."""
 
@@ -135,11 +141,16 @@ def _read_elements(
 
 def _read_digest(
     tree: Tree, key: str, storage: Any, data_type: int, dims: tuple[int, ...], place: Place, context: Context
-) -> Digest | None:
+) -> Data | None:
     """The elements by the sha256 of their bytes, which a blob or another model has."""
-    if not isinstance(tree, str) or not _SHA256.fullmatch(tree):
+    if not isinstance(tree, str) or not SHA256.fullmatch(tree):
         context.wrong_type(tree, place, "the sha256 of the bytes, 64 digits and letters a to f,")
         return None
+    length = elements.byte_length(data_type, elements.element_count(dims))
+    if context.payloads is not None and key == "sha256":
+        data = payload_of(tree, length or 0, place, context)
+        if not isinstance(data, Digest) or storage not in _WITHOUT_DIGEST:
+            return data
     if storage in _WITHOUT_DIGEST:
         message = f'elements that stand in "{storage}" have no "{key}"'
         context.error(place, "bad-digest", message, 'write them as "base64"', on_key=True)
@@ -152,7 +163,6 @@ def _read_digest(
         message = 'the document has a "blob", but does not name the folder of blobs'
         context.error(place, "no-blobs-line", message, 'add "blobs": "model.blobs", before "ir_version"', on_key=True)
         return None
-    length = elements.byte_length(data_type, elements.element_count(dims))
     return Digest(tree, length or 0, context.blobs if key == "blob" else None)
 
 

@@ -45,7 +45,14 @@ def broken_laws(base: d.Model, rng: Random) -> list[str]:
         broken.append("associativity")
     if one.then(one.invert()) or one.invert().then(one):
         broken.append("a patch and its inverse are nothing")
+    broken += [f"text of {name}" for name, patch in (("one", one), ("both", both)) if not _is_stored_exactly(patch)]
     return [*broken, *_broken_places(base, first, one), *_broken_places(base, second, both)]
+
+
+def _is_stored_exactly(patch: Patch) -> bool:
+    text = patch.dumps()
+    read = Patch.loads(text)
+    return read == patch and read.dumps() == text
 
 
 def _broken_places(base: d.Model, target: d.Model, patch: Patch) -> list[str]:

@@ -1,0 +1,196 @@
+"""A patch as JSON, the text ``onnxjson-patch/1`` (docs/patch.md).
+
+Records and values stand as in a document (docs/format.md). Bytes of tensors stand once, in a table at the end, by
+their SHA-256; they are read when their turn comes, and never stand in memory together.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import pybase64
+
+from onnxjson import document as d
+from onnxjson.canonical.payload_forms import sha256_of
+from onnxjson.canonical.strings import INDENTS, string, string_or_lines
+from onnxjson.canonical.writer import TextWriter
+from onnxjson.messages import Field
+from onnxjson.patching.changes import ListChange, Sequence, Set, plans
+from onnxjson.patching.listing import TypedOperation, typed_operations
+from onnxjson.patching.patch import ExternalFile, Patch
+from onnxjson.payloads import Data, Digest, Payload
+
+FORMAT: Final = "onnxjson-patch/1"
+"""What the key "format" of a patch says."""
+
+MOST_INLINE: Final = 256
+"""Bytes of a tensor in full form up to which they stand where they belong and not in the table."""
+
+_ITEM: Final = 2
+"""Where an operation begins on its line."""
+
+
+def write_patch(patch: Patch, write: Callable[[bytes], object]) -> None:
+    """Streams the text of a patch to `write` in pieces of UTF-8.
+
+    Raises:
+        LimitError: graphs nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: a file that holds tensors of the patch cannot be read any more.
+    """
+    PatchWriter(write).patch(patch)
+
+
+def patch_bytes(patch: Patch) -> bytes:
+    """The text of a patch in one piece, UTF-8; see `write_patch` for the errors."""
+    parts: list[bytes] = []
+    write_patch(patch, parts.append)
+    return b"".join(parts)
+
+
+class PatchWriter(TextWriter):
+    """Writes one patch to `write`, which takes bytes."""
+
+    def __init__(self, write: Callable[[bytes], object]) -> None:
+        super().__init__(write)
+        self._table: dict[str, Data] = {}
+
+    def patch(self, patch: Patch) -> None:
+        """The whole text."""
+        self.out.append(b'{\n"format": "%b"' % FORMAT.encode())
+        for key, value in (("base", patch.base), ("target", patch.target)):
+            self.scalar(key, value, b"\n")
+        self._block(b'"operations": [', typed_operations(patch.root), self._operation, b"]")
+        if self._table:
+            self._block(b'"payloads": {', self._table.items(), self._payload, b"}")
+        if patch.external:
+            self._block(b'"external": [', patch.external, self._external, b"]")
+        self.out.append(b"\n}\n")
+        self.flush()
+
+    def _block(self, start: bytes, items: Any, write: Callable[[Any], None], end: bytes) -> None:
+        """A member of the patch, an item a line or more."""
+        self.key(start, b"\n")
+        line = INDENTS[_ITEM]
+        separator = line
+        for item in items:
+            self.out.append(separator)
+            separator = b"," + line
+            write(item)
+            self.flush_if_free()
+        self.out.append(end if separator == line else b"\n" + end)
+
+    def _operation(self, typed: TypedOperation) -> None:
+        operation = typed.operation
+        field = next((each.field for each in (plans(typed.message).get(typed.name),) if each is not None), None)
+        if isinstance(operation, Set):
+            self.out.append(b'{"set": ' + string(operation.address))
+            for key, value in (("old", operation.old), ("new", operation.new)):
+                if value is not None:
+                    line = INDENTS[_ITEM + 1] if _takes_lines(value) else None
+                    self.key(b'"%b": ' % key.encode(), line)
+                    self._set_value(field, value, _ITEM + 1)
+        else:
+            self._list_change(operation)
+        self.out.append(b"}")
+
+    def _list_change(self, operation: ListChange) -> None:
+        self.out.append(b'{"list": ' + string(operation.address))
+        self.key(b'"sequence": ', INDENTS[_ITEM + 1])
+        self._sequence(operation.sequence, _ITEM + 1)
+        if operation.removed:
+            self.key(b'"removed": ', INDENTS[_ITEM + 1])
+            self._removed(operation.removed, _ITEM + 1)
+
+    def _sequence(self, sequence: Sequence, indent: int) -> None:
+        if all([type(item) is range for item in sequence]):
+            self.out.append(b"[" + b", ".join([_run(item) for item in sequence if type(item) is range]) + b"]")
+            return
+        line = INDENTS[indent + 2]
+        self.out.append(b"[")
+        for count, item in enumerate(sequence):
+            self.out.append(b"," + line if count else line)
+            if type(item) is range:
+                self.out.append(_run(item))
+            else:
+                self.out.append(b'{"add": ')
+                self._record(item, indent + 2)
+                self.out.append(b"}")
+        self.out.append(INDENTS[indent] + b"]")
+
+    def _removed(self, removed: Mapping[int, d.Record], indent: int) -> None:
+        self.out.append(b"{")
+        for count, (position, record) in enumerate(removed.items()):
+            self.out.append((b"," if count else b"") + INDENTS[indent + 2] + b'"%d": ' % position)
+            self._record(record, indent + 2)
+        self.out.append(INDENTS[indent] + b"}")
+
+    def _record(self, record: Any, indent: int) -> None:
+        """A record on a line that starts at `indent`."""
+        match record:
+            case d.Node():
+                self._rare_node(record, indent, bool(record.metadata_props))
+            case d.Graph():
+                self.graph(record, indent)
+            case d.Function():
+                self._function(record, indent)
+            case d.TrainingInfo():
+                self._training_info(record, indent)
+            case d.Tensor():
+                self.tensor(record, indent, is_item=True)
+            case d.ValueInfo():
+                self.value_info(record, indent, bool(record.metadata_props))
+            case d.Type():
+                self.out.append(self.type_text(record))
+            case _:
+                self.exact(record, indent)
+
+    def _set_value(self, field: Field | None, value: Any, indent: int) -> None:
+        if field is None:
+            self.out.append(b'"' + pybase64.b64encode(value) + b'"')
+        elif field.message is not None:
+            self._record(value, indent)
+        elif field.packed or field.name == "raw_data":
+            self._tensor_data(field, value)
+        elif field.name == "doc_string":
+            self.out.append(string_or_lines(value, indent)[0])
+        else:
+            self._value(field, value, indent)
+
+    def payload(self, data: Data, storage: str | None) -> None:
+        """See `TextWriter.payload`: the elements of a tensor stand in the table."""
+        self.out.append(b'"sha256": "%b"' % self._put(data))
+
+    def _tensor_data(self, field: Field, data: Data) -> None:
+        if isinstance(data, bytes) and len(data) <= MOST_INLINE:
+            super()._tensor_data(field, data)
+        else:
+            self.out.append(b'{"sha256": "%b", "bytes": %d}' % (self._put(data), len(data)))
+
+    def _put(self, data: Data) -> bytes:
+        """The SHA-256 of bytes, which are now in the table if they are to be had."""
+        sha256 = sha256_of(data)
+        if not isinstance(data, Digest) and len(data):
+            self._table.setdefault(sha256, data)
+        return sha256.encode()
+
+    def _payload(self, item: tuple[str, Data]) -> None:
+        sha256, data = item
+        self.out.append(b'"%b": {"base64": "' % sha256.encode())
+        self.flush()
+        self.write_base64(data)
+        self.out.append(b'"}')
+
+    def _external(self, file: ExternalFile) -> None:
+        self.out.append(b'{"location": ' + string(file.location))
+        if file.sha256 is not None:
+            self.out.append(b', "sha256": ' + string(file.sha256))
+        self.out.append(b', "side": ' + string(file.side) + b"}")
+
+
+def _run(positions: range) -> bytes:
+    """Positions as they are written: the first and the last."""
+    return b"[%d, %d]" % (positions.start, positions.stop - 1)
+
+
+def _takes_lines(value: Any) -> bool:
+    """Whether a value is better read on a line of its own."""
+    return isinstance(value, d.Record | Payload) or (isinstance(value, str | bytes | tuple) and len(value) > 24)
