@@ -35,16 +35,16 @@ def report(results: Results, *, goals: bool) -> str:
         parts.append(_objects(results.objects))
     if results.start:
         rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.start.items()]
-        parts.append(_table("Start of a process", ["process", "s", "cpu s", "peak MB"], rows))
+        parts.append(table("Start of a process", ["process", "s", "cpu s", "peak MB"], rows))
     if results.replaced:
         parts.append(_replaced(results.replaced))
     if results.apart:
         rows = [[name, *_time(figures), _megabytes(figures)] for name, figures in results.apart.items()]
-        parts.append(_table("Weights apart, and show", ["process", "s", "cpu s", "peak MB"], rows))
+        parts.append(table("Weights apart, and show", ["process", "s", "cpu s", "peak MB"], rows))
     if results.sizes:
         parts.append(_sizes(results.sizes))
     if goals:
-        parts.append(_table("Goals", ["what", "wanted", "measured", "reached"], list(_goals(results))))
+        parts.append(table("Goals", ["what", "wanted", "measured", "reached"], list(_goals(results))))
     return "\n\n".join(parts) + "\n"
 
 
@@ -58,7 +58,7 @@ def _versions() -> str:
     return ", ".join(found)
 
 
-def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns line up in plain text too."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
 
@@ -97,7 +97,7 @@ def _comparisons(comparisons: list[Comparison]) -> str:
         for name, figures in way.items()
         if figures.skipped
     ]
-    return "\n".join([_table("File to file, whole processes", head, rows), *(f"\nskipped: {line}" for line in reasons)])
+    return "\n".join([table("File to file, whole processes", head, rows), *(f"\nskipped: {line}" for line in reasons)])
 
 
 def _time(figures: Figures) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def _objects(objects: dict[str, list[dict[str, float]]]) -> str:
             cells += [f"{seconds:.3f}", f"{seconds / _median(ours, way):.1f}" if runs is not ours else ""]
         rows.append([*cells, "yes" if all(run["same"] for run in runs) else "no"])
     head = ["tool", "ModelProto to text: s", "x ours", "text to ModelProto: s", "x ours", "same message back"]
-    return _table("The same nodes in one process", head, rows)
+    return table("The same nodes in one process", head, rows)
 
 
 def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
@@ -150,7 +150,7 @@ def _replaced(replaced: dict[str, dict[str, Figures]]) -> str:
         "new: peak MB",
         "existing: peak MB",
     ]
-    return _table("A file that is there is replaced", head, rows)
+    return table("A file that is there is replaced", head, rows)
 
 
 def _sizes(sizes: dict[str, dict[str, int]]) -> str:
@@ -166,7 +166,7 @@ def _sizes(sizes: dict[str, dict[str, int]]) -> str:
         for name, size in sizes.items()
     ]
     head = ["model", "lines", "proto-JSON lines", "ours /", "bytes, ours /", "one attribute changed is one line"]
-    return _table("Text size", head, rows)
+    return table("Text size", head, rows)
 
 
 TIMES_GOALS: Final = {"nodes-100k": 15.0, "weights": 5.0, "torchscript": 6.0, "dynamo": 6.0, "distinct": 3.0}

@@ -1,8 +1,9 @@
 """Nodes that provably compute the same: a forward numbering by exact equality, independent of the diff under test.
 
 Two nodes of one model are in one class where they have the same operator, the same attributes and, slot by slot,
-inputs of the same class. A constant is its type, dims and bytes; one without bytes equals only itself. Identity makes
-no class of its own. Such nodes are interchangeable: a diff cannot be asked which of them is which.
+inputs of the same class. A constant is its type, dims and bytes; one without bytes equals only itself. What Identity,
+or a Cast to the type that is there, makes is what it takes. Nodes of one class are interchangeable: a diff cannot be
+asked which of them is which.
 """
 
 import hashlib
@@ -16,6 +17,12 @@ from onnxjson.tensors import raw_bytes
 
 LONGEST_KEY: Final = 64
 """Bytes of a constant beyond which its digest stands for it."""
+
+_MAKES: Final = {
+    **dict.fromkeys(("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual", "And", "Or", "Not", "IsNaN"), 9),
+    **dict.fromkeys(("Shape", "Size"), 7),
+}
+"""Operators of the default domain whose output always has one type."""
 
 Key = Hashable
 
@@ -70,12 +77,12 @@ class Classes:
             key = (scope.address, place) if place in owners else self._key(node, values)
             number = self._numbers.setdefault(key, len(self._numbers))
             classes.append(number)
-            self._define(node, number, values)
+            self._define(scope, node, number, values)
         self.nodes[scope.address] = classes
 
     @staticmethod
-    def _define(node: Node, number: int, values: dict[str, Key]) -> None:
-        if node.op_type == "Identity" and not node.domain and len(node.input) == len(node.output) == 1:
+    def _define(scope: Scope, node: Node, number: int, values: dict[str, Key]) -> None:
+        if len(node.input) == len(node.output) == 1 and _changes_nothing(scope, node):
             values[node.output[0]] = values.get(node.input[0], node.input[0])
             return
         constant = None
@@ -92,6 +99,19 @@ class Classes:
             attributes = tuple(sorted([(each.name or "", _attribute(each)) for each in node.attribute], key=_first))
         inputs = tuple([values.get(name, name) for name in node.input])
         return node.op_type, node.domain or "", node.overload or "", attributes, inputs, len(node.output)
+
+
+def _changes_nothing(scope: Scope, node: Node) -> bool:
+    """Whether a node is Identity, or a Cast to the type that its input is known to have."""
+    if node.domain or node.op_type not in ("Identity", "Cast"):
+        return False
+    if node.op_type == "Identity":
+        return True
+    said = Index.type_of(scope, node.input[0])
+    known = None if said is None or said.tensor_type is None else said.tensor_type.elem_type
+    if known is None and node.input[0] in scope.makers:
+        known = _MAKES.get(scope.graph.node[scope.makers[node.input[0]][0]].op_type or "")
+    return known is not None and any([each.name == "to" and each.i == known for each in node.attribute])
 
 
 def _first(pair: tuple[str, Key]) -> str:

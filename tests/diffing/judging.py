@@ -64,6 +64,10 @@ class Mistake(NamedTuple):
     target: str
     """The address of the node that was said to be the same, or that is the same and was not said to be."""
     said: bool
+    true_target: str = ""
+    """Where said wrongly: what the node of the base really became, if that is known."""
+    true_base: str = ""
+    """What the node of the target really was."""
 
 
 class Judge:
@@ -127,11 +131,9 @@ class Judge:
     def score(self, pairs: Iterable[GraphPairs]) -> Score:
         """How good the pairs are."""
         said = self._said(pairs)
-        true, optional = self._true, self._optional
+        true = self._true
         right = sum(count for pair, count in said.items() if pair in true)
-        known = sum(
-            count for pair, count in said.items() if self._is_known(*pair) and (pair in true or pair not in optional)
-        )
+        known = right + sum(count for pair, count in said.items() if self._is_wrong(pair))
         found = sum(min(count, true[pair]) for pair, count in said.items() if pair in true)
         return Score(right, known, found, true.total())
 
@@ -145,25 +147,30 @@ class Judge:
                 )
         return said
 
-    def _is_known(self, base: int, target: int) -> bool:
-        return self._known is None or base in self._known[0] or target in self._known[1]
+    def _is_wrong(self, pair: tuple[int, int]) -> bool:
+        if pair in self._true or pair in self._optional:
+            return False
+        return self._known is None or pair[0] in self._known[0] or pair[1] in self._known[1]
 
     def mistakes(self, pairs: Sequence[GraphPairs]) -> Iterator[Mistake]:
         """What is wrong, then what is missing, each with an example of its class."""
         said = self._said(pairs)
+        examples = [_examples(side) for side in (self._base, self._target)]
+        became = dict(self._true.keys())
+        was = {target: base for base, target in self._true}
         for graph in pairs:
             if graph.base in self._base and graph.target in self._target:
                 base, target = self._base[graph.base], self._target[graph.target]
                 for node, other in enumerate(graph.target_of):
-                    pair = (base[node], target[other])
-                    if (
-                        other != UNMATCHED
-                        and pair not in self._true
-                        and pair not in self._optional
-                        and self._is_known(*pair)
-                    ):
-                        yield Mistake(f"{graph.base}/node/{node}", f"{graph.target}/node/{other}", said=True)
-        examples = [_examples(side) for side in (self._base, self._target)]
+                    pair = base[node], target[other]
+                    if other != UNMATCHED and self._is_wrong(pair):
+                        yield Mistake(
+                            f"{graph.base}/node/{node}",
+                            f"{graph.target}/node/{other}",
+                            said=True,
+                            true_target=examples[1].get(became.get(pair[0], UNMATCHED), ""),
+                            true_base=examples[0].get(was.get(pair[1], UNMATCHED), ""),
+                        )
         for pair, count in self._true.items():
             if said[pair] < count:
                 yield Mistake(examples[0][pair[0]], examples[1][pair[1]], said=False)

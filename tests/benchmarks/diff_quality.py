@@ -1,0 +1,297 @@
+"""``python -m tests.benchmarks.diff_quality``: how often the structural diff is right, beside other ways to compare."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Final
+
+import onnxjson
+from onnxjson.diffing.aligning import align
+from onnxjson.document import Model
+from tests.benchmarks import diff_cases
+from tests.benchmarks.diff_baselines import pairs_but, pairs_by_text
+from tests.benchmarks.diff_cases import Case, Sides
+from tests.benchmarks.diff_environment import PACKAGES, Environment, MissingError
+from tests.benchmarks.diff_mistakes import described
+from tests.benchmarks.report import table
+from tests.benchmarks.tools import HERE
+from tests.diffing.edits import EDITS
+from tests.diffing.judging import Score, judge_events, pairs_of
+from tests.diffing.stacks import STYLES, WEIGHTS
+
+PARTS: Final = ("synthetic", "exports", "planted", "optimizers")
+
+RE_LAID: Final = "ort-all"
+"""Re-lays the weights of convolutions (NCHWc), so it stands apart."""
+
+
+@dataclass
+class Row:
+    """The figures of cases of one kind."""
+
+    title: str
+    part: str
+    ours: dict[str, Score] = field(default_factory=dict)
+    """By the label of the cases."""
+    events: int = 0
+    events_right: int = 0
+    events_alone: int = 0
+    """Events that are right and the only one, but for renames and order."""
+    others: dict[str, Score | None] = field(default_factory=dict)
+    """The pairs of other differs; None where one is not installed."""
+
+    @property
+    def total(self) -> Score:
+        """All labels together."""
+        return _sum(self.ours.values())
+
+    @property
+    def worst(self) -> tuple[str, Score]:
+        """The label with the least precision or recall."""
+        return min(self.ours.items(), key=lambda each: (min(each[1].precision, each[1].recall), each[0]))
+
+
+OTHERS: Final = ("onnxsim", "onnxsim, scrambled", "text", "text, scrambled")
+
+
+def _sum(scores: Iterable[Score]) -> Score:
+    total = Score()
+    for score in scores:
+        total = total.plus(score)
+    return total
+
+
+class Measuring:
+    """Runs cases."""
+
+    def __init__(self, environment: Environment, mistakes: Path | None, *, baselines: bool) -> None:
+        self._environment = environment
+        self._mistakes = mistakes
+        self._baselines = baselines
+
+    def row(self, part: str, title: str, cases: Iterable[Case]) -> Row:
+        """The figures of some cases."""
+        row = Row(title, part)
+        with tempfile.TemporaryDirectory(prefix="onnxjson-quality-") as folder:
+            saved: list[tuple[str, Sides, tuple[Path, Path]]] = []
+            for number, case in enumerate(cases):
+                self._ours(row, case)
+                if not self._baselines or case.plain is None:
+                    continue
+                for name, sides in (("", case.plain), (", scrambled", case.hidden)):
+                    _add(row, f"text{name}", sides.judge.score(pairs_by_text(sides.base, sides.target)))
+                    paths = Path(folder, f"{number}a.onnx"), Path(folder, f"{number}b{len(name)}.onnx")
+                    _save(sides.base, paths[0])
+                    _save(sides.target, paths[1])
+                    saved.append((f"onnxsim{name}", sides, paths))
+            self._onnxsim(row, saved)
+        print(".", end="", file=sys.stderr, flush=True)
+        return row
+
+    def _ours(self, row: Row, case: Case) -> None:
+        base, target, judge = case.hidden
+        if case.planted is None:
+            alignment = align(base, target)
+        else:
+            from onnxjson.diffing.difference import diff
+
+            found = diff(base, target)
+            alignment = found.alignment
+            events = judge_events(case.planted, found.events)
+            row.events += 1
+            row.events_right += events.right
+            row.events_alone += events.right and not events.others
+            if not events.right or events.others:
+                self._note(f"{row.title} in {case.label}: {_told(case, found.events)}")
+        pairs = pairs_of(alignment)
+        score = judge.score(pairs)
+        row.ours[case.label] = row.ours.get(case.label, Score()).plus(score)
+        if score.right < score.said or score.found < score.wanted:
+            self._note(
+                f"{row.title}, {case.label}: {score.said - score.right} wrong, {score.wanted - score.found} missed"
+            )
+            self._note(*described(base, target, judge, pairs, 12))
+
+    def _note(self, *lines: str) -> None:
+        if self._mistakes is not None:
+            with self._mistakes.open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+
+    def _onnxsim(self, row: Row, saved: Sequence[tuple[str, Sides, tuple[Path, Path]]]) -> None:
+        if not saved:
+            return
+        try:
+            removed = self._environment.compared([paths for _, _, paths in saved])
+        except MissingError:
+            row.others |= {name: None for name, _, _ in saved}
+            return
+        for (name, sides, _), gone in zip(saved, removed, strict=True):
+            _add(row, name, sides.judge.score(pairs_but(sides.base, sides.target, gone)))
+
+
+def _told(case: Case, events: Iterable[object]) -> str:
+    assert case.planted is not None
+    wanted = " or ".join(case.planted.kinds)
+    places = ", ".join(sorted(f"{side} {address}" for side, address in case.planted.members[0]))
+    lines = [f"{case.planted.edit}: wanted {wanted} at {places}; found"]
+    lines += [f"    {str(event)[:300]}" for event in events if getattr(event, "kind", "") not in ("renamed",)]
+    return "\n".join(lines)
+
+
+def _add(row: Row, name: str, score: Score) -> None:
+    before = row.others.get(name)
+    row.others[name] = score if before is None else before.plus(score)
+
+
+def _save(model: Model, path: Path) -> None:
+    if not path.exists():
+        onnxjson.save(model, path)
+
+
+def _rows(
+    options: argparse.Namespace, measuring: Measuring, environment: Environment, refused: list[str]
+) -> Iterator[Row]:
+    parts = set(options.only or PARTS)
+    paths = sorted(options.models.glob("*.onnx"))
+    counts = (100, 1000) if options.quick else (100, 1000, 10_000)
+    seeds = 1 if options.quick else 3
+    if "synthetic" in parts:
+        for style in STYLES:
+            for weights in WEIGHTS:
+                title = f"edits, {style} stacks, weights {weights}"
+                yield measuring.row("synthetic", title, diff_cases.synthetic(style, weights, counts, seeds))
+                if not options.quick:
+                    title = f"edits, {style}, weights {weights}, 100,000 nodes"
+                    yield measuring.row("synthetic", title, diff_cases.synthetic(style, weights, (100_000,), 1))
+    if "exports" in parts:
+        for weights in WEIGHTS:
+            title = f"edits, exports, weights {weights}"
+            yield measuring.row("exports", title, diff_cases.exports(paths, weights, seeds))
+    if "planted" in parts:
+        models = diff_cases.planted_models(paths, 200 if options.quick else 1000)
+        for name in EDITS:
+            yield measuring.row("planted", f"one edit: {name}", diff_cases.planted(name, models, seeds))
+    if "optimizers" in parts:
+        for optimizer in PACKAGES:
+            title = f"{optimizer} {environment.versions.get(PACKAGES[optimizer], 'not installed')}"
+            part = "re-laid" if optimizer == RE_LAID else "optimizers"
+            yield measuring.row(part, title, diff_cases.optimized(optimizer, paths, environment, refused))
+
+
+def _together(rows: Sequence[Row]) -> Iterator[Row]:
+    titles = {
+        "synthetic": "all edits, synthetic",
+        "exports": "all edits, exports",
+        "planted": "all single edits",
+        "optimizers": f"all optimizers but {RE_LAID}",
+    }
+    for part, title in titles.items():
+        some = [row for row in rows if row.part == part and row.ours]
+        if not some:
+            continue
+        labels = dict.fromkeys(chain.from_iterable(row.ours for row in some))
+        total = Row(
+            title, part, {label: _sum(row.ours[label] for row in some if label in row.ours) for label in labels}
+        )
+        for row in some:
+            total.events += row.events
+            total.events_right += row.events_right
+            total.events_alone += row.events_alone
+        for name in OTHERS:
+            known = [score for row in some if (score := row.others.get(name)) is not None]
+            if known:
+                total.others[name] = _sum(known)
+        yield total
+
+
+def _line(row: Row) -> list[str]:
+    if not row.ours:
+        return [row.title, *[""] * 10]
+    name, worst = row.worst
+    events = f"{row.events_right} of {row.events}" if row.events else ""
+    alone = str(row.events_alone) if row.events else ""
+    others = [_figures(row.others[each]) if each in row.others else "" for each in OTHERS]
+    return [row.title, str(row.total.wanted), _figures(row.total), f"{name}: {_figures(worst)}", events, alone, *others]
+
+
+def _figures(score: Score | None) -> str:
+    return "not installed" if score is None else f"{score.precision:.4f} / {score.recall:.4f}"
+
+
+GOALS: Final = {"synthetic": (0.999, 0.995), "exports": (0.99, 0.98), "optimizers": (0.97, 0.93)}
+"""Precision and recall to reach, over all pairs."""
+
+EVENTS_GOAL: Final = 0.95
+"""The part of single edits whose event is to be right."""
+
+
+def _goals(totals: Sequence[Row]) -> Iterator[list[str]]:
+    for row in totals:
+        if row.part in GOALS:
+            for what, goal, measured in zip(
+                ("precision", "recall"), GOALS[row.part], (row.total.precision, row.total.recall), strict=True
+            ):
+                yield [
+                    f"{row.title}: {what}",
+                    f"at least {goal}",
+                    f"{measured:.4f}",
+                    "yes" if measured >= goal else "no",
+                ]
+        if row.events:
+            part = row.events_right / row.events
+            yield [
+                f"{row.title}: event right",
+                f"at least {EVENTS_GOAL}",
+                f"{part:.4f}",
+                "yes" if part >= EVENTS_GOAL else "no",
+            ]
+
+
+def report(rows: Sequence[Row], refused: Sequence[str]) -> str:
+    """The figures as Markdown."""
+    totals = list(_together(rows))
+    head = ["what changed", "pairs", "precision / recall", "worst", "events right", "and alone", *OTHERS]
+    lines = [_line(row) for row in (*rows, *totals)]
+    width = len(head)
+    parts = [
+        table(
+            "Which node is which: precision / recall, names scrambled and order shuffled",
+            head,
+            [(line + [""] * width)[:width] for line in lines],
+        ),
+        table("Goals", ["what", "wanted", "measured", "reached"], list(_goals(totals))),
+    ]
+    return "\n\n".join(parts) + "\n" + "".join(f"\nrefused: {line}\n" for line in refused)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure and print; the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.diff_quality", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small models and few of them")
+    parser.add_argument("--only", action="append", metavar="PART", choices=PARTS, help=", ".join(PARTS))
+    parser.add_argument("--models", type=Path, default=HERE.parent / "models", help="folder of exported models")
+    parser.add_argument("--python", type=Path, help="interpreter of an environment that has the optimizers")
+    parser.add_argument("--cache", type=Path, help="folder that keeps what the optimizers wrote")
+    parser.add_argument("--no-baselines", action="store_true", help="the structural diff alone")
+    parser.add_argument("--mistakes", type=Path, metavar="FILE", help="write what was wrong, with its surroundings")
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the tables to FILE too")
+    options = parser.parse_args(arguments)
+    if options.mistakes:
+        options.mistakes.write_text("")
+    with tempfile.TemporaryDirectory(prefix="onnxjson-quality-") as folder:
+        environment = Environment(options.python, options.cache or Path(folder))
+        refused: list[str] = []
+        measuring = Measuring(environment, options.mistakes, baselines=not options.no_baselines)
+        text = report(list(_rows(options, measuring, environment, refused)), refused)
+    print(text, end="")
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
