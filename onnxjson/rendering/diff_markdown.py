@@ -59,13 +59,14 @@ def diff_markdown(report: Report) -> str:
     return text.all()
 
 
-def code(text: str, limit: int = _LONGEST) -> str:
+def code(text: str, limit: int | None = _LONGEST) -> str:
     """A code span that holds exactly what `display.visible` makes of `text`; a bar is an escape, too."""
     shown = visible(text, limit).replace("|", "\\u{7c}")
     if not shown:
         return "(empty)"
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
-    space = " " if shown[0] in " `" or shown[-1] in " `" else ""
+    # A space at both ends is taken away again, but not from a span of nothing but spaces.
+    space = " " if shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `") else ""
     return f"{fence}{space}{shown}{space}{fence}"
 
 

@@ -160,3 +160,79 @@ def events() -> tuple[Event, ...]:
 def example() -> Made:
     """The two networks and what happened."""
     return Made(align(*networks()), events())
+
+
+HOSTILE = (
+    "\x1b[2J\x1b]52;c;aGk=\x07",
+    "\u202etxt.exe\u2066",
+    "a\nb\r\nc\u2028d",
+    "</script><script>alert(1)</script>",
+    "</title></style><img src=x onerror=alert(1)>",
+    "\" onload='alert(1)' x=\"",
+    "`code` ``more`` ```",
+    "a | b \\| c \\",
+    "[link](https://example.com) ![image](http://example.com/x.png) <https://example.com>",
+    "@everyone #1 GH-1 www.example.com https://example.com someone@example.com",
+    "**bold** _it_ ~~no~~ $x$ &lt; &#124; <!-- comment",
+    "| --- |",
+    "<b>x</b>\x00",
+    "-->]]>",
+    "\udcff\udcfe",
+    "{{7*7}} ${7*7} [red]markup[/red]",
+    "x" * 5000,
+)
+"""Names that want to be more than names."""
+
+
+def hostile() -> Made:
+    """The two networks with a hostile name wherever a model has a name."""
+
+    def renamed(side: Model) -> Model:
+        assert side.graph is not None
+        names = iter(HOSTILE * 2)
+        nodes = [
+            Node(
+                op_type=hostile_name, domain=hostile_name, name=hostile_name, input=each.input, output=each.output,
+                attribute=tuple(Attribute(name=hostile_name, type=3, s=b"\xff\x1b[0m") for _ in each.attribute),
+            )
+            for each, hostile_name in zip(side.graph.node, names, strict=False)
+        ]  # fmt: skip
+        new = {name: f"{name}{hostile}" for name, hostile in zip(_names(side), HOSTILE * 9, strict=False)}
+        nodes = [
+            Node(
+                op_type=each.op_type, domain=each.domain, name=each.name, attribute=each.attribute,
+                input=tuple(new.get(name, name) for name in each.input),
+                output=tuple(new.get(name, name) for name in each.output),
+            )
+            for each in nodes
+        ]  # fmt: skip
+        tensors = tuple(
+            Tensor(dims=each.dims, data_type=1, name=new.get(each.name or ""), raw_data=each.raw_data)
+            for each in side.graph.initializer
+        )
+        graph = Graph(name=HOSTILE[3], node=tuple(nodes), initializer=tensors)
+        return Model(ir_version=8, opset_import=(OperatorSetId(domain=HOSTILE[3], version=1),), graph=graph)
+
+    found = []
+    for event, name in zip(events(), HOSTILE * 2, strict=False):
+        details = tuple(Detail(each, each, each) for each in HOSTILE)
+        members = tuple(
+            Member(each.base, each.target, place, details) for each, place in zip(event.members, HOSTILE, strict=False)
+        )
+        found.append(Event(event.kind, name, members, event.verdict, name))
+    for kind in ("field-changed", "replaced", "io-changed"):
+        for name in HOSTILE:
+            address = "/graph/node/0/attribute/" + name.replace("~", "~0").replace("/", "~1")
+            found.append(Event(kind, name, (Member((address,), (address,), "", ()),), None, name))
+    return Made(align(*map(renamed, networks())), found, incomplete=HOSTILE)
+
+
+def _names(side: Model) -> list[str]:
+    assert side.graph is not None
+    names = [name for each in side.graph.node for name in (*each.input, *each.output)]
+    return sorted({*names, *(each.name or "" for each in side.graph.initializer)})
+
+
+def hostile_names() -> tuple[str, str]:
+    """What the two models are called."""
+    return "".join(HOSTILE[:-1]), HOSTILE[3]

@@ -1,0 +1,228 @@
+"""``rendering.diff_html`` and ``rendering.drawings``, read by an HTML parser of its own."""
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from onnxjson.diffing.events import Event, Member
+from onnxjson.rendering import diff_html as page
+from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
+from onnxjson.rendering.diff_report import Nodes, report
+from onnxjson.rendering.drawings import svg
+from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, laid_out
+from onnxjson.rendering.neighbourhoods import LARGEST, Arrow, Picture, Shape, pictures
+from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, model, networks, node
+
+VOID = {"meta", "input", "path", "polygon", "rect"}
+ELEMENTS = {
+    "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "ul", "li", "a", "table", "thead",
+    "tbody", "tr", "th", "td", "article", "header", "span", "code", "div", "figure", "figcaption", "svg", "g",
+    "rect", "text", "path", "polygon", "details", "summary", "del", "ins", "input", "select", "option",
+    "footer", "script",
+}  # fmt: skip
+ATTRIBUTES = {
+    "lang", "charset", "http-equiv", "content", "name", "class", "href", "id", "type", "placeholder",
+    "aria-label", "aria-live", "autocomplete", "value", "hidden", "data-state", "xmlns", "role", "width",
+    "height", "viewbox", "d", "points", "x", "y", "rx",
+}  # fmt: skip
+
+
+class Page(HTMLParser):
+    """The elements of a page, checked for being closed in their order."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: dict[str, list[str]] = {}
+        self.comments: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.texts.setdefault(self.open[-1] if self.open else "", []).append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.comments.append(data)
+
+
+def html_of(made: Made, *names: str) -> str:
+    return "".join(page.diff_html(report(made, *(names or ("before.onnx", "after.onnx")))))
+
+
+@pytest.fixture(scope="module")
+def found() -> Page:
+    return Page(html_of(example()))
+
+
+def test_page_says_what_happened(found: Page) -> None:
+    text = " ".join(each for texts in found.texts.values() for each in texts)
+    for part in ("16 nodes before, 12 after, 7 matched", "MatMul+Add -> Gemm", "verified equal", "DIFFERENT RESULTS",
+                 "[1, 1, 1, 1]", "[0, 0, 0, 0]", "@/graph/node/6 @/graph/node/7", "BatchNormalization"):  # fmt: skip
+        assert part in text
+
+
+def test_each_changed_pattern_is_drawn_before_and_after(found: Page) -> None:
+    drawings = [attributes["aria-label"] for tag, attributes in found.elements if tag == "svg"]
+    assert drawings == [
+        "before: Conv, BatchNormalization", "after: Conv",
+        "before: Identity", "after: nothing of it",
+        "before: MatMul, Add", "after: Gemm",
+        "before: nothing of it", "after: Gelu",
+    ]  # fmt: skip
+
+
+def test_every_link_leads_to_a_place_on_the_page(found: Page) -> None:
+    ids = {attributes["id"] for _, attributes in found.elements if "id" in attributes}
+    links = {attributes["href"] or "" for tag, attributes in found.elements if tag == "a"}
+    assert links
+    assert {link.removeprefix("#") for link in links} <= ids
+
+
+def test_table_holds_every_node(found: Page) -> None:
+    states = [attributes["data-state"] for tag, attributes in found.elements if "data-state" in attributes]
+    assert len(states) == 21
+    assert states.count("removed") == 9
+    assert states.count("added") == 5
+
+
+@pytest.mark.parametrize("made", [example(), hostile()], ids=["example", "hostile"])
+def test_page_loads_nothing_and_its_policy_allows_only_its_own_style_and_script(made: Made) -> None:
+    text = html_of(made)
+    policy = next(
+        attributes["content"] or ""
+        for tag, attributes in Page(text).elements
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    digests = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in (STYLE, SCRIPT)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digests[0]}'; script-src 'sha256-{digests[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert text.index("Content-Security-Policy") < text.index("<style>")
+    assert "url(" not in STYLE
+    assert "@import" not in STYLE
+
+
+@pytest.mark.parametrize("names", [("before.onnx", "after.onnx"), hostile_names()], ids=["plain", "hostile"])
+def test_hostile_names_add_no_element_attribute_or_script(names: tuple[str, str]) -> None:
+    text = html_of(hostile(), *names)
+    read = Page(text)
+    assert {tag for tag, _ in read.elements} <= ELEMENTS
+    for tag, attributes in read.elements:
+        assert attributes.keys() <= ATTRIBUTES, (tag, attributes)
+    assert read.comments == []
+    assert ("".join(read.texts["script"]), "".join(read.texts["style"])) == (SCRIPT, STYLE)
+    assert text.count("<script") == text.count("</script") == 1
+    assert text.count("<style") == text.count("</style") == 1
+    shown = text.replace(STYLE, "").replace(SCRIPT, "")
+    assert all(line.isprintable() for line in shown.splitlines())
+    hrefs = [attributes["href"] or "" for tag, attributes in read.elements if tag == "a"]
+    assert all(re.fullmatch(r"#e[0-9]+", href) for href in hrefs)
+
+
+def test_page_does_for_phones_for_paper_and_for_the_dark() -> None:
+    assert "@media (max-width:" in STYLE
+    assert "@media print" in STYLE
+    assert "prefers-color-scheme: dark" in STYLE
+    assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in html_of(example())
+
+
+def test_big_models_list_only_what_changed() -> None:
+    nodes = [node("Relu", f"v{n}", f"v{n + 1}") for n in range(page.MOST_ROWS + 10)]
+    big = model(nodes, (), 17)
+    other = model([*nodes[:-1], node("Gelu", nodes[-1].input[0], "last")], (), 17)
+    member = Member((f"/graph/node/{len(nodes) - 1}",), (f"/graph/node/{len(nodes) - 1}",))
+    text = html_of(Made(align(big, other), [Event("replaced", "Relu -> Gelu", (member,))]))
+    assert text.count("<tr data-state=") == 2
+    assert "what changed of 4,011" in text
+
+
+def test_same_models() -> None:
+    same, _ = networks()
+    text = html_of(Made(align(same, same), equal=True))
+    assert "The same: 16 nodes." in text
+    Page(text)
+
+
+def test_small_change_is_drawn_with_its_boundary_on_both_sides() -> None:
+    made = example()
+    before, after = pictures(made.events[3].members[0], Nodes(made.alignment)) or (None, None)
+    assert before is not None
+    assert after is not None
+    assert [(shape.title, shape.status) for shape in before.shapes] == [
+        ("active", "value"), ("same", "value"), ("Relu", "context"), ("Identity", "removed"), ("MaxPool", "context"),
+    ]  # fmt: skip
+    assert [(shape.title, shape.status) for shape in after.shapes] == [
+        ("active", "value"), ("Relu", "context"), ("MaxPool", "context"),
+    ]  # fmt: skip
+    assert {(arrow.start, arrow.end) for arrow in before.arrows} == {(2, 0), (0, 3), (3, 1), (1, 4)}
+
+
+def test_drawings_stay_small() -> None:
+    nodes = [node("Add", f"v{n} w{n}", f"v{n + 1}") for n in range(500)]
+    big, none = model(nodes, (), 17), model([], (), 17)
+    member = Member(tuple(f"/graph/node/{n}" for n in range(500)), ())
+    before, after = pictures(member, Nodes(align(big, none))) or (None, None)
+    assert before is not None
+    assert after is not None
+    assert len(before.shapes) <= LARGEST
+    assert before.left_out > 400
+
+
+def test_changes_that_are_about_no_node_have_no_drawing() -> None:
+    made = example()
+    assert pictures(Member(("/opset_import/0",), ("/opset_import/0",)), Nodes(made.alignment)) is None
+
+
+def test_boxes_do_not_touch_and_lines_go_down() -> None:
+    boxes = [Box(40 + 10 * (n % 5), 20 + n % 3) for n in range(30)]
+    edges = [(n, m) for n in range(30) for m in range(n + 1, 30) if (n * 7 + m * 3) % 11 == 0]
+    layout = laid_out(boxes, edges)
+    for n, (box, centre) in enumerate(zip(boxes, layout.centres, strict=True)):
+        assert centre.x - box.width / 2 >= -1e-6
+        assert centre.x + box.width / 2 <= layout.width + 1e-6
+        assert centre.y + box.height / 2 <= layout.height + 1e-6
+        for other, place in list(zip(boxes, layout.centres, strict=True))[n + 1 :]:
+            apart = abs(centre.x - place.x) - (box.width + other.width) / 2
+            assert abs(centre.y - place.y) > (box.height + other.height) / 2 or apart >= BETWEEN_BOXES - 1e-6
+    for start, end in edges:
+        assert layout.centres[start].y < layout.centres[end].y
+    assert laid_out(boxes, edges) == layout
+
+
+def test_cycles_and_loops_are_drawn_all_the_same() -> None:
+    boxes = [Box(40, 20)] * 3
+    layout = laid_out(boxes, [(0, 1), (1, 2), (2, 0), (1, 1)])
+    assert len(layout.lines) == 4
+    assert all(len(line) >= 2 for line in layout.lines)
+    assert laid_out([], []).centres == ()
+    svg(Picture((Shape("a", "", "value"),), (Arrow(0, 0, "changed"),), 0), "loop")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_drawing_of_a_hostile_name_has_only_its_own_elements(name: str) -> None:
+    from onnxjson.display import visible
+
+    shown = visible(name, 400)
+    drawing = svg(Picture((Shape(shown, shown, "added"), Shape(shown, "", "value")), (Arrow(0, 1, "added"),), 0), shown)
+    read = Page(drawing)
+    assert [tag for tag, _ in read.elements] == [
+        "svg", "path", "polygon", "g", "title", "rect", "text", "text", "g", "title", "rect", "text",
+    ]  # fmt: skip
+    assert read.elements[0][1]["aria-label"] == shown

@@ -1,0 +1,91 @@
+"""``rendering.diff_json`` and ``rendering.diff_schema``."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from onnxjson.rendering.diff_json import diff_json
+from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.diff_schema import diff_schema
+from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
+
+VALIDATOR = Draft202012Validator(diff_schema())
+
+
+def text_of(made: Made, *, with_matches: bool = False) -> str:
+    return "".join(diff_json(report(made, "a", "b"), with_matches=with_matches))
+
+
+@pytest.mark.parametrize("with_matches", [False, True])
+@pytest.mark.parametrize("make", [example, hostile])
+def test_output_fits_the_schema_and_is_ascii(make: Any, with_matches: bool) -> None:
+    text = text_of(make(), with_matches=with_matches)
+    assert text.isascii()
+    assert not set(map(chr, range(32))) - {"\n"} & set(text)
+    VALIDATOR.validate(json.loads(text))
+
+
+def test_contract_of_other_programs() -> None:
+    found = json.loads(text_of(example()))
+    assert list(found) == ["format", "equal", "summary", "events"]
+    assert found["format"] == "onnxjson-diff/1"
+    assert found["summary"]["base_nodes"] == 16
+    assert found["summary"]["target_nodes"] == 12
+    assert found["summary"]["matched_nodes"] == 7
+    assert found["summary"]["events"]["fused"] == 4
+    event = found["events"][4]
+    assert {key: event[key] for key in ("kind", "count", "pattern", "verdict")} == {
+        "kind": "fused", "count": 3, "pattern": "MatMul+Add -> Gemm", "verdict": "equal",
+    }  # fmt: skip
+    assert event["members"][0] == {
+        "base": ["/graph/node/6", "/graph/node/7"],
+        "target": ["/graph/node/4"],
+        "place": "/b0/fc",
+        "details": [{"what": "b0.bias", "base": "input 1 of Add", "target": "input 2 of Gemm"}],
+    }
+
+
+def test_matches_stand_only_when_asked_for() -> None:
+    found = json.loads(text_of(example(), with_matches=True))
+    assert found["matches"][0] == ["/graph/node/2", "/graph/node/1"]
+    assert len(found["matches"]) == 7
+
+
+def test_same_models() -> None:
+    model, _ = networks()
+    found = json.loads(text_of(Made(align(model, model), equal=True)))
+    assert found["equal"] is True
+    assert found["events"] == []
+    VALIDATOR.validate(found)
+
+
+def test_what_was_not_compared_is_said() -> None:
+    found = json.loads(text_of(example()._replace(incomplete=("weights not compared: m.data",))))
+    assert found["incomplete"] == ["weights not compared: m.data"]
+    VALIDATOR.validate(found)
+
+
+def test_names_are_exact() -> None:
+    found = json.loads(text_of(hostile()))
+    patterns = [event["pattern"] for event in found["events"]]
+    assert {name for name in HOSTILE if "\udcff" not in name} <= {each for each in patterns if isinstance(each, str)}
+    assert {"base64": "//4="} in patterns
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"format": "onnxjson-diff/2"},
+        {"equal": "no"},
+        {"incomplete": []},
+        {"summary": {}},
+        {"matches": [["/graph/node/0"]]},
+        {"events": [{"kind": "exploded"}]},
+        {"more": 1},
+    ],
+)
+def test_schema_refuses_what_is_wrong(change: dict[str, Any]) -> None:
+    found = json.loads(text_of(example()))
+    assert not VALIDATOR.is_valid({**found, **change})
