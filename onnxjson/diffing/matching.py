@@ -13,6 +13,7 @@ from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.assignment import assign
 from onnxjson.diffing.columns import SHIFT, SLOT, Columns, Integers, Interner
 from onnxjson.diffing.forward import number
+from onnxjson.diffing.kinship import pair_kin
 from onnxjson.diffing.labels import RADIUS, Labels
 from onnxjson.diffing.ordering import from_outputs
 from onnxjson.diffing.pairing import NO_PART, Pairing, unique_pairs
@@ -51,6 +52,8 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
     _pair_by_labels(pairing, base.label, target.label, with_constants=False, least_radius=1)
+    _spread(pairing)
+    pair_kin(pairing)
     _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
     _spread(pairing)
     assign(pairing)
