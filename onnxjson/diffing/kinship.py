@@ -33,7 +33,7 @@ _CONSTANT, _MAKER, _TAKER, _OUTPUT = range(4)
 
 
 def pair_kin(pairing: Pairing) -> None:
-    """Pair open nodes of one operator whose signs are alike, and unlike those of others; again while that finds more."""
+    """Pair open nodes of one operator whose signs are alike, and unlike those of others, while that finds more."""
     for _ in range(_MOST_ROUNDS):
         found = _round(pairing)
         for base, target in found:
@@ -75,17 +75,14 @@ def _likeness(pairing: Pairing, mine: "_Bearers", its: "_Bearers") -> dict[tuple
         for sign in signs:
             bearers.setdefault(sign, []).append(target)
     counts = Counter(sign for signs in mine.signs.values() for sign in signs)
-    rarity = {
-        sign: 1.0 / max(counts[sign], len(there))
-        for sign, there in bearers.items()
-        if len(there) <= _MOST_BEARERS and 0 < counts[sign] <= _MOST_BEARERS
-    }
+    rarity = {sign: 1.0 / max(counts[sign], len(bearers.get(sign, ()))) for sign in {*counts, *bearers}}
+    telling = {sign for sign, there in bearers.items() if counts[sign] and rarity[sign] * _MOST_BEARERS >= 1}
     operators, its_operators = pairing.base.operators, pairing.target.operators
     labels, its_labels = pairing.base.labels, pairing.target.labels
     found = {}
     for base, signs in mine.signs.items():
         operator = operators[base]
-        near = {target for sign in signs if sign in rarity for target in bearers[sign]}
+        near = {target for sign in signs if sign in telling for target in bearers[sign]}
         pairing.work += len(near)
         if pairing.is_exhausted:
             return found
@@ -104,10 +101,10 @@ def _overlap(signs: Signs, its: Signs, rarity: dict[tuple[int, int], float]) -> 
     common = total = 0.0
     for sign, weight in signs.items():
         other = its.get(sign, 0.0)
-        factor = rarity.get(sign, 1.0)
+        factor = rarity[sign]
         common += min(weight, other) * factor
         total += max(weight, other) * factor
-    total += sum(weight * rarity.get(sign, 1.0) for sign, weight in its.items() if sign not in signs)
+    total += sum(weight * rarity[sign] for sign, weight in its.items() if sign not in signs)
     return common / total if total else 0.0
 
 
