@@ -29,7 +29,12 @@ IMPORTERS = {
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
-STARTERS = {"onnxjson/worker.py", "onnxjson/worker_server.py", "onnxjson/cli/processes.py"}
+STARTERS = {
+    "onnxjson/worker.py",
+    "onnxjson/worker_server.py",
+    "onnxjson/cli/processes.py",
+    "onnxjson/git/commands.py",
+}
 """Modules that may start processes."""
 
 

@@ -1,0 +1,51 @@
+"""Git LFS: a pointer stands in the repository for a big file, whose bytes are in a store of their own.
+
+Only the local store is looked at; nothing is fetched (specification: docs/spec.md of git-lfs).
+"""
+
+import re
+from pathlib import Path
+from typing import Final, NamedTuple
+
+POINTER_BYTES: Final = 1024
+"""A pointer is shorter than this."""
+
+_VERSION: Final = re.compile(rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n")
+_OBJECT: Final = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
+_SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
+
+
+class Pointer(NamedTuple):
+    """What stands in the repository in place of a file."""
+
+    sha256: str
+    """Hexadecimal SHA-256 of the file."""
+    size: int
+    """Its bytes."""
+
+
+def pointer(content: bytes) -> Pointer | None:
+    """The pointer that a file is; None where it is something else.
+
+    Args:
+        content: the first `POINTER_BYTES` bytes of the file, or all of it.
+    """
+    if len(content) >= POINTER_BYTES or not _VERSION.match(content):
+        return None
+    found, size = _OBJECT.search(content), _SIZE.search(content)
+    return Pointer(found[1].decode(), int(size[1])) if found and size else None
+
+
+def stored(storage: Path, wanted: Pointer) -> Path | None:
+    """The file in the local store that a pointer stands for; None where it was not fetched.
+
+    Args:
+        storage: the folder ``lfs`` of the repository.
+        wanted: the pointer.
+    """
+    name = wanted.sha256
+    place = storage / "objects" / name[:2] / name[2:4] / name
+    try:
+        return place if place.is_file() and place.stat().st_size == wanted.size else None
+    except OSError:
+        return None

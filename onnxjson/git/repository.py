@@ -1,0 +1,265 @@
+"""Models at a revision of a git repository: ``HEAD~1:model.onnx``, ``:model.onnx`` (staged), ``v1:./model.onnx.json``.
+
+What the model needs beside it, blobs and external data, comes from the same revision. All of it is written into a
+private temporary folder, so that big payloads stay in files and the one resolver of external data judges what the model
+names, as it does on the disk. Nothing of the repository is executed or fetched, and no filter is applied.
+"""
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from onnxjson import files, weights
+from onnxjson.display import visible
+from onnxjson.document import Model, Tensor
+from onnxjson.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
+from onnxjson.external import location_parts
+from onnxjson.external_files import locations
+from onnxjson.git import lfs, near_misses
+from onnxjson.git.commands import CommandError, Git, Objects
+from onnxjson.git.contents import Contents, Entry, IndexContents, TreeContents, followed
+from onnxjson.git.revisions import Spec, is_revision_spec, parse
+from onnxjson.identity import sha256_of
+from onnxjson.payloads import CHUNK, Digest
+from onnxjson.walking import walk
+
+__all__ = ["Checkout", "is_revision_spec", "opened"]
+
+
+class Checkout(NamedTuple):
+    """A model at a revision, as long as its context lasts."""
+
+    name: str
+    """What was asked for, ``HEAD~1:model.onnx``; not yet made visible."""
+    path: Path
+    """The file in a private folder, with blobs and external data beside it."""
+    loaded: files.Loaded
+    """The model; blobs are bound where all of them are there."""
+    problems: tuple[str, ...]
+    """What stands beside the model in the text of the revision and could not be had; sentences made visible."""
+
+
+@contextmanager
+def opened(spec: str, *, beside: bool = True, folder: Path | None = None) -> Iterator[Checkout]:
+    """A model at a revision. Use it inside the ``with`` statement: afterwards its files are gone.
+
+    Args:
+        spec: ``REV:path``, ``:path`` or ``:N:path``, paths as git reads them.
+        beside: whether blobs and external data of the same revision are put beside the model.
+        folder: where to look for the repository; the current folder if it is None.
+
+    Raises:
+        MissingInputError: no git, no repository, no such revision, no such path in it, or Git LFS has not fetched it.
+        UntrustedError: git refuses the repository, or a link leads out of it.
+        FileError: an object is damaged, or the temporary folder cannot be written.
+        DecodeError, LimitError: it is no model; see `onnxjson.files.load`.
+    """
+    parsed = parse(spec)
+    if parsed is None:
+        raise MissingInputError(f"{visible(spec, None)} names no file at a revision; write REV:path, or :path")
+    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
+        private = Path(os.path.realpath(temporary))
+        try:
+            yield _Revision(parsed, folder or Path.cwd()).checked_out(private, beside=beside)
+        except OnnxJsonError as error:
+            _speak_of(error, private, spec)
+            raise
+        except CommandError as error:
+            raise FileError(f"git cannot read {visible(spec, None)}: {error}") from error
+
+
+class _Revision:
+    """The contents of one revision, and what is asked of it."""
+
+    def __init__(self, spec: Spec, folder: Path) -> None:
+        self._spec = spec
+        self._shown = visible(spec.text, None)
+        self._git = Git(folder)
+        self._prefix = self._found_prefix()
+        self._top = self._git.line("rev-parse", "--show-cdup")
+        self._path = self._path_from_top()
+        self._commit: bytes | None = None
+        self._contents: Contents = self._found_contents()
+
+    def _found_prefix(self) -> bytes:
+        try:
+            return self._git.line("rev-parse", "--show-prefix")
+        except MissingInputError as error:
+            raise MissingInputError(f"{self._shown} does not exist, and {error}: no revision, either") from error
+
+    def _path_from_top(self) -> bytes:
+        path = os.fsencode(self._spec.path)
+        if not path.startswith((b"./", b"../")):
+            return path
+        path = os.path.normpath(os.path.join(self._prefix, path))
+        if path.split(b"/")[0] == b"..":
+            raise MissingInputError(f"{self._shown} is outside the repository")
+        return path
+
+    def _found_contents(self) -> Contents:
+        revision = self._spec.revision
+        if revision is None:
+            return IndexContents(self._git, self._spec.stage, self._top)
+        tree = self._object(revision, "tree")
+        if tree is None:
+            raise self._unknown(revision)
+        self._commit = self._object(revision, "commit")
+        return TreeContents(self._git, tree)
+
+    def _object(self, revision: str, kind: str) -> bytes | None:
+        # Asked on standard input, where nothing is an option.
+        line = os.fsencode(revision) + b"^{" + kind.encode() + b"}\n"
+        words = self._git.output("cat-file", "--batch-check", given=line).splitlines()[-1].split(b" ")
+        return words[0] if len(words) == 3 and words[1] == kind.encode() else None
+
+    def _unknown(self, revision: str) -> MissingInputError:
+        shown = f'"{visible(revision)}"'
+        if ".." in revision:
+            return MissingInputError(f"{self._shown}: {shown} is a range of revisions; name one of them")
+        hint = near_misses.revisions_like(self._git, revision)
+        return MissingInputError(
+            f"{self._shown} does not exist, and {shown} is no revision of this repository that holds files"
+            + (f"; {hint}" if hint else "; git log --oneline lists them")
+        )
+
+    def checked_out(self, private: Path, *, beside: bool) -> Checkout:
+        """The model and what it needs, written into a folder of our own."""
+        path, entry = followed(self._contents, self._git, self._path, self._shown)
+        if entry is None or (isinstance(self._contents, IndexContents) and not self._contents.has(path)):
+            raise self._missing_path()
+        if not entry.is_file:
+            raise MissingInputError(f"{self._shown} is {entry.kind}; name a file")
+        place = private / _file_name(self._spec.path)
+        with self._git.objects() as objects:
+            problem = self._written(objects, entry, place)
+            if problem is not None:
+                raise MissingInputError(f"{self._shown} {problem}")
+            loaded = files.load(place, bind=False)
+            if not beside:
+                return Checkout(self._spec.text, place, loaded, ())
+            problems = self._put_beside(objects, os.path.dirname(path), loaded.model, private)
+        return Checkout(self._spec.text, place, _bound(loaded, private), problems)
+
+    def _missing_path(self) -> MissingInputError:
+        if isinstance(self._contents, IndexContents):
+            stages = self._contents.stages(self._path)
+            if stages:
+                spellings = " or ".join(f":{stage}:{self._spec.path}" for stage in stages)
+                return MissingInputError(f"{self._shown} is not there; write {visible(spellings, None)}")
+            where = "staged"
+        else:
+            where = f"in {visible(self._spec.revision or '')}"
+        try:
+            paths = self._contents.paths()
+        except CommandError:
+            paths = ()
+        hint = near_misses.paths_like(self._git, self._path, paths, self._commit, self._prefix)
+        if not hint and os.path.lexists(os.path.join(self._git.folder, os.fsdecode(self._top), self._spec.path)):
+            hint = "it is on the disk, where git add and git commit would take it from"
+        name = visible(os.fsdecode(self._path), None)
+        return MissingInputError(f"{self._shown} does not exist: {name} is not {where}" + (f"; {hint}" if hint else ""))
+
+    def _put_beside(self, objects: Objects, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
+        """Write blobs and external data to where the model looks for them; what could not be had."""
+        problems: list[str] = []
+        for location in _named(model):
+            try:
+                parts = location_parts(location, location)
+            except UntrustedError:
+                continue  # whoever asks for the tensor is told
+            place = private.joinpath(*parts)
+            if os.path.lexists(place):
+                continue
+            entry = self._contents.entry(os.path.join(folder, os.fsencode("/".join(parts))))
+            shown = f"{visible(location, None)}, which {self._shown} names,"
+            if entry is None or not entry.is_file:
+                problems.append(f"{shown} is {'not in that revision' if entry is None else entry.kind}")
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            problem = self._written(objects, entry, place)
+            if problem is not None:
+                problems.append(f"{shown} {problem}")
+        return tuple(problems)
+
+    def _written(self, objects: Objects, entry: Entry, place: Path) -> str | None:
+        """Write the file that an object is, or that its Git LFS pointer stands for; else what is the matter."""
+        try:
+            with place.open("wb") as file:
+                for piece in objects.chunks(entry.identity):
+                    file.write(piece)
+            if place.stat().st_size >= lfs.POINTER_BYTES:
+                return None
+            wanted = lfs.pointer(place.read_bytes())
+            if wanted is None:
+                return None
+            stored = lfs.stored(self._lfs_storage(), wanted)
+            if stored is not None:
+                _copy(stored, place)
+        except OSError as error:
+            raise FileError(f"{self._shown} cannot be put into a temporary folder: {error.strerror}") from error
+        if stored is None:
+            place.unlink()
+            return f"is a Git LFS pointer to {wanted.size:,} bytes that are not here: weights not fetched: git lfs pull"
+        if sha256_of(place) != wanted.sha256:
+            place.unlink()
+            return "is a Git LFS pointer to an object that is damaged here: git lfs fsck says more"
+        return None
+
+    def _lfs_storage(self) -> Path:
+        common = os.fsdecode(self._git.line("rev-parse", "--git-common-dir"))
+        try:
+            configured = os.fsdecode(self._git.line("config", "--type=path", "--get", "lfs.storage"))
+        except CommandError:
+            configured = "lfs"
+        return self._git.folder / common / configured
+
+
+def _copy(source: Path, place: Path) -> None:
+    with source.open("rb") as stored, place.open("wb") as file:
+        while piece := stored.read(CHUNK):
+            file.write(piece)
+
+
+def _named(model: Model) -> list[str]:
+    """The files that a model names: external data and blobs, relative to its folder."""
+    blobs = [
+        f"{data.folder}/{data.sha256}"
+        for tensor in walk(model, Tensor)
+        for data in (tensor.raw_data, tensor.float_data, tensor.double_data)
+        if isinstance(data, Digest) and data.folder is not None
+    ]
+    return [*dict.fromkeys(blobs), *locations(model)]
+
+
+def _bound(loaded: files.Loaded, private: Path) -> files.Loaded:
+    """With the bytes of blobs, where all of them are there; their sha256 is known in any case."""
+    try:
+        return loaded._replace(model=weights.bind(loaded.model, folder=private))
+    except (MissingInputError, UntrustedError):
+        return loaded
+
+
+def _speak_of(error: OnnxJsonError, private: Path, spec: str) -> None:
+    """Let an error name what was asked for instead of a temporary file."""
+    shown = visible(spec, None)
+    model, folder = visible(str(private / _file_name(spec)), None), visible(f"{private}{os.sep}", None)
+
+    def renamed(text: str) -> str:
+        return text.replace(model, shown).replace(folder, "")
+
+    error.args = tuple(renamed(each) if isinstance(each, str) else each for each in error.args)
+    if isinstance(error, DecodeError | EncodeError):
+        error.findings = tuple(
+            msgspec.structs.replace(finding, message=renamed(finding.message), file=spec if finding.file else "")
+            for finding in error.findings
+        )
+
+
+def _file_name(spec: str) -> str:
+    """What the file of a model at a revision is called in the private folder."""
+    return os.path.basename(spec.rpartition(":")[2]) or "model"
