@@ -11,6 +11,7 @@ from onnxjson.cli import output
 MODULES: Final = {
     "document": "onnxjson.schema",
     "diff": "onnxjson.rendering.diff_schema",
+    "patch": "onnxjson.patching.schema",
 }
 """The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""
 

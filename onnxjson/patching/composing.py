@@ -1,7 +1,7 @@
 """Two trees of changes, one after the other -> one tree, without a model."""
 
 from bisect import bisect_right
-from typing import Any
+from typing import Any, TypeVar
 
 from onnxjson.document import Attribute, Record
 from onnxjson.errors import PatchError
@@ -11,6 +11,8 @@ from onnxjson.patching.deriving import difference
 from onnxjson.patching.inverting import inverse
 from onnxjson.patching.refusals import refusal, unfit, wrong_length
 from onnxjson.patching.sequences import base_length, is_identity, joined, placed, target_length
+
+R = TypeVar("R", bound=Record)
 
 
 def composed(message: type[Record], first: Fields, second: Fields, address: str = "") -> Fields | None:
@@ -36,16 +38,16 @@ def composed(message: type[Record], first: Fields, second: Fields, address: str 
 def _both(plan: FieldPlan | None, before: Change, after: Change, address: str) -> Change | None:
     if type(before) is Replace and type(after) is Replace:
         if before.new is not after.old and before.new != after.old:
-            raise _not_following(address, after.old, before.new)
+            raise refusal(address, after.old, before.new)
         return _replacement(before.old, after.new)
     if type(before) is Replace and type(after) is Fields:
         if before.new is None:
-            raise _not_following(address, "a record", None)
+            raise unfit(address, "nothing stands there that could be changed")
         return _replacement(before.old, applied(before.new, after, address))
     if type(before) is Fields and type(after) is Replace:
         if after.old is None:
-            raise _not_following(address, None, "a record")
-        return _replacement(applied(after.old, inverse(before), address), after.new)
+            raise unfit(address, "something stands there that is not expected")
+        return _replacement(_taken_back(after.old, before, address), after.new)
     assert plan is not None
     assert plan.field.message is not None
     if type(before) is Fields and type(after) is Fields:
@@ -62,10 +64,13 @@ def _replacement(old: Any, new: Any) -> Change | None:
     return None if old is new or old == new else Replace(old, new)
 
 
-def _not_following(address: str, expected: object, found: object) -> PatchError:
-    error = refusal(address, expected, found)
-    message = str(error).replace("the patch does not fit", "the second patch does not follow the first", 1)
-    return PatchError(message, error.address, error.expected, error.found)
+def _taken_back(record: R, changes: Fields, address: str) -> R:
+    """A record that the second patch removes, as it was before the first changed it."""
+    try:
+        return applied(record, inverse(changes), address)
+    except PatchError as error:
+        # What is found is what the first leaves, and what is expected is what the second removes.
+        raise refusal(error.address, error.found, error.expected) from None
 
 
 class _Lists:
@@ -151,13 +156,13 @@ class _Lists:
         if origin is None:
             found = self.added.pop(position)
             if found is not record and found != record:
-                raise _not_following(place, record, found)
+                raise refusal(place, record, found)
             return
         key: int | str = origin
         if isinstance(record, Attribute) and record.name in self.changes:
             key = record.name
         earlier = self.changes.pop(key, None)
-        removed[origin] = record if earlier is None else applied(record, inverse(earlier), place)
+        removed[origin] = record if earlier is None else _taken_back(record, earlier, place)
 
     def _kept(self, positions: range) -> tuple[range | Record, ...]:
         """What stands at positions between the two, in terms of the base."""

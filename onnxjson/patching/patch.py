@@ -17,6 +17,7 @@ from onnxjson.patching.deriving import difference
 from onnxjson.patching.inverting import inverse
 from onnxjson.patching.listing import operations, units
 from onnxjson.patching.places import Places
+from onnxjson.patching.refusals import NOT_FITTING
 
 
 class ExternalFile(msgspec.Struct, frozen=True):
@@ -52,6 +53,23 @@ class Patch:
         self.external = external
         """Files with weights that the two models need."""
         self._places: Places | None = None
+
+    @classmethod
+    def between(
+        cls, base: Model, target: Model, pairs: Mapping[str, Listing[tuple[int, int]]] | None = None
+    ) -> "Patch":
+        """The patch that leads from one model to another.
+
+        Args:
+            base: the model before.
+            target: the model after.
+            pairs: for lists of the base, by address such as "/graph/node", which positions in base and target are
+                counterparts; lists that are not named are aligned by identity, equality and names.
+
+        Raises:
+            ValueError: `pairs` names a position twice, or one that is not there.
+        """
+        return cls(difference(base, target, "", pairs or {}))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
@@ -93,18 +111,27 @@ class Patch:
         Raises:
             PatchError: `following` does not find what this one leaves.
         """
+        if following == Patch():
+            return self
+        if self == Patch():
+            return following
+        # A patch that fits is not one that was made for this very model: then nobody knows the hash of the result.
+        target = following.target if self.target is not None and self.target == following.base else None
         if self.root is None or following.root is None:
             root = self.root or following.root
         else:
-            root = composed(Model, self.root, following.root)
-        base, target = self.base, following.target
-        if self.root is None:
-            base = base or following.base
-        if following.root is None:
-            target = target or self.target
+            root = self._composed(following.root)
         external = [file for file in self.external if file.side == "base"]
         external += [file for file in following.external if file.side == "target"]
-        return Patch(root, base=base, target=target, external=tuple(external))
+        return Patch(root, base=self.base, target=target, external=tuple(external))
+
+    def _composed(self, following: Fields) -> Fields | None:
+        assert self.root is not None
+        try:
+            return composed(Model, self.root, following)
+        except PatchError as error:
+            message = str(error).replace(NOT_FITTING, "the second patch does not follow the first", 1)
+            raise PatchError(message, error.address, error.expected, error.found) from None
 
     def where(self, address: str) -> str | None:
         """Where the element at an address of the base stands afterwards; None where it is gone.
@@ -129,6 +156,13 @@ class Patch:
             except WeightsMissingError:
                 hashes.append(None)
         return Patch(self.root, base=hashes[0], target=hashes[1], external=self.external)
+
+    def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
+        """The same patch with the files that tensors of both models stand in, found beside the models and hashed."""
+        from onnxjson.patching.external_list import external_files
+
+        files = (*external_files(base, base_path, "base"), *external_files(target, target_path, "target"))
+        return Patch(self.root, base=self.base, target=self.target, external=files)
 
     @classmethod
     def load(cls, path: str | Path) -> "Patch":
@@ -190,18 +224,8 @@ class Patch:
 
 
 def between(base: Model, target: Model, pairs: Mapping[str, Listing[tuple[int, int]]] | None = None) -> Patch:
-    """The patch that leads from one model to another.
-
-    Args:
-        base: the model before.
-        target: the model after.
-        pairs: for lists of the base, by address, which positions in base and target are counterparts; lists that are
-            not named are aligned by identity, equality and names.
-
-    Raises:
-        ValueError: `pairs` names a position twice, or one that is not there.
-    """
-    return Patch(difference(base, target, "", pairs or {}))
+    """See `Patch.between`."""
+    return Patch.between(base, target, pairs)
 
 
 def sha256_of_model(model: Model) -> str:

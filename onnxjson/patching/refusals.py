@@ -1,16 +1,19 @@
 """What to say where a patch does not fit: the first place that differs, what was expected and what stands there."""
 
-import struct
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import astuple
 
 from onnxjson.display import visible
 from onnxjson.document import Record
 from onnxjson.errors import PatchError
+from onnxjson.floats import float32_text
 from onnxjson.messages import Kind
 from onnxjson.patching.changes import is_absent, plans
 from onnxjson.payloads import Payload
+
+NOT_FITTING: Final = "the patch does not fit"
+"""What every refusal begins with."""
 
 
 def refusal(address: str, expected: object, found: object, kind: Kind | None = None) -> PatchError:
@@ -23,7 +26,7 @@ def refusal(address: str, expected: object, found: object, kind: Kind | None = N
         place = next(place for place, (old, new) in enumerate(zip(expected, found, strict=True)) if old != new)
         return refusal(f"{address}/{place}", expected[place], found[place])
     text = f"expected {described(expected, kind)}, found {described(found, kind)}"
-    return PatchError(f"the patch does not fit: {shown(address)}: {text}", address, expected, found)
+    return PatchError(f"{NOT_FITTING}: {shown(address)}: {text}", address, expected, found)
 
 
 def _in_records(address: str, expected: Record, found: Record) -> PatchError:
@@ -40,12 +43,12 @@ def _in_records(address: str, expected: Record, found: Record) -> PatchError:
 def wrong_length(address: str, expected: int, found: int) -> PatchError:
     """The error for a list of another length."""
     text = f"expected {_members(expected)}, found {found:,}"
-    return PatchError(f"the patch does not fit: {shown(address)}: {text}", address, expected, found)
+    return PatchError(f"{NOT_FITTING}: {shown(address)}: {text}", address, expected, found)
 
 
 def unfit(address: str, reason: str) -> PatchError:
     """The error for a change that makes no sense of what stands at an address."""
-    return PatchError(f"the patch does not fit: {shown(address)}: {reason}", address)
+    return PatchError(f"{NOT_FITTING}: {shown(address)}: {reason}", address)
 
 
 def _members(count: int) -> str:
@@ -68,7 +71,7 @@ def described(value: Any, kind: Kind | None = None) -> str:
         case str():
             return f'"{visible(value, 60)}"'
         case bytes() if kind is Kind.FLOAT and len(value) == 4:
-            return repr(struct.unpack("<f", value)[0])
+            return float32_text(value)
         case bytes() if len(value) <= 16:
             return f"the {len(value)} bytes {value.hex()}" if value else "no bytes"
         case bytes() | Payload():

@@ -1,0 +1,164 @@
+"""The JSON Schema (2020-12) of a patch: records and values as in a document, addresses by their last field.
+
+The file in schemas/ is what ``onnxjson schema patch`` prints; nothing reads it at run time.
+"""
+
+from typing import Any, Final
+
+from onnxjson.messages import FIELDS, Field
+from onnxjson.patching.storing import FORMAT
+from onnxjson.schema import STORAGES, Schema, document_schema
+
+_SHA256: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+_ADDRESS: Final = "^(?:/(?:[^~]|~[01])*)+$"
+_POSITION: Final[Schema] = {"type": "integer", "minimum": 0}
+
+
+def patch_schema() -> Schema:
+    """The schema of a text ``onnxjson-patch/1``."""
+    document = document_schema()
+    definitions: Schema = document["$defs"]
+    _allow_stored_bytes(definitions)
+    definitions |= _own_definitions(document)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:onnxjson:patch-1",
+        "title": FORMAT,
+        "description": "What turns one ONNX model into another.",
+        **_record(
+            {
+                "format": {"const": FORMAT},
+                "base": _SHA256 | {"description": "Of the model before, as SerializeToString writes it."},
+                "target": _SHA256 | {"description": "Of the model after."},
+                "operations": {
+                    "description": "All at once; every address is one of the base.",
+                    "type": "array",
+                    "items": {"anyOf": [_reference("set"), _reference("list")]},
+                },
+                "payloads": {
+                    "description": "Bytes of tensors by their sha256.",
+                    "type": "object",
+                    "propertyNames": _SHA256,
+                    "additionalProperties": _record({"base64": _reference("base64")}, required=["base64"]),
+                },
+                "external": {"type": "array", "items": _reference("external_file")},
+            },
+            required=["format", "operations"],
+        ),
+        "$defs": definitions,
+    }
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _record(properties: Schema, **more: Any) -> Schema:
+    return {"type": "object", "properties": properties, "additionalProperties": False, **more}
+
+
+def _either(choices: list[Schema]) -> Schema:
+    return choices[0] if len(choices) == 1 else {"anyOf": choices}
+
+
+def _allow_stored_bytes(definitions: Schema) -> None:
+    """Lets the bytes of a tensor in full form stand in the table of payloads."""
+    fields = definitions["Tensor"]["else"]["properties"]
+    for name in ("raw_data", *STORAGES):
+        fields[name] = {"anyOf": [fields[name], _reference("stored_bytes")]}
+
+
+def _own_definitions(document: Schema) -> Schema:
+    return {
+        "address": {
+            "description": "Of the base: field names, positions, names of attributes (else #position); ~0 ~1 for ~ /.",
+            "anyOf": [{"type": "string", "pattern": _ADDRESS}, _record({"base64": _reference("base64")})],
+        },
+        "stored_bytes": {
+            "description": "Bytes of the table, or, if it does not have them, elsewhere.",
+            **_record({"sha256": _SHA256, "bytes": _POSITION}, required=["sha256", "bytes"]),
+        },
+        "set": {
+            "description": "One field; a key that is missing says that the field is absent.",
+            **_record({"set": _reference("address"), "old": True, "new": True}, required=["set"]),
+            "anyOf": [{"required": ["old"]}, {"required": ["new"]}],
+            "allOf": _by_name(_field_values(document), lambda value: {"old": value, "new": value}, "set"),
+        },
+        "list": {
+            "description": "A list of records: runs of old positions (first and last) and members that are new.",
+            **_record(
+                {
+                    "list": _reference("address"),
+                    "sequence": {
+                        "type": "array",
+                        "items": {"anyOf": [_run(), _record({"add": True}, required=["add"])]},
+                    },
+                    "removed": {
+                        "type": "object",
+                        "propertyNames": {"pattern": "^(?:0|[1-9][0-9]*)$"},
+                        "additionalProperties": True,
+                    },
+                },
+                required=["list", "sequence"],
+            ),
+            "allOf": _by_name(_members(), _list_values, "list"),
+        },
+        "external_file": {
+            "description": "A file with weights that the models name; the patch does not carry it.",
+            **_record(
+                {"location": _reference("string"), "sha256": _SHA256, "side": {"enum": ["base", "target"]}},
+                required=["location"],
+            ),
+        },
+    }
+
+
+def _run() -> Schema:
+    return {"type": "array", "prefixItems": [_POSITION, _POSITION], "minItems": 2, "maxItems": 2}
+
+
+def _list_values(member: Schema) -> Schema:
+    return {
+        "sequence": {"items": {"if": {"type": "object"}, "then": {"properties": {"add": member}}}},
+        "removed": {"additionalProperties": member},
+    }
+
+
+def _by_name(values: dict[str, Schema], properties: Any, key: str) -> list[Schema]:
+    """What an operation holds, by the last field of its address."""
+    return [
+        {
+            "if": {"properties": {key: {"type": "string", "pattern": f"/{name}$"}}},
+            "then": {"properties": properties(value)},
+        }
+        for name, value in sorted(values.items())
+    ]
+
+
+def _fields() -> list[tuple[str, Field]]:
+    return [(message.__name__, field) for message, fields in FIELDS.items() for field in fields]
+
+
+def _members() -> dict[str, Schema]:
+    """The records of every list, by the name of its field."""
+    found: dict[str, list[Schema]] = {}
+    for _, field in _fields():
+        if field.message is not None and field.repeated:
+            choices = found.setdefault(field.name, [])
+            if _reference(field.message.__name__) not in choices:
+                choices.append(_reference(field.message.__name__))
+    return {name: _either(choices) for name, choices in found.items()}
+
+
+def _field_values(document: Schema) -> dict[str, Schema]:
+    """The values of every field that is set as a whole, by its name."""
+    found: dict[str, list[Schema]] = {"unknown_fields": [_reference("base64")]}
+    for message, field in _fields():
+        if field.message is not None and field.repeated:
+            continue
+        owner = document if message == "Model" else document["$defs"][message]
+        value = (owner.get("else") or owner)["properties"][field.name]
+        choices = found.setdefault(field.name, [])
+        if value not in choices:
+            choices.append(value)
+    return {name: _either(choices) for name, choices in found.items()}
