@@ -1,29 +1,94 @@
 """``onnxjson diff``: what differs between two models."""
 
 import itertools
+import shutil
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from onnxjson.cli import output, paging
-from onnxjson.cli.paths import FilePath
+from onnxjson.cli import output, paging, sides
+from onnxjson.cli.paths import DestinationPath, refuse_sources
+from onnxjson.errors import MissingInputError
 
 if TYPE_CHECKING:
-    from onnxjson.rendering.external_weights import Place
+    from onnxjson.diffing.difference import Diff
+    from onnxjson.rendering.diff_report import Report
+    from onnxjson.sinks import Sink
+
+Form = Literal["text", "unified", "json", "markdown", "html", "patch"]
+
+IGNORED: Final = ("metadata", "docs", "names", "order", "weights")
+"""What ``--ignore`` may leave out."""
+
+_ENDINGS: Final[dict[str, Form]] = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+"""The form of a file by its ending, where nobody says one."""
+
+INCOMPLETE: Final = MissingInputError.exit_code
+"""The exit code where something could not be compared."""
+
+_NARROWEST: Final = 60
+_WIDEST: Final = 120
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What the person wants to see."""
+
+    form: Form
+    details: bool
+    context: int
+    matches: bool
+    nodes_only: bool
+    ignore: frozenset[str]
+    weights: Literal["exact", "tolerance", "skip"]
+    prove: bool
+    trust_links: bool
+    destination: Path | None
+    coloured: bool
+    pager: bool
 
 
 @click.command("diff")
-@click.argument("one", metavar="A", type=FilePath())
-@click.argument("other", metavar="B", type=FilePath())
+@click.argument("one", metavar="A", type=sides.SidePath())
+@click.argument("other", metavar="B", type=sides.SidePath())
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["unified"]),
-    default="unified",
-    show_default=True,
-    help="unified: the line diff of the two texts, weights as sha256.",
+    type=click.Choice(["text", "unified", "json", "markdown", "html", "patch"]),
+    help="text: what happened, for a person (the default). unified: the line diff of the two texts, weights as sha256. "
+    "json: onnxjson-diff/1. markdown: for a pull request. html: a page with drawings. patch: to `onnxjson apply`.",
 )
+@click.option("-v", "--details", is_flag=True, help="text: every place with its address, and all that changed there.")
+@click.option(
+    "-o",
+    "--output",
+    "destination",
+    metavar="FILE",
+    type=DestinationPath(),
+    help="Write to FILE; without --format its ending says what: .html, .md, .json, else text.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="WHAT,...",
+    type=sides.WordList(IGNORED),
+    help=f"Leave out {', '.join(IGNORED)}.",
+)
+@click.option("--nodes-only", is_flag=True, help="Only what happened to nodes and what they compute.")
+@click.option(
+    "--weights",
+    type=click.Choice(["exact", "tolerance", "skip"]),
+    default="exact",
+    show_default=True,
+    help="How elements of tensors are compared: by bits, as equal when close, or not at all.",
+)
+@click.option("--prove", is_flag=True, help="Run both sides of each rewrite on random inputs and compare the results.")
+@click.option("--matches", is_flag=True, help="text, json: also list which node is which.")
 @click.option(
     "-U",
     "--unified",
@@ -32,7 +97,7 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=3,
     show_default=True,
-    help="Lines shown around a change.",
+    help="unified: lines shown around a change.",
 )
 @click.option(
     "--trust-links",
@@ -47,7 +112,14 @@ def command(
     one: Path,
     other: Path,
     *,
-    form: str,
+    form: Form | None,
+    details: bool,
+    destination: Path | None,
+    ignore: tuple[tuple[str, ...], ...],
+    nodes_only: bool,
+    weights: Literal["exact", "tolerance", "skip"],
+    prove: bool,
+    matches: bool,
     context: int,
     trust_links: bool,
     exit_zero: bool,
@@ -56,40 +128,191 @@ def command(
 ) -> None:
     """Say what differs between two models.
 
-    A and B are .onnx, .onnx.json or proto-JSON, in any combination. Tensors of more than 64 elements are compared by
-    their sha256, those in other files, too, in lines of their own behind the texts. Exits 0 if the models are the same,
-    1 if they differ or if weights in other files could not be compared, with another code if a model cannot be read.
+    A and B are .onnx, .onnx.json or proto-JSON, in any combination, or REV:path for a file in git. Nodes are matched by
+    structure: names and order do not matter, only what is computed. Exits 0 if the models are the same, 1 if they
+    differ, 66 if something, such as weights in other files, could not be compared, with another code if a model cannot
+    be read.
 
     \b
     onnxjson diff before.onnx after.onnx
-    onnxjson diff m.onnx m.onnx.json -U 0 --exit-zero
+    onnxjson diff HEAD~1:m.onnx.json m.onnx.json --details
+    onnxjson diff before.onnx after.onnx -o report.html
+    onnxjson diff before.onnx after.onnx --ignore names,order --format json
     """
-    from onnxjson.rendering import external_weights, unified
+    ending = destination.suffix.lower() if destination is not None else ""
+    options = _Options(
+        form=form or _ENDINGS.get(ending, "text"),
+        details=details,
+        context=context,
+        matches=matches,
+        nodes_only=nodes_only,
+        ignore=frozenset(itertools.chain.from_iterable(ignore)),
+        weights=weights,
+        prove=prove,
+        trust_links=trust_links,
+        destination=destination,
+        coloured=destination is None and paging.is_coloured(color),
+        pager=not no_pager,
+    )
+    _check_usage(options)
+    with ExitStack() as stack:
+        found = [stack.enter_context(sides.opened(path, bind=options.form != "unified")) for path in (one, other)]
+        if destination is not None:
+            for side in found:
+                refuse_sources(destination, side.path, side.model, None)
+        show = _unified if options.form == "unified" else _structural
+        differs, problems = show(found[0], found[1], options)
+    for problem in problems:
+        output.warn(problem)
+    if problems:
+        ctx.exit(INCOMPLETE)
+    ctx.exit(1 if differs and not exit_zero else 0)
 
-    old, new = _load(one), _load(other)
-    names = [str(path) for path in (one, other)]
+
+def _check_usage(options: _Options) -> None:
+    """Do nothing if all options mean something together.
+
+    Raises:
+        click.UsageError: one would have no effect, or a page would be printed on a terminal.
+    """
+    whole: tuple[tuple[str, bool], ...] = (
+        ("--ignore", bool(options.ignore)),
+        ("--nodes-only", options.nodes_only),
+        ("--prove", options.prove),
+        ("--weights", options.weights != "exact"),
+    )
+    for name, given in whole:
+        if given and options.form in ("unified", "patch"):
+            raise click.UsageError(f"{name} has no effect on --format {options.form}, which shows every difference")
+    if options.matches and options.form not in ("text", "json"):
+        raise click.UsageError("--matches is for --format text and json")
+    if options.details and options.form != "text":
+        raise click.UsageError("--details is for --format text")
+    if options.form == "html" and options.destination is None and sys.stdout.isatty():
+        raise click.UsageError("a page is not for a terminal; write it with -o report.html")
+
+
+def _unified(one: sides.Side, other: sides.Side, options: _Options) -> tuple[bool, list[str]]:
+    """The line diff; whether there is a difference, and what could not be compared."""
+    from onnxjson.rendering import external_weights, unified
+    from onnxjson.rendering.external_weights import Place
+
     with output.working("comparing weights in other files"):
-        weights = external_weights.compare(old, new, trust_links=trust_links)
-    texts = unified.diff_models(old.model, new.model, names[0], names[1], context=context)
-    outside = [f"{name} (external data)" for name in names]
+        places = [Place(side.model, side.path) for side in (one, other)]
+        weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
+    texts = unified.diff_models(one.model, other.model, one.name, other.name, context=options.context)
+    outside = [f"{side.name} (external data)" for side in (one, other)]
     lines = itertools.chain(
-        texts, unified.diff_texts(weights.old, weights.new, outside[0], outside[1], context=context)
+        texts, unified.diff_texts(weights.old, weights.new, outside[0], outside[1], context=options.context)
     )
     first = next(lines, None)
     if first is not None:
-        coloured = paging.is_coloured(color)
-        paging.show(
-            (paging.diff_line(line, coloured=coloured) for line in itertools.chain([first], lines)), pager=not no_pager
-        )
-    for problem in weights.problems:
-        output.warn(problem)
-    ctx.exit(1 if weights.problems or (first is not None and not exit_zero) else 0)
+        _print((paging.diff_line(line, coloured=options.coloured) for line in itertools.chain([first], lines)), options)
+    return first is not None, [*one.problems, *other.problems, *weights.problems]
 
 
-def _load(path: Path) -> "Place":
-    from onnxjson import files
-    from onnxjson.rendering.external_weights import Place
+def _structural(one: sides.Side, other: sides.Side, options: _Options) -> tuple[bool, list[str]]:
+    """Which node is which and what happened; whether anything did, and what could not be compared."""
+    from onnxjson.rendering.diff_report import report
 
-    with output.working(f"reading {path}"):
-        # Blobs need not be there: their names are the sha256 that is compared.
-        return Place(files.load(path, bind=False).model, path)
+    with output.working(f"comparing {one.name} and {other.name}"):
+        diff = _compared(one, other, options)
+    if options.prove:
+        diff = _proved(diff)
+    problems = [*one.problems, *other.problems, *diff.incomplete]
+    if options.form == "patch":
+        _write_patch(one, other, diff, options)
+        return bool(diff.patch), problems
+    shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
+    shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
+    _show(shown, options)
+    return not shown.equal, problems
+
+
+def _compared(one: sides.Side, other: sides.Side, options: _Options) -> "Diff":
+    from onnxjson.diffing import difference
+
+    return difference.diff_models(
+        one.model,
+        other.model,
+        paths=(one.path, other.path),
+        ignore=options.ignore,
+        weights="skip" if "weights" in options.ignore else options.weights,
+        trust_links=options.trust_links,
+    )
+
+
+def _proved(diff: "Diff") -> "Diff":
+    from onnxjson.running.proof import prove
+
+    with output.working("running both sides of the rewrites"):
+        return prove(diff)
+
+
+def _show(report: "Report", options: _Options) -> None:
+    match options.form:
+        case "json":
+            from onnxjson.rendering.diff_json import diff_json
+
+            _write(diff_json(report, with_matches=options.matches), options)
+        case "markdown":
+            from onnxjson.rendering.diff_markdown import diff_markdown
+
+            _write([diff_markdown(report)], options)
+        case "html":
+            from onnxjson.rendering.diff_html import diff_html
+
+            _write(diff_html(report), options)
+        case _ if report.equal and options.destination is None and not options.matches:
+            for line in _text_lines(report, options):
+                output.talk(line)
+        case _:
+            _print(_text_lines(report, options), options)
+
+
+def _text_lines(report: "Report", options: _Options) -> Iterator[str]:
+    from onnxjson.rendering.diff_text import diff_lines, match_lines
+
+    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    lines = diff_lines(report, width, details=options.details)
+    for line in itertools.chain(lines, match_lines(report) if options.matches else ()):
+        yield paging.styled(line, coloured=options.coloured)
+
+
+def _print(lines: Iterable[str], options: _Options) -> None:
+    """Lines for a person, or to the file."""
+    if options.destination is None:
+        paging.show(lines, pager=options.pager)
+    else:
+        _write((f"{line}\n" for line in lines), options)
+
+
+def _write(pieces: Iterable[str], options: _Options) -> None:
+    """Pieces of a text, to the file or to standard output."""
+    if options.destination is None:
+        stream = output.Stdout()
+        for piece in pieces:
+            stream.write(piece.encode())
+        return
+    from onnxjson.saving import save_file
+
+    def written(sink: "Sink") -> None:
+        for piece in pieces:
+            sink.write(piece.encode())
+
+    save_file(options.destination, written)
+    output.talk(f"wrote {options.destination} ({output.size(options.destination)})")
+
+
+def _write_patch(one: sides.Side, other: sides.Side, diff: "Diff", options: _Options) -> None:
+    from onnxjson.patching.storing import write_patch
+    from onnxjson.saving import save_file
+
+    with output.working("making the patch"):
+        patch = diff.patch.with_hashes(one.model, other.model)
+        patch = patch.with_external(one.model, one.path, other.model, other.path)
+    if options.destination is None:
+        write_patch(patch, output.Stdout().write)
+        return
+    save_file(options.destination, lambda sink: write_patch(patch, sink.write))
+    output.talk(f"wrote {options.destination} ({output.size(options.destination)})")

@@ -10,6 +10,7 @@ import click
 from onnxjson.cli import output, processes
 
 if TYPE_CHECKING:
+    from onnxjson.rendering.diff_text import Line
     from onnxjson.rendering.unified import DiffLine
 
 Colour = Literal["auto", "always", "never"]
@@ -21,6 +22,18 @@ _STYLES: Final[Mapping[str, Mapping[str, object]]] = {
     "added": {"fg": "green"},
 }
 """As git colours a diff."""
+
+_SPAN_STYLES: Final[Mapping[str, Mapping[str, object]]] = {
+    "title": {"bold": True},
+    "quiet": {"dim": True},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+    "rewritten": {"fg": "magenta"},
+    "changed": {"fg": "yellow"},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red", "bold": True},
+}
+"""What the styles of a structural diff look like."""
 
 
 def options(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,6 +65,14 @@ def diff_line(found: "DiffLine", *, coloured: bool) -> str:
     """One line of a diff for a person or a program, without its line feed."""
     style = _STYLES.get(found.kind)
     return click.style(found.text, **style) if coloured and style else found.text  # type: ignore[arg-type]
+
+
+def styled(line: "Line", *, coloured: bool) -> str:
+    """One line of a structural diff, without its line feed."""
+    if not coloured:
+        return "".join(span.text for span in line).rstrip()
+    styles = [(span.text, _SPAN_STYLES.get(span.style)) for span in line]
+    return "".join(click.style(text, **style) if style else text for text, style in styles)  # type: ignore[arg-type]
 
 
 def show(lines: Iterable[str], *, pager: bool = True) -> None:

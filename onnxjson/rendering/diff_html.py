@@ -7,7 +7,7 @@ the head allows one style sheet and one script, by their sha256, and nothing els
 import hashlib
 import html
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import pybase64
@@ -27,6 +27,8 @@ MOST_ROWS: Final = 4_000
 
 _MOST_DRAWINGS: Final = 60
 _MOST_MEMBERS: Final = 200
+_MOST_ADDRESSES: Final = 20
+_LONGEST_PATTERN: Final = 200
 _MOST_OPEN: Final = 3
 """Members that show without being asked for."""
 
@@ -139,7 +141,7 @@ def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None) ->
     times = f"{event.count:,}× " if event.count > 1 else ""
     long = ' class="long"' if event.count > _MOST_OPEN else ""
     yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
-    yield f"<h3>{times}{_code(event.pattern)}</h3>"
+    yield f"<h3>{times}{_code(event.pattern, _LONGEST_PATTERN)}</h3>"
     if event.verdict is not None:
         yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
     yield "</header>\n"
@@ -168,12 +170,18 @@ def _figure(picture: Picture, side: str) -> str:
 
 
 def _member(event: Event, member: Member) -> str:
-    base, target = (" ".join(f"@{each}" for each in side) for side in (member.base, member.target))
-    addresses = _text(base, 2000) if base == target else f"{_text(base, 2000) or '—'} → {_text(target, 2000) or '—'}"
+    base, target = _addresses(member.base), _addresses(member.target)
+    addresses = base if base == target else f"{base or '—'} → {target or '—'}"
     place = f"{_code(place_of(member))} " if member.place else ""
     rows = "".join(_detail(event, detail) for detail in member.details)
     details = f'<table class="details"><tbody>\n{rows}</tbody></table>' if rows else ""
     return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
+
+
+def _addresses(addresses: Sequence[str]) -> str:
+    shown = [_text(f"@{each}") for each in addresses[:_MOST_ADDRESSES]]
+    left = len(addresses) - _MOST_ADDRESSES
+    return " ".join(shown) + (f" and {left:,} more" if left > 0 else "")
 
 
 def _detail(event: Event, detail: Detail) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.display import visible
 from onnxjson.rendering.diff_report import Count, Report
-from onnxjson.rendering.diff_text import detail_text, nodes_text, place_of
+from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_of
 from onnxjson.rendering.tables import counted, size
 
 LARGEST: Final = 60_000
@@ -33,7 +33,7 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "equal": "✅ equal",
     "within-tolerance": "✅ equal within tolerance",
     "different": "❌ **different results**",
-    "not-run": "not verified",
+    "not-run": "",
 }
 _CUT: Final = "\n*Cut off here, so that a comment can hold it; `onnxjson diff --format html` shows everything.*\n"
 _END: Final = "\n</details>\n"
@@ -54,6 +54,8 @@ def diff_markdown(report: Report) -> str:
     for problem in report.incomplete[:20]:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
     text.rows("\n| kind | what | where | verdict |\n|---|---|---|---|\n", map(_row, report.events), _TABLE)
+    if unverified := not_verified(report):
+        text.add(f"\n*{counted(unverified, 'rewrite')} not verified: `--prove` runs both sides of each.*\n")
     text.folded("operators and sizes", _operators(report))
     text.folded("details", _details(report.events))
     return text.all()

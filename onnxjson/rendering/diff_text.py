@@ -6,6 +6,7 @@ The lines are made of spans with a style; what a style looks like is for those w
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
+from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.events import Detail, Event, Kind, Member
 from onnxjson.display import visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
@@ -68,9 +69,31 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield ()
         yield from _table(rows, width)
     column = max((len(event.kind) for event in report.events), default=0) + GAP
+    unverified = not_verified(report)
     for event in report.events:
         yield ()
-        yield from _event(event, column, width, details=details)
+        yield from _event(event, column, width, details=details, says_not_run=not unverified)
+    if unverified:
+        yield ()
+        yield (Span(f"{counted(unverified, 'rewrite')} not verified; --prove runs both sides of each", "quiet"),)
+
+
+def match_lines(report: Report) -> Iterator[Line]:
+    """Every pair of nodes, a line each: operator, name, the two addresses."""
+    yield ()
+    yield (Span(f"matches {report.matched:,}", "title"),)
+    for pair in report.alignment.graphs:
+        nodes, others = pair.base.graph.node, pair.target.graph.node
+        for position, counterpart in enumerate(pair.target_of):
+            if counterpart == UNMATCHED:
+                continue
+            node = nodes[position]
+            names = list(
+                dict.fromkeys(each.name or next(filter(None, each.output), "") for each in (node, others[counterpart]))
+            )
+            base, target = f"@{pair.base.address}/node/{position}", f"@{pair.target.address}/node/{counterpart}"
+            said = [node.op_type or "", " -> ".join(names), base if base == target else f"{base} -> {target}"]
+            yield (Span(_INDENT + "  ".join(visible(text, None) for text in said)),)
 
 
 def headline(report: Report, width: int) -> Iterator[str]:
@@ -155,8 +178,15 @@ def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
     return (" " * GAP).join(columns)
 
 
-def _event(event: Event, column: int, width: int, *, details: bool) -> Iterator[Line]:
-    verdict = VERDICTS[event.verdict] if event.verdict is not None else ""
+def not_verified(report: Report) -> int:
+    """Kinds of rewrites that nobody ran, if nobody ran any; else 0, and each says so itself."""
+    verdicts = [event.verdict for event in report.events if event.verdict is not None]
+    return len(verdicts) if all(verdict == "not-run" for verdict in verdicts) else 0
+
+
+def _event(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
+    says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
+    verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)
     title = shortened(title_of(event), room)
     yield (
@@ -164,7 +194,7 @@ def _event(event: Event, column: int, width: int, *, details: bool) -> Iterator[
         Span(padded(title, room + GAP) if verdict else title, "title"),
         *([Span(verdict, verdict_style(event))] if verdict else []),
     )
-    if event.evidence and (details or event.verdict == "different"):
+    if event.evidence and (details or event.verdict in (None, "different")):
         for text in wrapped(event.evidence, width, indent=column):
             yield (Span(text, "quiet"),)
     if details:

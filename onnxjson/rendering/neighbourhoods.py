@@ -79,6 +79,25 @@ def _complete(before: "_Side", after: "_Side", pair: GraphPair) -> None:
         side.add_neighbours(counterparts[position] for position in positions)
 
 
+def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
+    """Nodes of a big change that hang together: those around the one with most neighbours in it."""
+    near: dict[int, dict[int, None]] = {position: {} for position in change}
+    for position in change:
+        for name in scope.graph.node[position].input:
+            maker = scope.makers.get(name, (UNMATCHED, 0))[0]
+            if maker in near:
+                near[position][maker] = near[maker][position] = None
+    start = max(change, key=lambda position: (len(near[position]), -position))
+    found = dict.fromkeys([start])
+    pending = [start]
+    for position in pending:
+        for each in near[position]:
+            if each not in found and len(found) < most:
+                found[each] = None
+                pending.append(each)
+    return list(found)
+
+
 class _Side:
     """One graph, and what of it is shown."""
 
@@ -91,7 +110,7 @@ class _Side:
     ) -> None:
         self._scope = scope
         self._change = frozenset(change)
-        self._shown = list(change[:_MOST_NODES])
+        self._shown = sorted(_nearest(scope, change, _MOST_NODES)) if len(change) > _MOST_NODES else list(change)
         self._counterpart_of = counterpart_of
         self._counterparts = values
         self._values: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""``onnxjson diff``."""
+"""``onnxjson diff --format unified``."""
 
 import hashlib
 import os
@@ -13,6 +13,8 @@ from onnxjson.rendering.external_weights import Place, compare
 from tests.cli.running import run, run_process
 from tests.cli.terminal import Terminal
 
+UNIFIED = ("--format", "unified")
+
 
 @pytest.fixture
 def leaky(text: Path) -> Path:
@@ -23,12 +25,12 @@ def leaky(text: Path) -> Path:
 
 
 def test_same_model_in_two_forms_prints_nothing_and_exits_0(binary: Path, text: Path) -> None:
-    result = run("diff", binary, text)
+    result = run("diff", *UNIFIED, binary, text)
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_different_models_exit_1(binary: Path, leaky: Path) -> None:
-    result = run("diff", binary, leaky, "-U", "0")
+    result = run("diff", *UNIFIED, binary, leaky, "-U", "0")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[2:] == [
         '@@ -26 +26 @@ {"op_type": "LeakyRelu", "output": ["active"]',
@@ -39,16 +41,16 @@ def test_different_models_exit_1(binary: Path, leaky: Path) -> None:
 
 
 def test_exit_zero_is_for_differences_only(binary: Path, leaky: Path) -> None:
-    result = run("diff", "--exit-zero", binary, leaky)
+    result = run("diff", *UNIFIED, "--exit-zero", binary, leaky)
     assert result.exit_code == 0
     assert result.stdout
-    assert run("diff", "--exit-zero", binary, binary.with_name("none")).exit_code == 66
+    assert run("diff", *UNIFIED, "--exit-zero", binary, binary.with_name("none")).exit_code == 66
 
 
 def test_trouble_exits_above_1(binary: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.onnx.json"
     broken.write_text("{")
-    result = run("diff", binary, broken)
+    result = run("diff", *UNIFIED, binary, broken)
     assert result.exit_code == 65
     assert "broken.onnx.json:1:" in result.stderr
 
@@ -58,27 +60,27 @@ def test_weights_are_compared_by_their_sha256_wherever_they_stand(binary: Path, 
         apart = tmp_path / mode / "m.onnx.json"
         apart.parent.mkdir()
         assert run("convert", binary, "-o", apart, "--weights", mode).exit_code == 0
-        assert run("diff", binary, apart).exit_code == 0
+        assert run("diff", *UNIFIED, binary, apart).exit_code == 0
         for blob in tmp_path.glob("blobs/m.blobs/*"):
             blob.unlink()
-        assert run("diff", apart, binary).exit_code == 0
+        assert run("diff", *UNIFIED, apart, binary).exit_code == 0
 
 
 def test_colours_only_when_asked_for_and_never_in_a_pipe(binary: Path, leaky: Path) -> None:
-    assert "\x1b" not in run_process("diff", binary, leaky).stdout
-    assert '\x1b[31m-       "alpha": 0.01\x1b[0m' in run_process("diff", "--color", "always", binary, leaky).stdout
+    assert "\x1b" not in run_process("diff", *UNIFIED, binary, leaky).stdout
+    assert '\x1b[31m-       "alpha": 0.01\x1b[0m' in run_process("diff", *UNIFIED, "--color", "always", binary, leaky).stdout
 
 
 def test_terminal_has_colours_and_a_pager(binary: Path, leaky: Path, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\necho paged\ncat\n")
     pager.chmod(0o755)
-    with Terminal("diff", binary, leaky, more={"PAGER": os.fspath(pager)}) as terminal:
+    with Terminal("diff", *UNIFIED, binary, leaky, more={"PAGER": os.fspath(pager)}) as terminal:
         shown, code = terminal.until_end()
     assert code == 1
     assert "paged" in shown
     assert '\x1b[32m+       "alpha": 0.2' in shown
-    with Terminal("diff", binary, leaky, more={"PAGER": "no-such-pager", "NO_COLOR": "1"}) as terminal:
+    with Terminal("diff", *UNIFIED, binary, leaky, more={"PAGER": "no-such-pager", "NO_COLOR": "1"}) as terminal:
         shown, code = terminal.until_end()
     assert code == 1
     assert '+       "alpha": 0.2' in shown
@@ -86,7 +88,7 @@ def test_terminal_has_colours_and_a_pager(binary: Path, leaky: Path, tmp_path: P
 
 
 def test_pager_that_ends_early_is_no_failure(binary: Path, leaky: Path) -> None:
-    with Terminal("diff", binary, leaky, more={"PAGER": "true"}) as terminal:
+    with Terminal("diff", *UNIFIED, binary, leaky, more={"PAGER": "true"}) as terminal:
         shown, code = terminal.until_end()
     assert (shown, code) == ("", 1)
 
@@ -104,31 +106,31 @@ def outside(binary: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 def test_bytes_in_other_files_are_compared(outside: tuple[Path, Path]) -> None:
     old, new = outside
-    assert run("diff", old, new) == (0, "", "")
+    assert run("diff", *UNIFIED, old, new) == (0, "", "")
     data = bytearray(new.with_name("m.data").read_bytes())
     data[4099] ^= 1
     new.with_name("m.data").write_bytes(data)
-    result = run("diff", old, new)
+    result = run("diff", *UNIFIED, old, new)
     assert (result.exit_code, result.stderr) == (1, "")
     lines = result.stdout.splitlines()
     assert lines[:2] == [f"--- {old} (external data)", f"+++ {new} (external data)"]
     changed = [line for line in lines[3:] if not line.startswith(" ")]
     digests = [hashlib.sha256(each[4096:]).hexdigest() for each in (old.with_name("m.data").read_bytes(), data)]
     assert changed == [f"-fc.weight: sha256 {digests[0]}", f"+fc.weight: sha256 {digests[1]}"]
-    assert run("diff", old, new, "--exit-zero").exit_code == 0
+    assert run("diff", *UNIFIED, old, new, "--exit-zero").exit_code == 0
 
 
 def test_bytes_inside_one_model_are_compared_with_those_outside_the_other(
     binary: Path, outside: tuple[Path, Path]
 ) -> None:
     external, _ = outside
-    result = run("diff", binary, external)
+    result = run("diff", *UNIFIED, binary, external)
     assert result.exit_code == 1
     assert "(external data)" not in result.stdout
     data = external.with_name("m.data")
     data.write_bytes(data.read_bytes()[:-1] + b"\x7f")
     for pair in ((binary, external), (external, binary)):
-        result = run("diff", *pair)
+        result = run("diff", *UNIFIED, *pair)
         assert [line[0] for line in result.stdout.splitlines() if "fc.weight: sha256" in line] == ["-", "+"]
 
 
@@ -136,15 +138,15 @@ def test_weights_that_cannot_be_compared_are_said_and_are_no_sameness(outside: t
     old, new = outside
     new.with_name("m.data").unlink()
     for more in ((), ("--exit-zero",)):
-        result = run("diff", old, new, *more)
-        assert (result.exit_code, result.stdout) == (1, "")
+        result = run("diff", *UNIFIED, old, new, *more)
+        assert (result.exit_code, result.stdout) == (66, "")
         assert result.stderr.count("warning") == 1
         assert "'m.data'" in result.stderr
         assert "the file is not there" in result.stderr
         assert "its weights were not compared (nor those of 1 more tensor" in result.stderr
     new.with_name("m.data").symlink_to(old.with_name("m.data"))
-    result = run("diff", old, new)
-    assert result.exit_code == 1
+    result = run("diff", *UNIFIED, old, new)
+    assert result.exit_code == 66
     assert "is a link" in result.stderr
 
 
@@ -159,7 +161,7 @@ def test_one_range_that_both_models_name_is_not_read(
         raise AssertionError("the data file is read")
 
     monkeypatch.setattr(ExternalSlice, "chunks", read)
-    assert run("diff", old, again) == (0, "", "")
+    assert run("diff", *UNIFIED, old, again) == (0, "", "")
 
 
 def test_links_to_weights_are_followed_when_they_are_trusted(outside: tuple[Path, Path]) -> None:
@@ -167,8 +169,8 @@ def test_links_to_weights_are_followed_when_they_are_trusted(outside: tuple[Path
     data = new.with_name("m.data")
     data.rename(new.with_name("real"))
     data.symlink_to("real")
-    assert run("diff", old, new).exit_code == 1
-    assert run("diff", old, new, "--trust-links") == (0, "", "")
+    assert run("diff", *UNIFIED, old, new).exit_code == 66
+    assert run("diff", *UNIFIED, old, new, "--trust-links") == (0, "", "")
 
 
 def test_external_tensors_of_one_name_are_told_apart_by_address(tmp_path: Path) -> None:
