@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from onnxjson.api import save as save
     from onnxjson.api import to_proto as to_proto
     from onnxjson.checking import Finding as Finding
+    from onnxjson.diffing.difference import Diff as Diff
+    from onnxjson.diffing.difference import diff as diff
+    from onnxjson.diffing.events import Event as Event
     from onnxjson.document import Attribute as Attribute
     from onnxjson.document import DeviceConfiguration as DeviceConfiguration
     from onnxjson.document import Dimension as Dimension
@@ -73,6 +76,8 @@ if TYPE_CHECKING:
 _NAMES: Final = {
     "onnxjson.api": "load save loads dumps from_proto to_proto",
     "onnxjson.checking": "Finding",
+    "onnxjson.diffing.difference": "Diff diff",
+    "onnxjson.diffing.events": "Event",
     "onnxjson.document": (
         "Model Graph Node Attribute Tensor SparseTensor ValueInfo Type TensorType SparseTensorType SequenceType "
         "MapType OptionalType OpaqueType TensorShape Dimension Function OperatorSetId StringStringEntry "

@@ -1,0 +1,159 @@
+"""What a region is: inserted, eliminated, folded, fused, decomposed, and so on, with its pattern and what went where."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from onnxjson.diffing.comparing import BASE, TARGET, Context, operator_key
+from onnxjson.diffing.constant_traces import constant_details
+from onnxjson.diffing.duplicates import is_duplicate
+from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.places import common_place
+from onnxjson.diffing.region_changes import Draft
+from onnxjson.diffing.region_shapes import ordered_operators, signature
+from onnxjson.diffing.texts import attribute_value_text
+from onnxjson.document import Node
+
+_CASTS: Final = frozenset({"Cast", "CastLike"})
+_LAYOUT: Final = frozenset({"Transpose", "ReorderInput", "ReorderOutput"})
+_ALIASES: Final = frozenset({"Identity"})
+_QUANTIZING: Final = frozenset(
+    {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "MatMulNBits"}
+)
+_MOST_OPERATORS: Final = 8
+"""Operators that a pattern names; what is more is counted."""
+
+
+def classify(context: Context, draft: Draft) -> None:
+    """Give the change of a region its kind, pattern, place and details."""
+    _Classification(context, draft).run()
+
+
+class _Classification:
+    def __init__(self, context: Context, draft: Draft) -> None:
+        self._context = context
+        self._graph = draft.graph
+        self._region = draft.region
+        self._change = draft.change
+        graph, region = draft.graph, draft.region
+        self._base: list[Node] = [graph.nodes(BASE)[position] for position in region.base]
+        self._target: list[Node] = [graph.nodes(TARGET)[position] for position in region.target]
+
+    def run(self) -> None:
+        change, region = self._change, self._region
+        names = [ordered_operators(self._graph, side, region) for side in (BASE, TARGET)]
+        texts = [pattern_text(each) for each in names]
+        kind, pattern, details = self._kind(texts)
+        change.kind = kind
+        change.pattern = pattern
+        change.details = tuple(details)
+        change.place = common_place(self._base or self._target)
+        change.key = signature(self._graph, region, self._context.labels)
+
+    def _kind(self, texts: Sequence[str]) -> tuple[Kind, str, list[Detail]]:
+        both = f"{texts[BASE]} -> {texts[TARGET]}"
+        if not self._target:
+            return self._removed(texts[BASE])
+        if self._is_quantized():
+            return "quantized", both if self._base else texts[TARGET], self._constants()
+        if not self._base:
+            return self._added(texts[TARGET])
+        inlined = self._functions(both)
+        if inlined is not None:
+            return inlined
+        old, new = Counter(map(_bare_name, self._base)), Counter(map(_bare_name, self._target))
+        if old != new:
+            if _without(old, _LAYOUT) == _without(new, _LAYOUT):
+                return "layout-changed", both, []
+            if not old - new and set(new - old) <= _CASTS:
+                return "cast-inserted", both, []
+        if len(self._target) == 1 < len(self._base):
+            return "fused", both, self._constants()
+        if len(self._base) == 1 < len(self._target):
+            return "decomposed", both, self._constants()
+        return "replaced", both, self._replaced()
+
+    def _removed(self, text: str) -> tuple[Kind, str, list[Detail]]:
+        region, graph = self._region, self._graph
+        if not region.outputs:
+            return "dead-code-removed", text, []
+        aliases = [Detail(f"{old} is now", None, new) for old, new in region.outputs]
+        if all(_bare_name(node) in _ALIASES for node in self._base):
+            return "eliminated", text, aliases
+        constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
+        if len(constants) == len(region.outputs):
+            details = [Detail("constant", None, f"{new} instead of {old}") for old, new in region.outputs]
+            return "folded", f"{text} -> constant", details
+        if is_duplicate(graph, region):
+            return "merged", text, aliases
+        if self._is_quantizing(self._base):
+            return "quantized", f"{text} removed", aliases
+        return "eliminated", text, aliases
+
+    def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
+        region, graph = self._region, self._graph
+        outputs = [Detail(f"{new} is made of", None, old) for old, new in region.outputs]
+        names = {_bare_name(node) for node in self._target}
+        if region.outputs and all(graph.constant(BASE, old) is not None for old, _ in region.outputs):
+            return "decomposed", f"constant -> {text}", outputs
+        if region.outputs and names <= _CASTS:
+            return "cast-inserted", text, outputs
+        if region.outputs and names <= _LAYOUT:
+            return "layout-changed", text, outputs
+        return "inserted", text, outputs
+
+    def _replaced(self) -> list[Detail]:
+        if len(self._base) != 1 or len(self._target) != 1:
+            return []
+        one, other = self._base[0], self._target[0]
+        if one.attribute == other.attribute:
+            return self._constants()
+        old = {each.name or "": attribute_value_text(each) for each in one.attribute}
+        new = {each.name or "": attribute_value_text(each) for each in other.attribute}
+        details = [
+            Detail(f"attribute {name}", old.get(name), new.get(name))
+            for name in dict.fromkeys((*old, *new))
+            if old.get(name) != new.get(name)
+        ]
+        return details + self._constants()
+
+    def _functions(self, both: str) -> tuple[Kind, str, list[Detail]] | None:
+        """One call of a function of the model for what is in it, or the other way round."""
+        functions = self._context.function_keys, self._context.target_function_keys
+        old, new = [[operator_key(node) for node in nodes] for nodes in (self._base, self._target)]
+        if len(old) == 1 and old[0] in functions[BASE] and old[0] not in new:
+            return "function-inlined", both, []
+        if len(new) == 1 and new[0] in functions[TARGET] and new[0] not in old:
+            return "function-outlined", both, []
+        return None
+
+    def _is_quantized(self) -> bool:
+        return self._is_quantizing(self._target) and not self._is_quantizing(self._base)
+
+    @staticmethod
+    def _is_quantizing(nodes: Sequence[Node]) -> bool:
+        return any(_bare_name(node) in _QUANTIZING or _bare_name(node).startswith("QLinear") for node in nodes)
+
+    def _constants(self) -> list[Detail]:
+        return constant_details(self._context, self._graph, self._region)
+
+
+def _bare_name(node: Node) -> str:
+    return node.op_type or ""
+
+
+def _without(names: Counter[str], left_out: frozenset[str]) -> Counter[str]:
+    return Counter({name: count for name, count in names.items() if name not in left_out})
+
+
+def pattern_text(names: Sequence[str]) -> str:
+    """Operators as a pattern: ``MatMul+Add``, ``Gemm+2 Reshape``; what is much is counted."""
+    parts: list[list[object]] = []
+    for name in names:
+        if parts and parts[-1][0] == name:
+            parts[-1][1] = int(str(parts[-1][1])) + 1
+        else:
+            parts.append([name, 1])
+    shown = [name if count == 1 else f"{count} {name}" for name, count in parts[:_MOST_OPERATORS]]
+    left = len(names) - sum(int(str(count)) for _, count in parts[:_MOST_OPERATORS])
+    return "+".join(map(str, [*shown, f"{left} more"] if left else shown))

@@ -1,0 +1,181 @@
+"""The constants of a pair of graphs: initializers and Constant nodes, paired, changed, moved from one to the other."""
+
+from typing import Final
+
+from msgspec.structs import astuple
+
+from onnxjson.diffing.bulk import Bulk
+from onnxjson.diffing.changes import Change
+from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
+from onnxjson.diffing.events import Detail
+from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.ordering_changes import note_order
+from onnxjson.diffing.weight_changes import TensorChange, type_text
+from onnxjson.document import Function, SparseTensor, Tensor
+from onnxjson.messages import FIELDS
+
+_NAME: Final = Tensor.__struct_fields__.index("name")
+_LOCATION: Final = Tensor.__struct_fields__.index("data_location")
+_SAYS_NOTHING: Final = ("name", "doc_string", "metadata_props")
+_ELEMENT_FIELDS: Final = tuple(f"/{each.name}" for each in FIELDS[Tensor] if each.name not in _SAYS_NOTHING)
+
+
+def compare_constants(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
+    """Compare the constants that are pairs, and note which are not."""
+    base, target = graph.pair.base.graph, graph.pair.target.graph
+    if not isinstance(base, Function) and not isinstance(target, Function):
+        _initializers(context, graph, bulk, base.initializer, target.initializer)
+        if base.sparse_initializer or target.sparse_initializer:
+            _sparse(context, graph, base.sparse_initializer, target.sparse_initializer)
+    _moved(context, graph)
+
+
+def _initializers(
+    context: Context, graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]
+) -> None:
+    get, places = graph.values.get, graph.pair.target.initializers
+    pairs: list[tuple[int, int]] = []
+    skip = context.weights.mode == "skip"
+    for name, position in graph.pair.base.initializers.items():
+        there = places.get(get(name) or "")
+        if there is None:
+            continue
+        pairs.append((position, there))
+        one, other = base[position], target[there]
+        if one is other and one.data_location is None:
+            continue
+        fields, its = astuple(one), astuple(other)
+        if (
+            not skip
+            and not fields[_LOCATION]
+            and fields[:_NAME] == its[:_NAME]
+            and fields[_NAME + 1 :] == its[_NAME + 1 :]
+        ):
+            continue
+        _pair(context, graph, bulk, position, there, one, other)
+    _nameless(base, target, pairs)
+    context.pairs[f"{graph.address}/initializer"] = pairs
+    note_order(context, graph, "initializer", "initializers", pairs)
+
+
+def _nameless(base: tuple[Tensor, ...], target: tuple[Tensor, ...], pairs: list[tuple[int, int]]) -> None:
+    """Pairs of initializers that no name leads to: equal ones."""
+    mine, its = set(range(len(base))), set(range(len(target)))
+    mine -= {position for position, _ in pairs}
+    its -= {position for _, position in pairs}
+    mine = {position for position in mine if not base[position].name}
+    for position in sorted(mine):
+        found = next((each for each in sorted(its) if base[position] == target[each]), None)
+        if found is not None:
+            pairs.append((position, found))
+            its.discard(found)
+
+
+def _pair(
+    context: Context, graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor
+) -> None:
+    address, its_address = f"{graph.address}/initializer/{position}", f"{graph.target_address}/initializer/{there}"
+    found = context.weights.compare(one, other)
+    if found is not None:
+        change = _change(context, graph, found, one.name or "", address, its_address)
+        fields = [address + field for field in _ELEMENT_FIELDS]
+        context.ledger.claim(change, fields, [its_address + field for field in _ELEMENT_FIELDS])
+    for field in ("doc_string", "metadata_props"):
+        if getattr(one, field) != getattr(other, field):
+            details = field_details(getattr(one, field), getattr(other, field), one.name or address)
+            bulk.add(graph, "metadata-changed", f"{field} of initializers", ("initializer", field), list(details), 1)
+    if one.unknown_fields != other.unknown_fields:
+        detail = Detail("unknown fields", one.unknown_fields.hex() or None, other.unknown_fields.hex() or None)
+        change = Change(
+            "field-changed", "initializer.unknown_fields", (address,), (its_address,), one.name or "", (detail,),
+            order=(graph.number, -1),
+        )  # fmt: skip
+        context.ledger.add(change, [f"{address}/unknown_fields"])
+
+
+def _change(
+    context: Context, graph: GraphComparison, found: TensorChange, name: str, address: str, its_address: str
+) -> Change:
+    change = Change(
+        found.kind, found.pattern, (address,), (its_address,), name, found.details, order=(graph.number, -1)
+    )
+    context.ledger.add(change)
+    context.constants_changed(graph, name, change)
+    return change
+
+
+def _sparse(
+    context: Context, graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]
+) -> None:
+    places = graph.pair.target.sparse_initializers
+    pairs = []
+    for name, position in graph.pair.base.sparse_initializers.items():
+        there = places.get(graph.values.get(name) or "")
+        if there is None:
+            continue
+        pairs.append((position, there))
+        one, other = base[position], target[there]
+        address, its_address = [
+            f"{scope}/sparse_initializer/{place}"
+            for scope, place in ((graph.address, position), (graph.target_address, there))
+        ]
+        details: list[Detail] = []
+        if one.dims != other.dims:
+            details.append(Detail("dims", str(list(one.dims)), str(list(other.dims))))
+        for part in ("values", "indices"):
+            mine, its = getattr(one, part), getattr(other, part)
+            found = context.weights.compare(mine, its) if mine is not None and its is not None else None
+            if found is not None:
+                details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in found.details]
+            elif (mine is None) != (its is None):
+                details.append(Detail(part, mine and type_text(mine), its and type_text(its)))
+        if details:
+            change = _change(
+                context, graph, TensorChange("weights-changed", "", tuple(details)), name, address, its_address
+            )
+            fields = [
+                f"{address}/dims",
+                f"{address}/indices",
+                *[f"{address}/values{field}" for field in _ELEMENT_FIELDS],
+            ]
+            context.ledger.claim(change, fields, fields)
+    context.pairs[f"{graph.address}/sparse_initializer"] = pairs
+    note_order(context, graph, "sparse_initializer", "sparse initializers", pairs)
+
+
+def _moved(context: Context, graph: GraphComparison) -> None:
+    """Constants that are a node in one model and an initializer (or another node) in the other."""
+    scopes = graph.scopes
+    for name, position in graph.loose[BASE].items():
+        there = graph.values.get(name)
+        if there is not None:
+            place = graph.loose[TARGET].get(there)
+            if place is not None:
+                _move(context, graph, name, there, graph.node_address(position), graph.node_address(place, TARGET))
+            elif there in scopes[TARGET].initializers:
+                its_address = f"{graph.target_address}/initializer/{scopes[TARGET].initializers[there]}"
+                _move(context, graph, name, there, graph.node_address(position), its_address)
+    for there, position in graph.loose[TARGET].items():
+        name = graph.inverse.get(there, "")
+        if name in scopes[BASE].initializers:
+            address = f"{graph.address}/initializer/{scopes[BASE].initializers[name]}"
+            _move(context, graph, name, there, address, graph.node_address(position, TARGET))
+
+
+def _move(context: Context, graph: GraphComparison, name: str, its_name: str, address: str, its_address: str) -> None:
+    one, other = graph.constant(BASE, name), graph.constant(TARGET, its_name)
+    if one is None or other is None:
+        return
+    texts = ["Constant node" if "/node/" in each.removeprefix(start) else "initializer"
+             for each, start in ((address, graph.address), (its_address, graph.target_address))]  # fmt: skip
+    moved = Detail("stored as", texts[0], texts[1])
+    found = None
+    if isinstance(one.tensor, Tensor) and isinstance(other.tensor, Tensor):
+        found = context.weights.compare(one.tensor, other.tensor)
+    if found is None or found.kind == "storage-changed":
+        found = TensorChange("storage-changed", f"{texts[0]} -> {texts[1]}", (moved,))
+    else:
+        found = TensorChange(found.kind, found.pattern, (moved, *found.details))
+    change = _change(context, graph, found, name, address, its_address)
+    graph.moved_constants.add(name)
+    context.ledger.claim(change, [address], [its_address])

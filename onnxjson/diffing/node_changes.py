@@ -1,0 +1,280 @@
+"""What is different about two nodes that are one and the same node: operator, attributes, inputs, and the rest."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.diffing.changes import ORDER, Change
+from onnxjson.diffing.columns import is_commutative
+from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot, operator_key
+from onnxjson.diffing.contents import is_constant, tensor_of_constant
+from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.places import operator_name, place_of
+from onnxjson.diffing.texts import attribute_value_text
+from onnxjson.diffing.weight_changes import without_elements
+from onnxjson.document import Attribute, Node
+from onnxjson.operators import attribute_defaults
+
+_PLAIN_FIELDS: Final = ("device_configurations", "unknown_fields")
+
+
+def compare_nodes(context: Context, graph: GraphComparison, position: int) -> None:
+    """Compare one pair of nodes and note what is different."""
+    _NodeComparison(context, graph, position).run()
+
+
+class _NodeComparison:
+    def __init__(self, context: Context, graph: GraphComparison, position: int) -> None:
+        self._context = context
+        self._graph = graph
+        self._position = position
+        self._partner = graph.pair.target_of[position]
+        self._node: Node = graph.nodes(BASE)[position]
+        self._other: Node = graph.nodes(TARGET)[self._partner]
+        self._address = graph.node_address(position)
+        self._target_address = graph.node_address(self._partner, TARGET)
+        self._operator = operator_name(self._node)
+
+    def run(self) -> None:
+        if self._is_other_operator():
+            # One operator for another is a rewrite; its attributes belong to that, its inputs are looked at all the same.
+            graph = self._graph
+            graph.replaced.append(self._position)
+            self._inputs(is_replaced=True)
+            return
+        self._spelling()
+        if self._node.attribute != self._other.attribute:
+            self._attributes()
+        self._inputs()
+        self._outputs()
+        for name in _PLAIN_FIELDS:
+            self._field(name)
+
+    def _is_other_operator(self) -> bool:
+        mine, its = operator_key(self._node), operator_key(self._other)
+        return mine != its and self._context.functions.get(mine) != its
+
+    def add(
+        self,
+        kind: Kind,
+        pattern: str,
+        details: Sequence[Detail],
+        claims: Sequence[str],
+        target_claims: Sequence[str] = (),
+    ) -> Change:
+        """A change of this pair; claims are relative to the nodes."""
+        change = Change(
+            kind,
+            pattern,
+            base=(self._address,),
+            target=(self._target_address,),
+            place=place_of(self._node),
+            details=tuple(details),
+            order=(self._graph.number, self._position),
+        )
+        self._context.ledger.add(
+            change,
+            [self._address + claim for claim in claims],
+            [self._target_address + claim for claim in target_claims],
+        )
+        self._graph.changes.setdefault(self._position, []).append(change)
+        return change
+
+    def _spelling(self) -> None:
+        """The default domain and overload can be absent, empty or written out."""
+        if operator_key(self._node) != operator_key(self._other):
+            return  # The function that it calls has another name; that says it all.
+        for name in ("op_type", "domain", "overload"):
+            old, new = getattr(self._node, name), getattr(self._other, name)
+            if old != new:
+                self.add("storage-changed", f"{name} of nodes", [Detail(name, old, new)], [f"/{name}"])
+
+    def _field(self, name: str) -> None:
+        old, new = getattr(self._node, name), getattr(self._other, name)
+        if old == new:
+            return
+        if name == "device_configurations":
+            if self._renamed_configurations(old) == new:
+                return
+            details = field_details(old, new, name)
+        else:
+            details = (Detail(name, old.hex() or None, new.hex() or None),)
+        self.add("field-changed", f"{self._operator}.{name}", details, [f"/{name}"], [f"/{name}"])
+
+    def _renamed_configurations(self, old: Sequence[msgspec.Struct]) -> object:
+        """What device configurations would be if only tensors had other names."""
+        translate = self._graph.translate
+        found = []
+        for each in self._node.device_configurations:
+            specs = [
+                msgspec.structs.replace(spec, tensor_name=translate(spec.tensor_name or "") or spec.tensor_name)
+                for spec in each.sharding_spec
+            ]
+            found.append(msgspec.structs.replace(each, sharding_spec=tuple(specs)))
+        return tuple(found)
+
+    # Attributes
+
+    def _attributes(self) -> None:
+        mine, its = self._node.attribute, self._other.attribute
+        segments, its_segments = attribute_segments(mine), attribute_segments(its)
+        old, new = dict(zip(segments, mine, strict=True)), dict(zip(its_segments, its, strict=True))
+        for name in dict.fromkeys((*segments, *its_segments)):
+            one, other = old.get(name), new.get(name)
+            if one == other:
+                continue
+            if one is None or other is None:
+                self._one_sided(name, one, other)
+            else:
+                self._attribute(name, one, other)
+        kept = [name for name in segments if name in new]
+        if kept != [name for name in its_segments if name in old]:
+            details = [Detail("order of attributes", ", ".join(segments), ", ".join(its_segments))]
+            self.add("reordered", "attributes", details, [f"/attribute{ORDER}"])
+
+    def _one_sided(self, name: str, one: Attribute | None, other: Attribute | None) -> None:
+        """An attribute that only one node has; where it says what the schema says, nothing is different."""
+        side = BASE if one is not None else TARGET
+        there = one if one is not None else other
+        assert there is not None
+        key = operator_key(self._node)
+        default = None
+        if key not in self._context.function_keys:
+            # What the side without it takes instead, by its own opset.
+            opset = self._context.opsets[1 - side].get(key[0])
+            default = attribute_defaults(key[0], key[1], opset).get(there.name or "")
+        path = f"/attribute/{escape(name)}"
+        claims, its_claims = ([path], []) if side == BASE else ([], [path])
+        text = attribute_value_text(there)
+        if default is not None and default == msgspec.structs.replace(there, doc_string=None):
+            detail = (
+                Detail(f"attribute {name}", text, None) if side == BASE else Detail(f"attribute {name}", None, text)
+            )
+            pattern = f"{self._operator}.{name}, as by default"
+            self.add("storage-changed", pattern, [detail], claims, its_claims)
+            return
+        missing = None if default is None else f"{attribute_value_text(default)} (default)"
+        detail = Detail(f"attribute {name}", *((text, missing) if side == BASE else (missing, text)))
+        self.add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
+
+    def _attribute(self, name: str, one: Attribute, other: Attribute) -> None:
+        path = f"/attribute/{escape(name)}"
+        one, other = self._without_pairs(path, one, other)
+        if one.doc_string != other.doc_string:
+            detail = Detail(f"attribute {name}", one.doc_string, other.doc_string)
+            self.add("metadata-changed", "doc_string of attributes", [detail], [f"{path}/doc_string"])
+            one = msgspec.structs.replace(one, doc_string=other.doc_string)
+        if one == other:
+            return
+        tensors = [tensor_of_constant(each) if is_constant(self._node) else each.t for each in (one, other)]
+        if tensors[0] is not None and tensors[1] is not None:
+            self._tensor(name, path, one, other)
+            return
+        if one.type != other.type and msgspec.structs.replace(one, type=other.type) == other:
+            detail = Detail(f"type of attribute {name}", str(one.type), str(other.type))
+            self.add("field-changed", f"{self._operator}.{name} type", [detail], [path])
+            return
+        texts = attribute_value_text(one), attribute_value_text(other)
+        self.add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path])
+
+    def _without_pairs(self, path: str, one: Attribute, other: Attribute) -> tuple[Attribute, Attribute]:
+        """Both without the graphs that are compared as pairs of graphs."""
+        by_base = self._context.by_base
+        if one.g is not None and other.g is not None and f"{self._address}{path}/g" in by_base:
+            one, other = msgspec.structs.replace(one, g=None), msgspec.structs.replace(other, g=None)
+        if one.graphs and len(one.graphs) == len(other.graphs):
+            start = f"{self._address}{path}/graphs"
+            paired = [f"{start}/{place}" in by_base for place in range(len(one.graphs))]
+            graphs = [
+                tuple([graph for graph, skip in zip(each.graphs, paired, strict=True) if not skip])
+                for each in (one, other)
+            ]
+            if all(paired):
+                one, other = [
+                    msgspec.structs.replace(each, graphs=left) for each, left in zip((one, other), graphs, strict=True)
+                ]
+        return one, other
+
+    def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
+        """A constant in an attribute: compared as constants are."""
+        mine, its = tensor_of_constant(one) or one.t, tensor_of_constant(other) or other.t
+        assert mine is not None
+        assert its is not None
+        found = self._context.weights.compare(mine, its)
+        if found is not None and is_constant(self._node):
+            change = self.add(found.kind, found.pattern, found.details, [path], [path])
+            self._context.constants_changed(self._graph, self._node.output[0], change)
+        elif found is not None:
+            self.add("attribute-changed", f"{self._operator}.{name}", found.details, [path], [path])
+        elif one.t is not None and other.t is not None:
+            details = field_details(without_elements(one.t), without_elements(other.t), f"attribute {name}")
+            if details:
+                self.add("metadata-changed", "names and documentation of constants", details, [path], [path])
+        else:
+            # Such as value_int 1 and value [1] of Constant.
+            texts = attribute_value_text(one), attribute_value_text(other)
+            self.add(
+                "storage-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path]
+            )
+
+    # Inputs and outputs
+
+    def _inputs(self, *, is_replaced: bool = False) -> None:
+        graph, mine, its = self._graph, self._node.input, self._other.input
+        count = max(len(mine), len(its))
+        old, new = (*mine, *[""] * (count - len(mine))), (*its, *[""] * (count - len(its)))
+        wrong = [place for place in range(count) if not graph.is_same_name(old[place], new[place])]
+        if not wrong:
+            if len(mine) != len(its):
+                detail = Detail("inputs", f"{len(mine)}", f"{len(its)}")
+                self.add("storage-changed", "optional inputs left out or empty", [detail], ["/input"])
+            return
+        places = list(range(count))
+        if is_commutative(self._node.domain, self._node.op_type) and not is_replaced:
+            places = self._swapped(old, new)
+            wrong = [place for place in wrong if not graph.is_same_name(old[place], new[places[place]])]
+            if not wrong:
+                detail = Detail("inputs", ", ".join(mine), ", ".join(its))
+                self.add("reordered", f"inputs of {self._operator}", [detail], ["/input"])
+                return
+        for place in wrong:
+            slot = Slot(graph, self._position, self._partner, place, places[place], old[place], new[places[place]])
+            graph.slots.append(slot)
+
+    def _swapped(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
+        """For each input the place in the target of what it takes; those that nothing fits keep what is left."""
+        free = Counter(range(len(new)))
+        places: list[int] = [-1] * len(old)
+        for choose_same in (True, False):
+            for place, name in enumerate(old):
+                if places[place] >= 0:
+                    continue
+                candidates = [place] if choose_same else sorted(free)
+                for other in candidates:
+                    if free[other] and self._graph.is_same_name(name, new[other]):
+                        places[place] = other
+                        del free[other]
+                        break
+        left = sorted(free)
+        for place, found in enumerate(places):
+            if found < 0:
+                own = place if place in left else left[0]
+                places[place] = own
+                left.remove(own)
+        return places
+
+    def _outputs(self) -> None:
+        mine, its = self._node.output, self._other.output
+        if len(mine) == len(its) and [not each for each in mine] == [not each for each in its]:
+            return
+        names = [", ".join(each or '""' for each in node.output) for node in (self._node, self._other)]
+        count = max(len(mine), len(its))
+        there = [[bool(each) for each in (*outputs, *[""] * (count - len(outputs)))] for outputs in (mine, its)]
+        if there[0] == there[1]:
+            self.add("storage-changed", "optional outputs left out or empty", [Detail("outputs", *names)], ["/output"])
+        else:
+            self.add("field-changed", f"{self._operator}.output", [Detail("outputs", *names)], ["/output"])

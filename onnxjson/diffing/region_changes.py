@@ -1,0 +1,305 @@
+"""From nodes without a counterpart to regions, and from inputs that take something else to what explains them."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from onnxjson.diffing.changes import Change
+from onnxjson.diffing.comparing import BASE, TARGET, Constant, Context, GraphComparison, Slot
+from onnxjson.diffing.events import Detail
+from onnxjson.diffing.places import operator_name, place_of
+from onnxjson.diffing.regions import Region
+from onnxjson.document import Tensor
+
+
+class Draft(NamedTuple):
+    """A region that has not been told apart yet."""
+
+    graph: GraphComparison
+    region: Region
+    slots: tuple[Slot, ...]
+    """Inputs of paired nodes outside that take what the region makes."""
+    change: Change
+
+
+class RegionFinder:
+    """Cuts the unmatched nodes of all graphs into regions."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._outputs: dict[GraphComparison, list[Slot]] = {graph: [] for graph in context.graphs}
+        self.plain: list[Slot] = []
+        """Inputs that take something else although paired nodes, inputs or constants make both."""
+
+    def find(self) -> list[Draft]:
+        """All regions, by graph and first node."""
+        for graph in self._context.graphs:
+            self._join_neighbours(graph)
+        for graph in self._context.graphs:
+            for slot in graph.slots:
+                self._place(slot)
+        return [draft for graph in self._context.graphs for draft in self._drafts(graph)]
+
+    @staticmethod
+    def _join_neighbours(graph: GraphComparison) -> None:
+        components = graph.components
+        for side in (BASE, TARGET):
+            for position in graph.unmatched[side]:
+                components.add((side, position))
+            made = graph.made[side]
+            for position in graph.unmatched[side]:
+                for name in graph.taken(side, position):
+                    if name in made:
+                        components.join((side, position), (side, made[name]))
+        for position in graph.replaced:
+            partner = graph.pair.target_of[position]
+            components.add((BASE, position))
+            components.add((TARGET, partner))
+            components.join((BASE, position), (TARGET, partner))
+
+    def _place(self, slot: Slot) -> None:
+        """Join what made a value with what makes the value that took its place."""
+        old = slot.graph.maker_without_counterpart(BASE, slot.old)
+        new = slot.graph.maker_without_counterpart(TARGET, slot.new)
+        if old is not None and new is not None and old[0] is new[0]:
+            old[0].components.join((BASE, old[1]), (TARGET, new[1]))
+            self._outputs[old[0]].append(slot)
+        elif new is not None:
+            self._outputs[new[0]].append(slot)
+        elif old is not None:
+            self._outputs[old[0]].append(slot)
+        else:
+            self.plain.append(slot)
+
+    def _drafts(self, graph: GraphComparison) -> list[Draft]:
+        slots: dict[tuple[int, int], list[Slot]] = {}
+        components = graph.components
+        self._join_dead_ends(graph)
+        for slot in self._outputs[graph]:
+            for side, name in ((TARGET, slot.new), (BASE, slot.old)):
+                if name in graph.made[side]:
+                    slots.setdefault(components.find((side, graph.made[side][name])), []).append(slot)
+                    break
+        drafts = []
+        for base, target in components.sets():
+            node = (BASE, base[0]) if base else (TARGET, target[0])
+            mine = tuple(slots.get(components.find(node), ()))
+            own = [
+                pair
+                for position in base
+                if position in graph.replaced
+                for pair in zip(
+                    graph.nodes(BASE)[position].output,
+                    graph.nodes(TARGET)[graph.pair.target_of[position]].output,
+                    strict=False,
+                )
+            ]
+            region = cut_out(graph, base, target, mine, own)
+            anchor = base[0] if base else self._anchor(graph, region, mine, target[0])
+            change = Change(
+                "replaced",
+                "",
+                tuple([graph.node_address(position) for position in base]),
+                tuple([graph.node_address(position, TARGET) for position in target]),
+                order=(graph.number, anchor, 0 if base else 1),
+                region=region,
+            )
+            for side, positions in ((BASE, base), (TARGET, target)):
+                for position in positions:
+                    self._context.region_changes[graph, side, position] = change
+            drafts.append(Draft(graph, region, mine, change))
+        return drafts
+
+    def _join_dead_ends(self, graph: GraphComparison) -> None:
+        """Regions that nothing takes anything of: one of each side that take the same values are one."""
+        used = {slot.old for slot in self._outputs[graph]}, {slot.new for slot in self._outputs[graph]}
+        ends: dict[tuple[str | None, ...], tuple[list[int], list[int]]] = {}
+        for base, target in graph.components.sets():
+            side, positions = (BASE, base) if base else (TARGET, target)
+            nodes = graph.nodes(side)
+            made = {name for position in positions for name in nodes[position].output if name}
+            if (base and target) or made & used[side]:
+                continue
+            taken = [name for position in positions for name in graph.taken(side, position) if name not in made]
+            names = [graph.translate(name) for name in taken] if side == BASE else list(taken)
+            key = tuple(sorted(map(str, names)))
+            ends.setdefault(key, ([], []))[side].append(positions[0])
+        for bases, targets in ends.values():
+            if len(bases) == len(targets) == 1:
+                graph.components.join((BASE, bases[0]), (TARGET, targets[0]))
+
+    @staticmethod
+    def _anchor(graph: GraphComparison, region: Region, slots: tuple[Slot, ...], position: int) -> int:
+        """The base position that new nodes stand before or behind, to tell events in their order."""
+        places = [slot.base for slot in slots if slot.base is not None and slot.graph is graph]
+        if places:
+            return min(places) - 1
+        before = [each for each in graph.pair.base_of[max(0, position - 64) : position] if each >= 0]
+        return before[-1] if before else position
+
+
+def cut_out(
+    graph: GraphComparison,
+    base: list[int],
+    target: list[int],
+    slots: tuple[Slot, ...],
+    own: Iterable[tuple[str, str]] = (),
+) -> Region:
+    """The region of some nodes: what it takes from around it, what is taken of it.
+
+    Args:
+        graph: the graphs.
+        base: positions of nodes in the base.
+        target: positions of nodes in the target.
+        slots: inputs outside that take what these nodes make.
+        own: pairs of values that these nodes make and that are taken under their own name.
+    """
+    made = [
+        {name for position in positions for name in graph.nodes(side)[position].output if name}
+        for side, positions in ((BASE, base), (TARGET, target))
+    ]
+    outputs: dict[tuple[str, str], None] = {(slot.old, slot.new): None for slot in slots}
+    outputs.update(dict.fromkeys([(old, new) for old, new in own if old and new]))
+    inputs: dict[tuple[str | None, str | None], None] = {}
+    constants: tuple[dict[str, None], dict[str, None]] = ({}, {})
+    passed = [old for old, _ in outputs], [new for _, new in outputs]
+    for side, positions in ((BASE, base), (TARGET, target)):
+        taken = [name for position in positions for name in graph.taken(side, position)]
+        for name in dict.fromkeys((*taken, *passed[side])):
+            if not name or name in made[side]:
+                continue
+            if graph.constant(side, name) is not None:
+                constants[side][name] = None
+            elif side == BASE:
+                inputs[name, graph.translate(name)] = None
+            else:
+                inputs[graph.translate_back(name), name] = None
+    return Region(
+        graph.pair, tuple(base), tuple(target), tuple(inputs), tuple(outputs), tuple(constants[BASE]), tuple(constants[TARGET])
+    )  # fmt: skip
+
+
+def claim_region(context: Context, draft: Draft) -> None:
+    """What a region explains: its nodes, its constants, the inputs around it."""
+    graph, region, change = draft.graph, draft.region, draft.change
+    claims, its_claims = list(change.base), list(change.target)
+    for side, names, addresses in (
+        (BASE, region.base_constants, claims),
+        (TARGET, region.target_constants, its_claims),
+    ):
+        for name in names:
+            constant = graph.constant(side, name)
+            if constant is not None and not constant.is_paired(side):
+                addresses.append(constant.address)
+    for slot in draft.slots:
+        claims.append(f"{slot.address}/name" if slot.base is None else slot.address)
+    context.ledger.changes.append(change)
+    context.ledger.claim(change, claims, its_claims)
+
+
+def plain_slots(context: Context, slots: list[Slot]) -> None:
+    """Inputs that take another value: rewired, or with another constant than before."""
+    by_node: dict[tuple[GraphComparison, int | None], list[Slot]] = {}
+    for slot in slots:
+        by_node.setdefault((slot.graph, slot.base), []).append(slot)
+    for (graph, position), found in by_node.items():
+        rewired = [slot for slot in found if not _constants(context, slot)]
+        if not rewired:
+            continue
+        if position is None:
+            for slot in rewired:
+                _add_rewired(context, graph, "graph output", slot.address, [slot], "")
+        else:
+            node = graph.nodes(BASE)[position]
+            places = ", ".join(str(slot.place) for slot in rewired)
+            pattern = f"{operator_name(node)} input{'s' if len(rewired) > 1 else ''} {places}"
+            change = _add_rewired(context, graph, pattern, graph.node_address(position), rewired, place_of(node))
+            graph.changes.setdefault(position, []).append(change)
+
+
+def _add_rewired(
+    context: Context, graph: GraphComparison, pattern: str, address: str, slots: list[Slot], place: str
+) -> Change:
+    slot = slots[0]
+    if slot.base is None or slot.target is None:
+        its_address = f"{graph.target_address}/output/{slot.other_place}"
+    else:
+        its_address = graph.node_address(slot.target, TARGET)
+    details = tuple(
+        [
+            Detail(
+                f"output {each.place}" if each.base is None else f"input {each.place}",
+                source_text(graph, BASE, each.old),
+                source_text(graph, TARGET, each.new),
+            )
+            for each in slots
+        ]
+    )
+    position = -1 if slot.base is None else slot.base
+    change = Change("rewired", pattern, (address,), (its_address,), place, details, order=(graph.number, position))
+    claims: list[str] = []
+    its_claims: list[str] = []
+    for each in slots:
+        for side, name, addresses in ((BASE, each.old, claims), (TARGET, each.new, its_claims)):
+            constant = graph.constant(side, name) if name else None
+            if constant is not None and not constant.is_paired(side):
+                addresses.append(constant.address)
+    context.ledger.add(change, claims, its_claims)
+    context.ledger.take(change, [f"{each.address}/name" if each.base is None else each.address for each in slots])
+    return change
+
+
+def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
+    """What makes a value, for a person; None for nothing."""
+    if not name:
+        return None
+    home = graph.home(side, name)
+    if home is None:
+        return name
+    scope = home.scopes[side]
+    if graph.constant(side, name) is not None:
+        return f"{name} (constant)"
+    if name in scope.inputs:
+        return f"{name} (input)"
+    maker = scope.makers.get(name)
+    return name if maker is None else f"{name} ({operator_name(scope.graph.node[maker[0]])})"
+
+
+def _constants(context: Context, slot: Slot) -> bool:
+    """Whether an input takes a constant as before, one of them without a counterpart; that is noted."""
+    graph = slot.graph
+    old, new = graph.constant(BASE, slot.old), graph.constant(TARGET, slot.new)
+    if old is None or new is None or (old.is_paired(BASE) and new.is_paired(TARGET)):
+        return False
+    known = context.ledger.claimed(old.address) if not old.is_paired(BASE) else None
+    known = known or (context.ledger.claimed_in_target(new.address) if not new.is_paired(TARGET) else None)
+    claim = f"{slot.address}/name" if slot.base is None else slot.address
+    if known is not None:
+        context.ledger.claim(known, [claim])
+        return True
+    change = _constant_change(context, graph, old, new)
+    change.base, change.target = (old.address,), (new.address,)
+    change.place = old.name
+    change.order = (graph.number, -1)
+    context.ledger.add(
+        change,
+        [claim] + ([] if old.is_paired(BASE) else [old.address]),
+        [] if new.is_paired(TARGET) else [new.address],
+    )
+    context.constants_changed(graph, old.name, change)
+    return True
+
+
+def _constant_change(context: Context, graph: GraphComparison, old: Constant, new: Constant) -> Change:
+    detail = Detail("constant", old.name, new.name)
+    if not isinstance(old.tensor, Tensor) or not isinstance(new.tensor, Tensor):
+        return Change("weights-changed", "", details=(detail,))
+    if not context.weights.equal(old.tensor, new.tensor):
+        found = context.weights.compare(old.tensor, new.tensor)
+        if found is not None:
+            return Change(found.kind, found.pattern, details=(detail, *found.details))
+        return Change("storage-changed", "constants", details=(detail,))
+    if old.is_paired(BASE):
+        return Change("storage-changed", "a constant of its own instead of a shared one", details=(detail,))
+    if new.is_paired(TARGET):
+        return Change("merged", "constants", details=(detail,))
+    return Change("storage-changed", "constants", details=(detail,))

@@ -1,0 +1,87 @@
+"""The elements of the constants of two models, wherever they stand: in the record, or in a file beside the model."""
+
+import os
+from collections.abc import Hashable
+from pathlib import Path
+
+import msgspec
+
+from onnxjson.diffing.contents import content
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.elements import byte_length, element_count
+from onnxjson.errors import OnnxJsonError
+from onnxjson.external import ExternalSlice, Resolver
+from onnxjson.payloads import Data
+from onnxjson.tensors import is_external, raw_bytes
+
+
+class TensorSource:
+    """One model's constants; files are opened when a tensor in one is asked for, and each problem is kept."""
+
+    def __init__(self, path: Path | None, what: str, *, trust_links: bool = False) -> None:
+        """The constants of a model.
+
+        Args:
+            path: its file, since locations begin in the folder of that; None for a model without one.
+            what: what the model is called where it has no path.
+            trust_links: see `onnxjson.external.Resolver`.
+        """
+        self._path = path
+        self._called = what if path is None else visible(str(path), None)
+        self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
+        self._refused: dict[str, list[str]] = {}
+
+    def data(self, tensor: Tensor) -> Data | None:
+        """The elements as ``raw_data`` would hold them; None where there are none, or they cannot be had."""
+        if not is_external(tensor):
+            stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None) if tensor.data_location else tensor)
+            return None if stored is None else stored[0]
+        location = next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
+        if self._resolver is None:
+            self._refuse(location, "it was given without its file, so that nobody knows where its weights are")
+            return None
+        try:
+            return self._resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
+        except OnnxJsonError as error:
+            self._refuse(location, str(error))
+            return None
+
+    def range(self, data: Data | None) -> tuple[str, int, int] | None:
+        """Which part of which file that is; None for bytes that are in no other file."""
+        if not isinstance(data, ExternalSlice) or self._path is None:
+            return None
+        return os.path.realpath(self._path.parent / data.location), data.offset, data.length
+
+    def content(self, tensor: Tensor) -> Hashable:
+        """The key of `onnxjson.diffing.contents.content`, with the bytes of other files read."""
+        if not is_external(tensor):
+            return content(tensor)
+        data = self.data(tensor)
+        if data is None:
+            return content(tensor)
+        inside = msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None)
+        try:
+            return content(inside)
+        except OnnxJsonError as error:
+            self.fail(tensor, error)
+            return content(tensor)
+
+    def fail(self, tensor: Tensor, error: OnnxJsonError) -> None:
+        """Note that the bytes of a tensor could not be read."""
+        location = next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
+        self._refuse(location or tensor.name or "", str(error))
+
+    def _refuse(self, location: str, reason: str) -> None:
+        self._refused.setdefault(location, []).append(reason)
+
+    def problems(self) -> list[str]:
+        """For each file whose tensors could not be read, what to say."""
+        return [f"weights not compared: {self._called}: {reasons[0]}" for reasons in self._refused.values()]
+
+
+def needed_bytes(tensor: Tensor) -> int | None:
+    """Bytes that dtype and dims of a tensor call for; None where they do not say."""
+    if tensor.data_type is None or any(dim < 0 for dim in tensor.dims):
+        return None
+    return byte_length(tensor.data_type, element_count(tensor.dims))
