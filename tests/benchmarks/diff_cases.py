@@ -36,13 +36,13 @@ class Case(NamedTuple):
     """The names of the target are scrambled and its order is another one."""
     plain: Sides | None
     """Names and order are what the edits or the optimizer left; None where that is not asked for."""
-    planted: Planted | None = None
-    """The only event there is, where it is known."""
+    planted: tuple[Planted, ...] = ()
+    """The events there are, where they are known."""
 
 
 def _of_mutation(label: str, mutation: Mutation, plain: Mutation | None = None) -> Case:
     others = None if plain is None else Sides(plain.base, plain.target, Judge.of_mutation(plain))
-    return Case(label, Sides(mutation.base, mutation.target, Judge.of_mutation(mutation)), others)
+    return Case(label, Sides(mutation.base, mutation.target, Judge.of_mutation(mutation)), others, mutation.planted)
 
 
 def _edited(label: str, model: Model, edits: Sequence[str], seed: int, *, plain: bool) -> Case:
@@ -85,7 +85,7 @@ def planted(name: str, models: Sequence[tuple[str, Model]], seeds: int) -> Itera
             there = mutated(model, [name], seed)
             if there.planted:
                 for mutation in (there, there.reversed()):
-                    yield _of_mutation(label, mutation)._replace(planted=mutation.planted[0])
+                    yield _of_mutation(label, mutation)
 
 
 def planted_models(paths: Sequence[Path], count: int) -> list[tuple[str, Model]]:

@@ -11,6 +11,7 @@ from typing import Final
 
 import onnxjson
 from onnxjson.diffing.aligning import align
+from onnxjson.diffing.events import Event
 from onnxjson.document import Model
 from tests.benchmarks import diff_cases
 from tests.benchmarks.diff_baselines import pairs_but, pairs_by_text
@@ -21,6 +22,7 @@ from tests.benchmarks.report import table
 from tests.benchmarks.tools import HERE
 from tests.diffing.edits import EDITS
 from tests.diffing.judging import Score, judge_events, pairs_of
+from tests.diffing.mutations import Planted
 from tests.diffing.stacks import STYLES, WEIGHTS
 
 PARTS: Final = ("synthetic", "exports", "planted", "optimizers")
@@ -94,19 +96,13 @@ class Measuring:
 
     def _ours(self, row: Row, case: Case) -> None:
         base, target, judge = case.hidden
-        if case.planted is None:
-            alignment = align(base, target)
-        else:
-            from onnxjson.diffing.difference import diff
-
-            found = diff(base, target)
+        if case.planted:
+            found = onnxjson.diff(base, target)
             alignment = found.alignment
-            events = judge_events(case.planted, found.events)
-            row.events += 1
-            row.events_right += events.right
-            row.events_alone += events.right and not events.others
-            if not events.right or events.others:
-                self._note(f"{row.title} in {case.label}: {_told(case, found.events)}")
+            for planted in case.planted:
+                self._event(row, case, planted, found.events)
+        else:
+            alignment = align(base, target)
         pairs = pairs_of(alignment)
         score = judge.score(pairs)
         row.ours[case.label] = row.ours.get(case.label, Score()).plus(score)
@@ -115,6 +111,15 @@ class Measuring:
                 f"{row.title}, {case.label}: {score.said - score.right} wrong, {score.wanted - score.found} missed"
             )
             self._note(*described(base, target, judge, pairs, 12))
+
+    def _event(self, row: Row, case: Case, planted: Planted, events: Sequence[Event]) -> None:
+        found = judge_events(planted, events)
+        row.events += 1
+        row.events_right += found.right
+        if len(case.planted) == 1:
+            row.events_alone += found.right and not found.others
+        if not found.right or (len(case.planted) == 1 and found.others):
+            self._note(f"{row.title}, {case.label}: {_told(planted, events)}")
 
     def _note(self, *lines: str) -> None:
         if self._mistakes is not None:
@@ -133,13 +138,17 @@ class Measuring:
             _add(row, name, sides.judge.score(pairs_but(sides.base, sides.target, gone)))
 
 
-def _told(case: Case, events: Iterable[object]) -> str:
-    assert case.planted is not None
-    wanted = " or ".join(case.planted.kinds)
-    places = ", ".join(sorted(f"{side} {address}" for side, address in case.planted.members[0]))
-    lines = [f"{case.planted.edit}: wanted {wanted} at {places}; found"]
-    lines += [f"    {str(event)[:300]}" for event in events if getattr(event, "kind", "") not in ("renamed",)]
-    return "\n".join(lines)
+def _told(planted: Planted, events: Sequence[Event]) -> str:
+    wanted = " or ".join(planted.kinds)
+    places = ", ".join(sorted(f"{side} {address}" for side, address in planted.members[0]))
+    told = [f"{planted.edit}: wanted {wanted} at {places}; found"]
+    touching = {place for member in planted.members for place in member}
+    for event in events:
+        for member in event.members:
+            said = {*[("base", each) for each in member.base], *[("target", each) for each in member.target]}
+            if said & touching:
+                told.append(f"    {event.kind} {event.pattern}: {sorted(said)}"[:400])
+    return "\n".join(told)
 
 
 def _add(row: Row, name: str, score: Score) -> None:
@@ -213,7 +222,7 @@ def _line(row: Row) -> list[str]:
         return [row.title, *[""] * 10]
     name, worst = row.worst
     events = f"{row.events_right} of {row.events}" if row.events else ""
-    alone = str(row.events_alone) if row.events else ""
+    alone = str(row.events_alone) if row.part == "planted" else ""
     others = [_figures(row.others[each]) if each in row.others else "" for each in OTHERS]
     return [row.title, str(row.total.wanted), _figures(row.total), f"{name}: {_figures(worst)}", events, alone, *others]
 
@@ -241,7 +250,7 @@ def _goals(totals: Sequence[Row]) -> Iterator[list[str]]:
                     f"{measured:.4f}",
                     "yes" if measured >= goal else "no",
                 ]
-        if row.events:
+        if row.part == "planted":
             part = row.events_right / row.events
             yield [
                 f"{row.title}: event right",

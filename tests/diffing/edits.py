@@ -38,7 +38,11 @@ class Done(NamedTuple):
     tensor: tuple[int, int] | None = None
     """The number of an initializer before and after that the event is about."""
     around: tuple[int, ...] = ()
-    """Unchanged nodes that the event may name, too."""
+    """Nodes of the target that the event may name, too."""
+    twins: tuple[int, ...] = ()
+    """Nodes of the target that could as well be the new ones."""
+    back: tuple[Kind, ...] = ()
+    """The kinds of the way back, where they are not those of the edit."""
 
 
 class Edit(NamedTuple):
@@ -107,7 +111,7 @@ def delete(bench: Workbench, numbers: random.Random) -> Done | None:
         bench.touched |= around
         bench.reconnect(takers, outputs[0], taken[0])
         bench.remove(number)
-        return Done(base=(number,))
+        return Done(base=(number,), back=("cast-inserted",) if node.op_type == "Cast" else ())
     return None
 
 
@@ -301,7 +305,7 @@ def duplicate(bench: Workbench, numbers: random.Random) -> Done | None:
         copy = bench.add(replace(node, output=(name,), name=_fresh(bench, numbers, "new")), after, before)
         bench.reconnect(moved, node.output[0], name)
         bench.touched |= {number, *around}
-        return Done(target=(copy,), around=(number,))
+        return Done(target=(copy,), around=(number,), twins=(number,))
     return None
 
 

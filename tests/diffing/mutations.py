@@ -53,6 +53,8 @@ class Planted(NamedTuple):
     edit: str
     kinds: tuple[Kind, ...]
     """Any of these is right."""
+    back: tuple[Kind, ...]
+    """And of these, on the way back."""
     members: tuple[frozenset[Place], ...]
     """Where it happened; any of these is right."""
 
@@ -157,6 +159,8 @@ def _planted(name: str, bench: Workbench, done: Done) -> Planted:
         around = {("base", f"{before}/node/{number}") for number in done.around if number < bench.count}
         around |= {("target", f"{after}/node/{bench.position[number]}") for number in done.around}
         members.append(frozenset(nodes | around))
+    if done.twins:
+        members.append(frozenset(("target", f"{after}/node/{bench.position[number]}") for number in done.twins))
     if done.tensor is not None:
         old, new = done.tensor
         tensors = {
@@ -165,10 +169,10 @@ def _planted(name: str, bench: Workbench, done: Done) -> Planted:
         }
         members.append(frozenset(tensors))
         members.append(frozenset(tensors | nodes))
-    return Planted(name, EDITS[name].kinds, tuple(members))
+    return Planted(name, EDITS[name].kinds, done.back or EDITS[name].back, tuple(members))
 
 
 def _back(planted: Planted) -> Planted:
     other = {"base": "target", "target": "base"}
     members = tuple([frozenset((other[side], address) for side, address in each) for each in planted.members])
-    return Planted(planted.edit, EDITS[planted.edit].back, members)
+    return Planted(planted.edit, planted.back, planted.kinds, members)

@@ -179,11 +179,36 @@ def main(folder: Path) -> None:
         make(folder / name)
         onnx.checker.check_model(folder / name, full_check=True)
         print(name, (folder / name).stat().st_size, "bytes")
+    (folder / "pairs").mkdir(exist_ok=True)
+    for name, activated in (("plain", False), ("activated", True)):
+        torch.manual_seed(SEED)
+        small = SmallEncoder(activated=activated).eval()
+        torchscript(small, words, folder / "pairs" / f"{name}_ts.onnx", dynamic_axes=axes, **named)
+        dynamo(small, words, folder / "pairs" / f"{name}_dynamo.onnx", dynamic_shapes=sizes, **named)
 
 
 def _fresh(network: type[nn.Module]) -> nn.Module:
     torch.manual_seed(SEED)
     return network().eval()
+
+
+class SmallEncoder(Encoder):
+    """Four narrow layers; with `activated`, what goes into the first of them goes through GELU before."""
+
+    def __init__(self, *, activated: bool) -> None:
+        super().__init__(8, 2, 20)
+        self.layers = nn.ModuleList([Layer(8, 2) for _ in range(4)])
+        self.activated = activated
+
+    def forward(self, words: Tensor, mask: Tensor) -> Tensor:
+        places = torch.arange(words.shape[1]).unsqueeze(0)
+        states = self.norm(self.words(words) + self.positions(places))
+        if self.activated:
+            states = functional.gelu(states)
+        added = (1.0 - mask[:, None, None, :].to(states.dtype)) * -10000.0
+        for layer in self.layers:
+            states = layer(states, added)
+        return states
 
 
 if __name__ == "__main__":
