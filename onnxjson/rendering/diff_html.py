@@ -151,7 +151,13 @@ def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None) ->
         yield '<div class="pair">\n'
         yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
         yield "</div>\n"
-    members = "".join(_member(event, member) for member in event.members[:_MOST_MEMBERS])
+    common = {member.details for member in event.members}
+    if event.count > 1 and len(common) == 1:
+        yield _details(event, event.members[0])
+    members = "".join(
+        _member(event, member, with_details=event.count == 1 or len(common) > 1)
+        for member in event.members[:_MOST_MEMBERS]
+    )
     left = event.count - _MOST_MEMBERS
     if left > 0:
         members += f'<li class="soft">... and {left:,} more</li>\n'
@@ -169,12 +175,16 @@ def _figure(picture: Picture, side: str) -> str:
     return f'<figure><figcaption>{side}{left}</figcaption><div class="scroll">{drawing}</div></figure>\n'
 
 
-def _member(event: Event, member: Member) -> str:
+def _details(event: Event, member: Member) -> str:
+    rows = "".join(_detail(event, detail) for detail in member.details)
+    return f'<table class="details"><tbody>\n{rows}</tbody></table>\n' if rows else ""
+
+
+def _member(event: Event, member: Member, *, with_details: bool) -> str:
     base, target = _addresses(member.base), _addresses(member.target)
     addresses = base if base == target else f"{base or '—'} → {target or '—'}"
     place = f"{_code(place_of(member))} " if member.place else ""
-    rows = "".join(_detail(event, detail) for detail in member.details)
-    details = f'<table class="details"><tbody>\n{rows}</tbody></table>' if rows else ""
+    details = _details(event, member) if with_details else ""
     return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
 
 

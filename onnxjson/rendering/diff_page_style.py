@@ -46,11 +46,11 @@ th, td { padding: .2rem .9rem .2rem 0; vertical-align: top; border-bottom: 1px s
 .number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.more { color: var(--added); } td.less { color: var(--removed); }
 .sum td { font-weight: 600; }
-article { border: 1px solid var(--faint); border-radius: 8px; padding: .8rem 1rem; margin: .9rem 0; }
+article { border: 1px solid var(--faint); border-radius: 8px; padding: .5rem .9rem; margin: .6rem 0; }
 article > header { display: flex; flex-wrap: wrap; align-items: baseline; gap: .3rem .7rem; }
 .verdict { margin-left: auto; font-size: .85rem; color: var(--soft); white-space: nowrap; }
 .verdict.good { color: var(--added); } .verdict.bad { color: var(--removed); font-weight: 700; }
-.pair { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; margin: .8rem 0; }
+.pair { display: grid; grid-template-columns: 1fr 1fr; gap: .8rem; margin: .6rem 0; }
 figure { margin: 0; min-width: 0; border-radius: 6px; border: 1px solid var(--faint); display: flex;
   flex-direction: column; }
 figcaption { font-size: .8rem; color: var(--soft); padding: .25rem .6rem; border-bottom: 1px solid var(--faint); }
@@ -58,8 +58,8 @@ figcaption { font-size: .8rem; color: var(--soft); padding: .25rem .6rem; border
 .scroll svg { display: inline-block; vertical-align: top; max-width: 100%; height: auto; }
 .scroll svg.wide { min-width: 28rem; }
 .scroll svg.widest { min-width: 52rem; }
-ul.members { list-style: none; padding: 0; margin: .5rem 0 0; }
-ul.members > li { padding: .35rem 0; border-top: 1px solid var(--faint); }
+ul.members { list-style: none; padding: 0; margin: .2rem 0 0; }
+ul.members > li { padding: .2rem 0; border-top: 1px solid var(--faint); }
 ul.members > li:first-child { border-top: 0; }
 .address { font-size: .8rem; color: var(--soft); }
 .details td:first-child { color: var(--soft); }
@@ -82,7 +82,11 @@ _NARROW: Final = """
   body { padding: .6rem .7rem 2rem; }
   .pair { grid-template-columns: 1fr; }
   .verdict { margin-left: 0; }
+  th, td { padding-right: .55rem; }
+  #operators { width: 100%; }
+  #operators td:first-child { min-width: 6rem; }
   .details tr { display: flex; flex-wrap: wrap; }
+  .details td { overflow-wrap: anywhere; }
   #nodes thead { display: none; }
   #nodes tr { display: flex; flex-wrap: wrap; gap: 0 .6rem; padding: .4rem 0; border-bottom: 1px solid var(--faint); }
   #nodes tr[hidden] { display: none; }

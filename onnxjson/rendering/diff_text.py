@@ -3,12 +3,13 @@
 The lines are made of spans with a style; what a style looks like is for those who print them. Every text is visible.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.events import Detail, Event, Kind, Member
-from onnxjson.display import visible
+from onnxjson.display import ELLIPSIS, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
 from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size, wrapped
 
@@ -22,9 +23,7 @@ _MOST_MEMBERS: Final = 4
 
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
-_LEAST_SIDE: Final = 8
-"""Columns that an old or a new value needs."""
-
+_MOST_TITLE_LINES: Final = 2
 _PARTS: Final[frozenset[Kind]] = frozenset({
     "attribute-changed", "io-changed", "opset-changed", "metadata-changed", "value-info-changed", "storage-changed",
     "info-changed", "field-changed",
@@ -70,8 +69,11 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield from _table(rows, width)
     column = max((len(event.kind) for event in report.events), default=0) + GAP
     unverified = not_verified(report)
+    kind = None
     for event in report.events:
-        yield ()
+        if event.kind != kind:
+            yield ()
+        kind = event.kind
         yield from _event(event, column, width, details=details, says_not_run=not unverified)
     if unverified:
         yield ()
@@ -188,21 +190,50 @@ def _event(event: Event, column: int, width: int, *, details: bool, says_not_run
     says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
     verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)
-    title = shortened(title_of(event), room)
+    said = "" if details else _said_at_once(event)
+    is_short = said and cells(title_of(event)) + cells(said) + 3 <= room
+    title, *rest = [f"{title_of(event)} ({said})"] if is_short else _folded(title_of(event), room)
     yield (
         Span(padded(event.kind, column - GAP) + " " * GAP, EFFECTS[event.kind]),
         Span(padded(title, room + GAP) if verdict else title, "title"),
         *([Span(verdict, verdict_style(event))] if verdict else []),
     )
+    yield from ((Span(" " * column), Span(text, "title")) for text in rest)
     if event.evidence and (details or event.verdict in (None, "different")):
         for text in wrapped(event.evidence, width, indent=column):
             yield (Span(text, "quiet"),)
     if details:
         for member in event.members:
             yield from _member_in_full(event, member, column, width)
-    else:
+    elif not is_short:
         for text in _members(event, width - column):
             yield (Span(" " * column + text),)
+
+
+def _said_at_once(event: Event) -> str:
+    """What happened at an only place that needs no name, if it is one thing; else ""."""
+    if event.count != 1 or len(event.members[0].details) != 1 or event.evidence or not _is_nameless(event):
+        return ""
+    return detail_text(event, event.members[0].details[0], 10_000)
+
+
+def _is_nameless(event: Event) -> bool:
+    """Whether the only place of an event is no more than an address, which is for programs: the pattern says it all."""
+    member = event.members[0]
+    return event.kind not in NODE_KINDS and member.place in ("", *member.base, *member.target)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """A pattern in at most `_MOST_TITLE_LINES` lines, broken between operators; shortened in its middle to fit."""
+    lines = [""]
+    for part in re.findall(r"[^+ ]*[+ ]?", shortened(text, width * _MOST_TITLE_LINES - _MOST_TITLE_LINES)):
+        if cells(lines[-1] + part.rstrip()) <= width or not lines[-1]:
+            lines[-1] += part
+        elif len(lines) < _MOST_TITLE_LINES:
+            lines.append(part)
+        else:
+            return [lines[0].rstrip(), shortened(lines[-1] + part + ELLIPSIS, width)]
+    return [shortened(line.rstrip(), width) for line in lines]
 
 
 def title_of(event: Event) -> str:
@@ -241,8 +272,9 @@ def _members(event: Event, width: int) -> Iterator[str]:
 
 def _member(event: Event, member: Member, width: int) -> Iterator[str]:
     place = shortened(place_of(member), width)
-    if not member.place and not member.details and event.kind not in NODE_KINDS:
-        return  # the pattern says it all
+    if _is_nameless(event):
+        yield from (text.removeprefix(_INDENT) for text in _details(event, member.details, width + len(_INDENT)))
+        return
     if len(member.details) == 1:
         text = detail_text(event, member.details[0], 10_000)
         if cells(place) + 2 + cells(text) <= width:
@@ -255,8 +287,10 @@ def _member(event: Event, member: Member, width: int) -> Iterator[str]:
 def _details(event: Event, details: Sequence[Detail], width: int) -> Iterator[str]:
     for detail in details[:_MOST_DETAILS]:
         yield _INDENT + detail_text(event, detail, width - len(_INDENT))
-    if len(details) > _MOST_DETAILS:
-        yield f"{_INDENT}... and {len(details) - _MOST_DETAILS:,} more"
+    left = len(details) - _MOST_DETAILS
+    if left > 0:
+        # Of very many places only the first stand in the details; the evidence says how many there are.
+        yield f"{_INDENT}..." if event.evidence else f"{_INDENT}... and {left:,} more"
 
 
 def _places(members: Sequence[Member], width: int) -> Iterator[str]:
@@ -301,18 +335,23 @@ def detail_text(event: Event, detail: Detail, room: int | None) -> str:
     """``pads: [1, 1] -> [0, 0]``, visible; shortened to `room` columns, in full if it is None."""
     limit = None if room is None else 2000
     what = visible(detail.what, limit)
-    base, target = (None if side is None else visible(side, limit) for side in (detail.base, detail.target))
+    base, target = (None if side is None else visible(side, limit) or '""' for side in (detail.base, detail.target))
     text = _put_together(event, what, base, target)
     if room is None or cells(text) <= room:
         return text
+    sides = [side for side in (base, target) if side is not None]
+    if not sides:
+        return shortened(text, room)
+    free = room - cells(_put_together(event, "", "" if base is not None else None, "" if target is not None else None))
+    what = shortened(what, max(free // 2, free - sum(map(cells, sides))))
+    free -= cells(what)
+    short = min(*map(cells, sides), free // 2) if len(sides) == 2 else 0
+    base, target = (None if side is None else shortened(side, max(free - short, 1)) for side in (base, target))
     if base is not None and target is not None:
-        left = room - cells(_put_together(event, what, "", ""))
-        if left >= _LEAST_SIDE * 2:
-            short = min(cells(base), cells(target), left // 2)
-            base, target = shortened(base, left - short), shortened(target, max(left - cells(base), left // 2, short))
-            base = shortened(base, left - cells(target))
-            text = _put_together(event, what, base, target)
-    return shortened(text, room)
+        base, target = (side if cells(side) <= short else shortened(side, free - short) for side in (base, target))
+        if cells(base) + cells(target) > free:
+            target = shortened(target, max(free - cells(base), 1))
+    return shortened(_put_together(event, what, base, target), room)
 
 
 def _put_together(event: Event, what: str, base: str | None, target: str | None) -> str:
@@ -321,7 +360,7 @@ def _put_together(event: Event, what: str, base: str | None, target: str | None)
     if base is not None and target is not None:
         return f"{what}: {base} -> {target}"
     if base is not None:
-        return f"{what}: removed {base}"
+        return f"{what}: {'removed' if is_about_parts(event) else 'was'} {base}"
     return f"{what}: added {target}" if is_about_parts(event) else f"{what}: {target}"
 
 

@@ -9,7 +9,7 @@ from onnxjson.rendering.tables import cells, shortened
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _MARGIN: Final = 4.0
-_TITLE_CHARACTER: Final = 7.4
+_TITLE_CHARACTER: Final = 8.0
 """Width of a character of a title, in the 12.5 px that the style says; names are 10.5 px of a fixed width."""
 
 _NAME_CHARACTER: Final = 6.35
