@@ -45,6 +45,8 @@ _WHO: Final[dict[Job, str]] = {
     "check": "the checker of onnx",
     "check_shapes": "the shape inference of onnx",
     "infer_shapes": "the shape inference of onnx",
+    "convert_version": "the version converter of onnx",
+    "inline_functions": "the inliner of onnx",
 }
 
 
@@ -102,10 +104,21 @@ class Worker:
             WorkerError: the analysis crashed, hung, ran out of memory or did not take the model.
             LimitError: more bytes than protobuf reads.
         """
-        answer, inferred = self._asked("infer_shapes", model)
+        return self._changed("infer_shapes", model)
+
+    def inline_functions(self, model: bytes) -> bytes:
+        """The serialised model with the bodies of its functions in place of their calls; see `infer_shapes`."""
+        return self._changed("inline_functions", model)
+
+    def convert_version(self, model: bytes, version: int) -> bytes:
+        """The serialised model for another version of the default operator set; see `infer_shapes`."""
+        return self._changed("convert_version", model, version)
+
+    def _changed(self, job: Job, model: bytes, version: int | None = None) -> bytes:
+        answer, changed = self._asked(job, model, version=version)
         if answer.outcome == "failed":
-            raise WorkerError(f"{_WHO['infer_shapes']} does not take this model: {answer.detail}")
-        return inferred
+            raise WorkerError(f"{_WHO[job]} does not take this model: {answer.detail}")
+        return changed
 
     def _findings(self, job: Job, model: bytes | Path, folder: Path | None) -> tuple[Finding, ...]:
         answer, _ = self._asked(job, model, folder)
@@ -116,7 +129,9 @@ class Worker:
             findings.append(Finding(severity="warning", code="check-note", message=line))
         return tuple(findings)
 
-    def _asked(self, job: Job, model: bytes | Path, folder: Path | None = None) -> tuple[Answer, bytes]:
+    def _asked(
+        self, job: Job, model: bytes | Path, folder: Path | None = None, version: int | None = None
+    ) -> tuple[Answer, bytes]:
         """The answer to a job that came to an end, "done" or "failed"."""
         path = None if isinstance(model, bytes) else os.fsencode(model.absolute())
         beside = None if folder is None else os.fsencode(folder.absolute())
@@ -125,7 +140,7 @@ class Worker:
         if len(blob) > LARGEST_MESSAGE:
             raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_MESSAGE:,}")
         limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
-        answer, result = self._exchanged(Request(job=job, path=path, folder=beside, limits=limits), blob)
+        answer, result = self._exchanged(Request(job=job, path=path, folder=beside, version=version, limits=limits), blob)
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_WHO[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
         if answer.outcome not in {"done", "failed"}:

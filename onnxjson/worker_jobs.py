@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.checking import Finding
 from onnxjson.display import visible
-from onnxjson.worker_protocol import Answer, Job
+from onnxjson.worker_protocol import Answer, Job, Request
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -30,7 +30,9 @@ def prepare() -> None:
         ImportError: it is not installed for this Python.
     """
     import onnx.checker
-    import onnx.shape_inference  # noqa: F401
+    import onnx.inliner
+    import onnx.shape_inference
+    import onnx.version_converter  # noqa: F401
 
 
 def check(model: bytes | str) -> tuple[Answer, bytes]:
@@ -70,11 +72,39 @@ def infer_shapes(model: bytes | str) -> tuple[Answer, bytes]:
     return Answer(outcome="done"), inferred.SerializeToString()
 
 
+def inline_functions(model: bytes | str) -> tuple[Answer, bytes]:
+    """The inliner of onnx: every call of a function of the model gives way to its body."""
+    from onnx import ModelProto, inliner
+
+    assert isinstance(model, bytes), "only checks read from a path"
+    inlined = inliner.inline_local_functions(ModelProto.FromString(model))
+    return Answer(outcome="done"), inlined.SerializeToString()
+
+
+def convert_version(model: bytes | str, version: int) -> tuple[Answer, bytes]:
+    """The version converter of onnx, to a version of the default operator set."""
+    from onnx import ModelProto, version_converter
+
+    assert isinstance(model, bytes), "only checks read from a path"
+    converted = version_converter.convert_version(ModelProto.FromString(model), version)
+    return Answer(outcome="done"), converted.SerializeToString()
+
+
 JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
     "check": check,
     "check_shapes": check_shapes,
     "infer_shapes": infer_shapes,
+    "inline_functions": inline_functions,
 }
+"""Those that need nothing but a model."""
+
+
+def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
+    """The job of a request on a serialised model, or on the file at a path."""
+    if request.job == "convert_version":
+        assert request.version is not None, "it says where to"
+        return convert_version(subject, request.version)
+    return JOBS[request.job](subject)
 
 
 def one_line(text: str) -> str:

@@ -17,7 +17,7 @@ _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
-Job = Literal["check", "check_shapes", "infer_shapes"]
+Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions"]
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable"]
 
 
@@ -44,6 +44,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     path: bytes | None = None
     folder: bytes | None = None
     """Where external data of a model given as bytes is looked for."""
+    version: int | None = None
+    """The version of the default operator set that "convert_version" leads to."""
     limits: Limits
 
 

@@ -48,7 +48,7 @@ def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]
     def job() -> tuple[Answer, bytes]:
         if request.folder is not None:
             os.chdir(request.folder)  # of the child alone; onnx takes locations relative to where it runs
-        return worker_jobs.JOBS[request.job](subject)
+        return worker_jobs.run(request, subject)
 
     return guarded(job, request.limits, client)
 

@@ -278,3 +278,25 @@ def test_importing_the_client_imports_neither_onnx_nor_numpy() -> None:
     code = "import onnxjson.worker, sys; print(sorted({'onnx', 'numpy', 'google.protobuf'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=PACKAGE, check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def test_functions_are_inlined(worker: Worker) -> None:
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("f", 1)]
+    function = helper.make_function("f", "F", ["a"], ["b"], [helper.make_node("Relu", ["a"], ["b"])], opsets[:1])
+    calling = model(helper.make_node("F", ["x"], ["y"], domain="f"), functions=[function], opset_imports=opsets)
+    inlined = onnx.load_from_string(worker.inline_functions(calling))
+    assert [node.op_type for node in inlined.graph.node] == ["Relu"]
+    assert not inlined.functions
+
+
+def test_versions_are_converted(worker: Worker) -> None:
+    old = model(helper.make_node("Squeeze", ["x"], ["y"], axes=[0]), opset_imports=[helper.make_opsetid("", 11)])
+    converted = onnx.load_from_string(worker.convert_version(old, 13))
+    assert [node.op_type for node in converted.graph.node] == ["Constant", "Squeeze"]
+    assert converted.opset_import[0].version == 13
+
+
+def test_an_operator_without_adapter_is_an_error_of_the_worker(worker: Worker) -> None:
+    new = model(helper.make_node("Gelu", ["x"], ["y"]), opset_imports=[helper.make_opsetid("", 20)])
+    with pytest.raises(WorkerError, match="the version converter of onnx does not take this model: .*Gelu"):
+        worker.convert_version(new, 11)
