@@ -45,6 +45,8 @@ class _Repeat(NamedTuple):
     what: "_Expression"
     least: int
     most: int | None
+    lazy: bool = False
+    """Whether as few as possible are tried first, which matters to groups alone."""
 
 
 class _Alternatives(NamedTuple):
@@ -59,10 +61,17 @@ class _Sequence(NamedTuple):
     parts: "list[_Expression]"
 
 
+class _Captured(NamedTuple):
+    """An expression whose text a replacement can name, by its number from 1."""
+
+    what: "_Expression"
+    number: int
+
+
 _Matches = Callable[[str], object]
 """Tells of one character whether it fits."""
 
-_Expression = _Matches | _Repeat | _Alternatives | _Sequence
+_Expression = _Matches | _Repeat | _Alternatives | _Sequence | _Captured
 
 
 class _State:
@@ -156,6 +165,8 @@ class NamePattern:
             return self._new(None, [self._build(choice, following) for choice in expression.choices])
         if isinstance(expression, _Repeat):
             return self._build_repeat(expression, following)
+        if isinstance(expression, _Captured):
+            return self._build(expression.what, following)
         return self._new(expression, [following])
 
     def _build_repeat(self, repeat: _Repeat, following: int) -> int:
@@ -202,6 +213,116 @@ def regular_expression(text: str) -> NamePattern:
     return NamePattern(_Parser(text).whole())
 
 
+class Captures:
+    """A regular expression over whole names that says what each of its groups fits; see `captures`.
+
+    Paths are tried in the order in which `re` tries them, none twice from the same character, so that the first that
+    fits is the one that `re` finds, in time proportional to pattern and name.
+    """
+
+    def __init__(self, expression: _Expression, groups: dict[str, int]) -> None:
+        self.groups = groups
+        """The numbers of the groups, by number as text and by name."""
+        self._steps = 0
+        self._program: list[_Matches | tuple[int, ...] | int | None] = []
+        """A character that must fit; or the instructions that follow, the preferred first; or a place to note (twice
+        the group, and one more at its end); None is the end. All but choices go on with the next one."""
+        self._emit(expression)
+        self._program.append(None)
+
+    def find(self, name: str) -> tuple[str, ...] | None:
+        """The whole name and what each group fits ("" where it fits nothing); None where the name does not fit.
+
+        Raises:
+            LimitError: the pattern has taken too many steps over all names so far.
+        """
+        if len(name) > LONGEST_NAME:
+            return None
+        count = 1 + len(set(self.groups.values()))
+        places: list[int] = [-1] * (2 * count)
+        seen: set[tuple[int, int]] = set()
+        pending: list[tuple[int, int, int]] = [(0, 0, -1)]
+        while pending:
+            at, position, undo = pending.pop()
+            if undo >= 0:
+                places[undo] = position
+                continue
+            if (at, position) in seen:
+                continue
+            seen.add((at, position))
+            self._steps += 1
+            if self._steps > _MOST_STEPS:
+                raise LimitError("the pattern takes too many steps on the names of this model; write a simpler one")
+            step = self._program[at]
+            if step is None:
+                if position == len(name):
+                    ends = [(places[2 * group], places[2 * group + 1]) for group in range(1, count)]
+                    return (name, *[name[start:end] if 0 <= start <= end else "" for start, end in ends])
+            elif isinstance(step, tuple):
+                pending += [(following, position, -1) for following in reversed(step)]
+            elif isinstance(step, int):
+                pending += [(0, places[step], step), (at + 1, position, -1)]
+                places[step] = position
+            elif position < len(name) and step(name[position]):
+                pending.append((at + 1, position + 1, -1))
+        return None
+
+    def _emit(self, expression: _Expression) -> None:
+        if len(self._program) > 2 * MOST_STATES:
+            raise SelectorError(f"the pattern is too big: counts copy what they count, {MOST_STATES:,} parts at most")
+        if isinstance(expression, _Sequence):
+            for part in expression.parts:
+                self._emit(part)
+        elif isinstance(expression, _Alternatives):
+            self._emit_alternatives(expression.choices)
+        elif isinstance(expression, _Repeat):
+            self._emit_repeat(expression)
+        elif isinstance(expression, _Captured):
+            self._program.append(2 * expression.number)
+            self._emit(expression.what)
+            self._program.append(2 * expression.number + 1)
+        else:
+            self._program.append(expression)
+
+    def _emit_alternatives(self, choices: "list[_Expression]") -> None:
+        choice = len(self._program)
+        self._program.append(())
+        starts, ends = [], []
+        for each in choices:
+            starts.append(len(self._program))
+            self._emit(each)
+            ends.append(len(self._program))
+            self._program.append(())
+        self._program[choice] = tuple(starts)
+        for end in ends:
+            self._program[end] = (len(self._program),)
+
+    def _emit_repeat(self, repeat: _Repeat) -> None:
+        for _ in range(repeat.least):
+            self._emit(repeat.what)
+        choices = []
+        for _ in range(1 if repeat.most is None else repeat.most - repeat.least):
+            choices.append(len(self._program))
+            self._program.append(())
+            self._emit(repeat.what)
+        if repeat.most is None:
+            self._program.append((choices[0],))
+        for choice in choices:
+            ways = (choice + 1, len(self._program))
+            self._program[choice] = ways[::-1] if repeat.lazy else ways
+
+
+def captures(text: str) -> Captures:
+    """A regular expression whose groups are wanted.
+
+    Raises:
+        SelectorError: as `regular_expression`.
+    """
+    _check_length(text)
+    parser = _Parser(text)
+    return Captures(parser.whole(), parser.captures)
+
+
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise SelectorError(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS} are allowed")
@@ -218,6 +339,8 @@ class _Parser:
         self._text = text
         self._at = 0
         self._groups = 0
+        self.captures: dict[str, int] = {}
+        """The numbers of the groups that a replacement can name, by number as text and by name."""
         self._flags = re.DOTALL
 
     def whole(self) -> _Expression:
@@ -293,13 +416,23 @@ class _Parser:
         self._groups += 1
         if self._groups > _MOST_GROUPS:
             raise self._wrong(f"it has more than {_MOST_GROUPS} groups")
+        number = 0 if opening[0] == "(?:" else self._numbered(opening[0])
         start, self._at = self._at, opening.end()
         expression = self._alternatives()
         if not self._text.startswith(")", self._at):
             self._at = start
             raise self._wrong("this bracket is not closed")
         self._at += 1
-        return expression
+        return _Captured(expression, number) if number else expression
+
+    def _numbered(self, opening: str) -> int:
+        number = len(set(self.captures.values())) + 1
+        self.captures[str(number)] = number
+        if name := opening.removeprefix("(").removeprefix("?P<").removesuffix(">"):
+            if name in self.captures:
+                raise self._wrong(f"two groups are called {name}")
+            self.captures[name] = number
+        return number
 
     def _repeated(self, what: _Expression) -> _Expression:
         counted = _COUNTED.match(self._text, self._at)
@@ -317,8 +450,8 @@ class _Parser:
             self._at += 1
         else:
             return what
-        if self._text.startswith("?", self._at):
-            self._at += 1  # a lazy repeat matches the same whole names
+        lazy = self._text.startswith("?", self._at)
+        self._at += lazy
         if self._at < len(self._text) and self._text[self._at] in "*+?":
             raise self._wrong("a repeat of a repeat; put brackets around the inner one")
-        return _Repeat(what, least, most)
+        return _Repeat(what, least, most, lazy)

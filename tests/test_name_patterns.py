@@ -6,7 +6,7 @@ import re
 import pytest
 
 from onnxjson.errors import LimitError, SelectorError
-from onnxjson.name_patterns import LONGEST_NAME, MOST_CHARACTERS, regular_expression, wildcards
+from onnxjson.name_patterns import LONGEST_NAME, MOST_CHARACTERS, captures, regular_expression, wildcards
 
 PATTERNS = [
     "",
@@ -118,3 +118,30 @@ def test_pattern_that_is_none_is_refused_with_the_place(pattern: str, message: s
     with pytest.raises(SelectorError) as caught:
         regular_expression(pattern)
     assert message in str(caught.value)
+
+
+GROUPED = [
+    "(a*)(b*)c?",
+    "(a*?)(b*)(.*)",
+    "(?P<x>a|ab)(c|bcd)?(d*)",
+    "((a)|b)*(c?)",
+    "(a){2,3}?(a*)",
+    "a(?:b)(c)?",
+    "(.*)\\.(\\d*)",
+]
+
+
+@pytest.mark.parametrize("pattern", GROUPED)
+def test_groups_fit_what_they_fit_for_re(pattern: str) -> None:
+    numbers = random.Random(pattern)
+    ours, theirs = captures(pattern), re.compile(pattern, re.DOTALL)
+    for name in ["".join(numbers.choices("aAbcd1.", k=numbers.randrange(8))) for _ in range(2000)]:
+        found = theirs.fullmatch(name)
+        assert ours.find(name) == (None if found is None else (name, *[text or "" for text in found.groups()])), name
+    assert set(ours.groups) >= {str(number + 1) for number in range(theirs.groups)}
+    assert {each: ours.groups[each] for each in theirs.groupindex} == dict(theirs.groupindex)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*(a*)*b", "(.*).*.*.*.*.*b"])
+def test_groups_take_no_time_where_re_explodes(pattern: str) -> None:
+    assert captures(pattern).find("a" * 2000) is None
