@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from onnxjson.errors import LimitError, MissingInputError, WorkerError
 from onnxjson.identity import reading_error
 from onnxjson.wire.varints import LARGEST_MESSAGE
 from onnxjson.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
+from onnxjson.worker_tasks import Evaluated, Evaluation, packed, unpacked_results
 
 _GRACE_SECONDS: Final = 15.0
 """What the server may need beyond the job: starting, importing onnx, passing on the answer."""
@@ -47,6 +49,7 @@ _WHO: Final[dict[Job, str]] = {
     "infer_shapes": "the shape inference of onnx",
     "convert_version": "the version converter of onnx",
     "inline_functions": "the inliner of onnx",
+    "evaluate": "the evaluation",
 }
 
 
@@ -120,6 +123,21 @@ class Worker:
             raise WorkerError(f"{_WHO[job]} does not take this model: {answer.detail}")
         return changed
 
+    def evaluate(self, evaluations: Sequence[Evaluation]) -> list[Evaluated]:
+        """What models give for values of their inputs, by onnxruntime or the reference evaluator of onnx.
+
+        All of them share one process and its limits: where one crashes or hangs, none has a result.
+
+        Raises:
+            WorkerError: the evaluation crashed, hung or ran out of memory.
+            LimitError: more bytes than can be sent.
+        """
+        results = self._changed("evaluate", packed(evaluations))
+        try:
+            return unpacked_results(results)
+        except msgspec.MsgspecError as error:
+            raise WorkerError(f"{_WHO['evaluate']} gives no result that can be read: {error}") from error
+
     def _findings(self, job: Job, model: bytes | Path, folder: Path | None) -> tuple[Finding, ...]:
         answer, _ = self._asked(job, model, folder)
         findings = list(answer.findings)
@@ -140,7 +158,9 @@ class Worker:
         if len(blob) > LARGEST_MESSAGE:
             raise LimitError(f"a model of {size:,} bytes is analysed by its path; protobuf reads {LARGEST_MESSAGE:,}")
         limits = msgspec.structs.replace(self._limits, memory=max(self._limits.memory, 4 * size))
-        answer, result = self._exchanged(Request(job=job, path=path, folder=beside, version=version, limits=limits), blob)
+        answer, result = self._exchanged(
+            Request(job=job, path=path, folder=beside, version=version, limits=limits), blob
+        )
         if answer.outcome == "unavailable":
             raise WorkerError(f"{_WHO[job]} cannot be used: {answer.detail}; install onnx for {sys.executable}")
         if answer.outcome not in {"done", "failed"}:

@@ -90,11 +90,21 @@ def convert_version(model: bytes | str, version: int) -> tuple[Answer, bytes]:
     return Answer(outcome="done"), converted.SerializeToString()
 
 
+def evaluate(model: bytes | str) -> tuple[Answer, bytes]:
+    """Evaluations, one after the other; what comes and goes is `onnxjson.worker_tasks.packed`."""
+    from onnxjson.worker_evaluation import evaluated
+    from onnxjson.worker_tasks import packed, unpacked_evaluations
+
+    assert isinstance(model, bytes), "only checks read from a path"
+    return Answer(outcome="done"), packed([evaluated(each, one_line) for each in unpacked_evaluations(model)])
+
+
 JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
     "check": check,
     "check_shapes": check_shapes,
     "infer_shapes": infer_shapes,
     "inline_functions": inline_functions,
+    "evaluate": evaluate,
 }
 """Those that need nothing but a model."""
 

@@ -17,7 +17,7 @@ _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
-Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions"]
+Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate"]
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable"]
 
 

@@ -22,10 +22,11 @@ IMPORTERS = {
         "onnxjson/operators.py",
         "onnxjson/protojson/",
         "onnxjson/serde.py",
+        "onnxjson/worker_evaluation.py",
         "onnxjson/worker_jobs.py",
     },
     "google": {"onnxjson/serde.py", "onnxjson/protojson/"},
-    "onnxruntime": {"onnxjson/worker_jobs.py"},
+    "onnxruntime": {"onnxjson/worker_evaluation.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
