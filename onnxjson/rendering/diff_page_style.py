@@ -93,6 +93,7 @@ _NARROW: Final = """
   #nodes td { border: 0; padding: 0; }
   #nodes td:nth-child(3) { flex: 1 1 60%; }
 }
+@page { margin: 1.4cm; }
 @media print {
   body { max-width: none; padding: 0; font-size: 10pt; }
   .search, a.top { display: none; }

@@ -4,16 +4,18 @@ import ast
 import re
 import tomllib
 from pathlib import Path
+from typing import get_args
 
 from onnxjson import errors
 from onnxjson.cli import failures
+from onnxjson.diffing.events import KINDS, Verdict
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULTILINE))
 EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
 
-NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo"}
+NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo", *KINDS, *get_args(Verdict)}
 """Other words with hyphens that stand alone in the source."""
 
 
@@ -21,7 +23,7 @@ def codes_in_source() -> set[str]:
     """Every string of the package that is written like a code."""
     found = set()
     for path in sorted((ROOT / "onnxjson").rglob("*.py")):
-        if "cli" in path.relative_to(ROOT).parts and path.name != "check.py":
+        if {"cli", "git"} & set(path.relative_to(ROOT).parts) and path.name != "check.py":
             continue  # options and names of commands are written in the same way
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
