@@ -73,7 +73,7 @@ def described(value: Any, kind: Kind | None = None) -> str:
         case bytes() if kind is Kind.FLOAT and len(value) == 4:
             return float32_text(value)
         case bytes() if len(value) <= 16:
-            return f"the {len(value)} bytes {value.hex()}" if value else "no bytes"
+            return f"the byte{'s' * (len(value) > 1)} {value.hex()}" if value else "no bytes"
         case bytes() | Payload():
             return f"{len(value):,} bytes" + _digest(value)
         case tuple():

@@ -1,17 +1,23 @@
 """The laws of patches, over models of every message and field, and changes of every kind."""
 
+from pathlib import Path
 from random import Random
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+import onnxjson
 from onnxjson import document as d
 from onnxjson import serde
 from onnxjson.addresses import resolve, walk
 from onnxjson.errors import AddressError, LimitError
 from onnxjson.patching import Patch, between
 from onnxjson.wire.writing import message_bytes
-from tests.generation.messages import generate
+from tests.generation.messages import generate, generate_from
 from tests.patching.mutating import mutated
+
+MODELS = sorted((Path(__file__).parents[1] / "models").glob("*.onnx"))
 
 
 def model_of(data: bytes) -> d.Model:
@@ -104,3 +110,26 @@ def failures(seeds: range, size: int) -> list[str]:
 @pytest.mark.parametrize("first", range(0, 2000, 500))
 def test_patches_between_changed_models_keep_the_laws(first: int) -> None:
     assert not failures(range(first, first + 500), 1 + first // 10)
+
+
+@settings(
+    max_examples=80,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+@given(rng=st.randoms(use_true_random=False), size=st.integers(1, 80))
+def test_drawn_changes_keep_the_laws_and_failures_shrink(rng: Random, size: int) -> None:
+    try:
+        base = model_of(generate_from(rng, size))
+    except LimitError:
+        return
+    assert not broken_laws(base, rng)
+
+
+def test_patches_between_exported_models_keep_the_laws() -> None:
+    for path in MODELS:
+        base = onnxjson.load(path)
+        for seed in range(4):
+            assert not broken_laws(base, Random(seed)), (path, seed)

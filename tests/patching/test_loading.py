@@ -1,0 +1,284 @@
+"""Texts that are no patch: every reason, each with its line and column."""
+
+import json
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from onnxjson import document as d
+from onnxjson.errors import DecodeError, OnnxJsonError
+from onnxjson.patching import Patch, between
+from tests.generation.messages import generate
+from tests.laws.test_patches import model_of
+from tests.patching.mutating import mutated
+from tests.patching.test_deriving import attributes_of, number
+
+FORMAT = '{"format": "onnxjson-patch/1", '
+
+
+def mistakes(text: str | bytes) -> list[str]:
+    """What is wrong with a text: ``line:column code: sentence``."""
+    with pytest.raises(DecodeError) as caught:
+        Patch.loads(text)
+    return [
+        f"{each.line}:{each.column} {each.code}: {each.message}" + (f"; {each.hint}" if each.hint else "")
+        for each in caught.value.findings
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "1:1 empty-text: "),
+        ("[]", '1:1 wrong-type: an empty list, but a patch, {"format": "onnxjson-patch/1", ...}, fits here'),
+        ("{}", '1:1 no-format: the text does not say its format; add the line "format": "onnxjson-patch/1",'),
+        (
+            '{"format": "onnxjson-patch/2"}',
+            '1:12 other-format: the format is "onnxjson-patch/2"; this version of onnxjson reads "onnxjson-patch/1"; a',
+        ),
+        ('{"format": "onnxjson/1"}', '1:12 other-format: the format is "onnxjson/1"; this version'),
+        ('{"format": 1}', '1:12 wrong-type: the number 1, but "onnxjson-patch/1" fits here'),
+        (FORMAT + '"operation": []}', '1:32 unknown-key: a patch has no key "operation"; did you mean "operations"?'),
+        (FORMAT + '"base": "ABC"}', '1:40 wrong-type: the text "ABC", but a sha256, 64 digits'),
+        (FORMAT + '"operations": {}}', "1:46 wrong-type: an object, but a list of operations fits here"),
+        (FORMAT + '"format": 1}', '1:32 duplicate-key: the key "format" stands here already (line 1, column 2)'),
+        (FORMAT + '"operations": [}', "1:47 wrong-bracket"),
+        (FORMAT[:-2] + "}", '1:1 missing-key: the patch has no operations; add "operations": [...]'),
+        (FORMAT + '"payloads": {"ab": {"base64": ""}}}', '1:45 bad-payload: "ab" is no sha256'),
+        (FORMAT + '"payloads": {"%s": "YQ=="}}' % ("0" * 64), "1:113 wrong-type: the text "),
+        (
+            FORMAT + '"payloads": {"%s": {"base64": "YQ=="}}}' % ("0" * 64),
+            "1:113 bad-payload: the payload has another sha256, ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b98077",
+        ),
+        (FORMAT + '"payloads": {"%s": {"base64": "YR=="}}}' % ("0" * 64), "1:126 bad-base64: "),
+        (
+            FORMAT + '"external": [{"location": "a", "size": 3}]}',
+            '1:63 unknown-key: an external file has no key "size"',
+        ),
+        (FORMAT + '"external": [{"location": "a", "side": "x"}]}', '1:71 wrong-type: the text "x", but "base" or'),
+        (FORMAT + '"external": [{}]}', "1:45 wrong-type: an object, but a file such as"),
+    ],
+)
+def test_texts_that_are_no_patch(text: str, says: str) -> None:
+    assert any(each.startswith(says) for each in mistakes(text)), mistakes(text)
+
+
+def of_operations(*operations: str) -> list[str]:
+    """What is wrong with a patch of these operations, one a line from the second; without columns."""
+    found = mistakes(FORMAT + '"operations": [\n' + ",\n".join(operations) + "\n]}")
+    return [f"{each.split(':', 1)[0]}{each[each.index(' ') :]}" for each in found]
+
+
+SET = '{"set": "/domain", "old": "a", "new": "b"}'
+NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
+
+
+@pytest.mark.parametrize(
+    ("operations", "says"),
+    [
+        (["3"], '2 wrong-type: the number 3, but an operation, {"set": ...} or {"list": ...}, fits here'),
+        (["{}"], '2 wrong-type: an object, but an operation, {"set": ...} or {"list": ...}, fits here'),
+        (['{"set": "/domain", "list": "/graph/node"}'], '2 conflicting-keys: the operation has "set" and "list"; only'),
+        (['{"set": "/domain", "nwe": "b"}'], '2 unknown-key: an operation "set" has no key "nwe"; did you mean "new"?'),
+        (['{"set": "domain", "new": "b"}'], '2 bad-address: "domain" is no address; one begins with a slash, such as'),
+        (['{"set": "", "new": "b"}'], "2 bad-address: that is the model; the address of a change ends with a field"),
+        (['{"set": "/graph/node/0", "new": {}}'], "2 bad-address: a member of a list stands there; the address of a"),
+        (['{"set": "/graph/nodes/0", "new": {}}'], '2 bad-address: Graph has no field "nodes"; did you mean "node"?'),
+        (['{"set": "/graph/node/01/name", "new": ""}'], '2 bad-address: "01" is no position in a list'),
+        (['{"set": "/graph/node/-1/name", "new": ""}'], '2 bad-address: "-1" is no position in a list'),
+        (
+            ['{"set": "/graph/node/0/input/1", "new": ""}'],
+            "2 bad-address: input is a value, and nothing stands below it",
+        ),
+        (['{"set": "/domain~", "new": "b"}'], '2 bad-address: "/domain~" has a "~" at character 7'),
+        (['{"set": "/domain", "old": "a", "new": "a"}'], "2 bad-change: old and new are the same; a missing key is an"),
+        (['{"set": "/domain"}'], "2 bad-change: old and new are the same"),
+        (['{"set": "/graph/node", "new": []}'], "2 bad-change: node is a list of records; a list has the operation"),
+        (
+            ['{"list": "/domain", "sequence": []}'],
+            "2 bad-change: domain is no list of records; a field has the operation",
+        ),
+        (
+            ['{"set": "/graph/node/0/attribute/a/name", "old": "a", "new": "b"}'],
+            "2 bad-change: an attribute of a node is addressed by its name, so that it cannot change; remove the",
+        ),
+        (['{"set": "/domain", "old": 3, "new": null}'], "2 wrong-type: the number 3, but a text fits here"),
+        (['{"set": "/domain", "old": 3, "new": null}'], "2 wrong-type: null, but a text fits here; leave the key out"),
+        (['{"set": "/ir_version", "new": 1.5}'], "2 wrong-type: the number 1.5, but a whole number fits here"),
+        ([SET, SET], "3 bad-change: another operation changes this, too"),
+        (
+            ['{"set": "/graph", "new": {}}', '{"set": "/graph/name", "new": "g"}'],
+            "3 bad-change: another operation changes all of graph",
+        ),
+        (
+            ['{"set": "/graph/name", "new": "g"}', '{"set": "/graph", "new": {}}'],
+            "3 bad-change: another operation changes this, too",
+        ),
+        ([NODES, NODES], "3 bad-change: another operation has the sequence of this list"),
+        (['{"list": "/graph/node"}'], '2 missing-key: the list has no sequence; add "sequence": [...]'),
+        (
+            ['{"list": "/graph/node", "sequence": {}}'],
+            "2 wrong-type: an object, but a list of runs and members such as",
+        ),
+        (['{"list": "/graph/node", "sequence": [3]}'], "2 wrong-type: the number 3, but a run such as [0, 11], or a"),
+        (['{"list": "/graph/node", "sequence": [[3, 2]]}'], "2 wrong-type: a list of 2, but a run such as"),
+        (['{"list": "/graph/node", "sequence": [[0, true]]}'], "2 wrong-type: a list of 2, but a run such as"),
+        (['{"list": "/graph/node", "sequence": [[0, 99999999999999999999]]}'], "2 wrong-type: a list of 2, but a run"),
+        (['{"list": "/graph/node", "sequence": [{"add": 3}]}'], "2 wrong-type: the number 3, but an object (a node)"),
+        (
+            ['{"list": "/graph/node", "sequence": [[1, 3]]}'],
+            "2 bad-change: position 0 is missing; every position of the",
+        ),
+        (['{"list": "/graph/node", "sequence": [[0, 3], [3, 4]]}'], "2 bad-change: position 3 stands twice; keep one"),
+        (['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"1": {}}}'], "2 bad-change: position 1 stands"),
+        (['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"x": {}}}'], '2 bad-address: "x" is no position'),
+        (
+            ['{"list": "/graph/node", "sequence": [[0, 1]], "removed": []}'],
+            "2 wrong-type: an empty list, but an object",
+        ),
+        ([NODES, '{"set": "/graph/node/4/name", "new": "a"}'], "3 bad-change: this member is removed by another"),
+        ([NODES, '{"set": "/graph/node/5/name", "new": "a"}'], "3 bad-change: this member is removed by another"),
+        (
+            [
+                '{"list": "/graph/node/0/attribute", "sequence": [], "removed": {"0": {"name": "a"}}}',
+                '{"set": "/graph/node/0/attribute/a/i", "new": 1}',
+            ],
+            "3 bad-change: this member is removed by another",
+        ),
+        (
+            ['{"set": "/graph/initializer/0/raw_data", "new": {"sha256": "ab", "bytes": 3}}'],
+            "2 wrong-type: the text ",
+        ),
+        (
+            ['{"set": "/graph/initializer/0/raw_data", "new": {"sha256": "%s"}}' % ("a" * 64)],
+            '2 missing-key: how many bytes there are is not said; add "bytes", a whole number',
+        ),
+        (
+            ['{"set": "/graph/initializer/0/float_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],
+            "2 wrong-length: 5 bytes hold no whole numbers of 4 bytes",
+        ),
+        (
+            ['{"set": "/graph/initializer/0/int64_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],
+            "2 bad-payload: the bytes are no packed numbers",
+        ),
+        (
+            ['{"set": "/graph/unknown_fields", "new": "CgA="}'],
+            "2 bad-unknown-fields: unknown_fields holds a field that",
+        ),
+    ],
+)
+def test_operations_that_make_no_sense(operations: list[str], says: str) -> None:
+    assert any(each.startswith(says) for each in of_operations(*operations)), of_operations(*operations)
+
+
+def test_all_mistakes_are_found_with_their_places() -> None:
+    text = FORMAT + '"operations": [\n  {"set": "/domian", "new": "b"},\n  {"set": "/ir_version", "new": "x"}\n]}'
+    assert [each.split(": ")[0] for each in mistakes(text)] == ["2:11 bad-address", "3:33 wrong-type"]
+
+
+def test_an_address_deeper_than_any_model_is_refused() -> None:
+    address = "/graph/node/0/attribute/g" + "/g/node/0/attribute/g" * 100_000 + "/name"
+    assert of_operations(json.dumps({"set": address, "new": ""})) == [
+        "2 bad-address: the address is deeper than any model"
+    ]
+
+
+def test_a_text_that_nests_deeper_than_the_reader_goes_is_refused() -> None:
+    assert "nesting-too-deep" in mistakes(FORMAT + '"operations": ' + "[" * 300 + "]" * 300 + "}")[0]
+
+
+def test_a_long_run_costs_nothing() -> None:
+    operation = '{"list": "/graph/node", "sequence": [[5, 4000000000000000000], [0, 4]]}'
+    patch = Patch.loads(FORMAT + f'"operations": [{operation}]}}')
+    assert patch.where("/graph/node/0") == "/graph/node/3999999999999999996"
+    assert not patch.then(patch.invert())
+    with pytest.raises(OnnxJsonError, match=r"expected 4,000,000,000,000,000,001 members, found 0"):
+        patch.apply(d.Model(graph=d.Graph()))
+
+
+def test_comments_and_trailing_commas_are_taken() -> None:
+    patch = Patch.loads(FORMAT + f'"operations": [ // one\n{SET},\n],}}')
+    assert patch == between(d.Model(domain="a"), d.Model(domain="b"))
+
+
+def test_a_record_set_to_another_becomes_what_differs() -> None:
+    operation = '{"set": "/graph", "old": {"name": "a"}, "new": {"name": "b"}}'
+    patch = Patch.loads(FORMAT + f'"operations": [{operation}]}}')
+    assert [each.address for each in patch.operations] == ["/graph/name"]
+
+
+def test_a_sequence_that_changes_nothing_is_nothing() -> None:
+    operation = '{"list": "/graph/node", "sequence": [[0, 1], [2, 3]]}'
+    assert not Patch.loads(FORMAT + f'"operations": [{operation}]}}')
+
+
+def test_the_file_is_named_in_what_is_wrong_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "change.json"
+    path.write_text("{}")
+    with pytest.raises(DecodeError, match=r"change\.json:1:1: the text does not say its format"):
+        Patch.load(path)
+
+
+def spoiled(text: bytes, rng: Random) -> bytes:
+    """A text with a few bytes cut out, doubled, exchanged or made random."""
+    data = bytearray(text)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        start = rng.randrange(len(data))
+        stop = min(len(data), start + rng.choice((1, 1, 2, 8, 40)))
+        match rng.randrange(5):
+            case 0:
+                del data[start:stop]
+            case 1:
+                data[start:start] = data[start:stop]
+            case 2:
+                data[start] = rng.randrange(256)
+            case 3:
+                data[start:stop] = rng.choice((b"0", b"1", b"null", b"[]", b"{}", b'"x"', b"-1", b"99", b"/", b'"add"'))
+            case _:
+                other = rng.randrange(len(data))
+                data[start:stop] = data[other : other + stop - start]
+        if not data:
+            return b""
+    return bytes(data)
+
+
+def read_or_refused(text: bytes) -> Patch | None:
+    """The patch of a text; None where it is refused with findings, all with their places."""
+    try:
+        return Patch.loads(text)
+    except DecodeError as error:
+        if not error.findings or any(not each.line or not each.column for each in error.findings):
+            raise AssertionError(f"a finding without a place: {error}") from error
+        return None
+
+
+@pytest.mark.parametrize("first", range(0, 600, 200))
+def test_spoiled_patches_are_refused_or_work(first: int) -> None:
+    """Whatever a text says: it is refused with findings, or it is a patch that can do all that patches do."""
+    taken = 0
+    for seed in range(first, first + 200):
+        rng = Random(seed)
+        base = model_of(generate(seed, 60))
+        text = between(base, mutated(base, rng, 4)).dumps().encode()
+        for _ in range(12):
+            patch = read_or_refused(spoiled(text, rng))
+            if patch is None:
+                continue
+            taken += 1
+            assert patch.invert().invert() == patch, seed
+            assert Patch.loads(patch.dumps()) == patch, seed
+            assert not patch.then(patch.invert()), seed
+            try:
+                changed = patch.apply(base)
+            except OnnxJsonError:
+                continue
+            assert patch.invert().apply(changed) == base, seed
+    assert taken > 20
+
+
+def test_attribute_positions_are_read_as_such() -> None:
+    base = attributes_of(number(None, 1), number("b", 2))
+    patch = between(base, attributes_of(number(None, 3), number("b", 2)))
+    assert patch.operations[0].address == "/graph/node/0/attribute/#0/i"
+    assert Patch.loads(patch.dumps()) == patch
