@@ -45,7 +45,7 @@ def _candidates(pairing: Pairing) -> list[tuple[float, int, int]]:
             agree, contradict = pairing.judge(base, target)
             if _is_likely(pairing, base, target, agree, contradict):
                 same = pairing.base.labels[base] == pairing.target.labels[target]
-                found[pair] = agree - contradict + 0.5 * same
+                found[pair] = agree - contradict + 0.5 * same + 0.05 * pairing.likeness(base, target)
             if pairing.is_exhausted:
                 break
     return sorted((-score, base, target) for (base, target), score in found.items())

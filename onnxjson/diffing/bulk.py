@@ -1,5 +1,7 @@
 """Changes at very many places of one graph, such as the names of all nodes: one change, counts and examples."""
 
+from collections.abc import Sequence
+
 from onnxjson.diffing.changes import EXAMPLES, Change, some
 from onnxjson.diffing.comparing import Context, GraphComparison
 from onnxjson.diffing.events import Detail, Kind
@@ -47,9 +49,11 @@ class Bulk:
         self._counts[key] = self._counts.get(key, 0) + (len(details) if count is None else count)
         self._fields.setdefault((graph, *place), key)
 
-    def cover(self, graph: GraphComparison, kind: Kind, pattern: str, place: tuple[str, str]) -> None:
-        """Another list and field that these changes explain."""
-        self._fields.setdefault((graph, *place), (graph, kind, pattern))
+    def cover(self, graph: GraphComparison, kind: Kind, patterns: Sequence[str], place: tuple[str, str]) -> None:
+        """Another list and field that the first of these patterns explains that there are changes of."""
+        found = [pattern for pattern in patterns if (graph, kind, pattern) in self._counts]
+        if found:
+            self._fields.setdefault((graph, *place), (graph, kind, found[0]))
 
     def prefer(self, graph: GraphComparison, kind: Kind, pattern: str, place: tuple[str, str]) -> None:
         """The same, whatever explains them otherwise."""

@@ -1,15 +1,16 @@
-"""What a region is: inserted, eliminated, folded, fused, decomposed, and so on, with its pattern and what went where."""
+"""What a region is: inserted, eliminated, folded, fused, and so on, with its pattern and what went where."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import BASE, TARGET, Context, operator_key
 from onnxjson.diffing.constant_traces import constant_details
-from onnxjson.diffing.duplicates import is_duplicate
+from onnxjson.diffing.duplicates import originals
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.places import common_place
-from onnxjson.diffing.region_changes import Draft
+from onnxjson.diffing.region_changes import Draft, cut_out
 from onnxjson.diffing.region_shapes import ordered_operators, signature
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.document import Node
@@ -35,6 +36,7 @@ class _Classification:
         self._graph = draft.graph
         self._region = draft.region
         self._change = draft.change
+        self._slots = draft.slots
         graph, region = draft.graph, draft.region
         self._base: list[Node] = [graph.nodes(BASE)[position] for position in region.base]
         self._target: list[Node] = [graph.nodes(TARGET)[position] for position in region.target]
@@ -84,7 +86,8 @@ class _Classification:
         if len(constants) == len(region.outputs):
             details = [Detail("constant", None, f"{new} instead of {old}") for old, new in region.outputs]
             return "folded", f"{text} -> constant", details
-        if is_duplicate(graph, region):
+        if kept := originals(graph, BASE, region):
+            self._with_originals(BASE, kept)
             return "merged", text, aliases
         if self._is_quantizing(self._base):
             return "quantized", f"{text} removed", aliases
@@ -98,9 +101,30 @@ class _Classification:
             return "decomposed", f"constant -> {text}", outputs
         if region.outputs and names <= _CASTS:
             return "cast-inserted", text, outputs
-        if region.outputs and names <= _LAYOUT:
+        if region.outputs and names <= _LAYOUT and (len(self._target) > 1 or names != {"Transpose"}):
             return "layout-changed", text, outputs
+        if region.outputs and (kept := originals(graph, TARGET, region)):
+            self._with_originals(TARGET, kept)
+            return "inserted", f"{text}, computed again", outputs
         return "inserted", text, outputs
+
+    def _with_originals(self, side: int, kept: list[int]) -> None:
+        """Which of equal computations is the copy nobody can know: the region has them all."""
+        graph, region, change = self._graph, self._region, self._change
+        partners = graph.pair.base_of if side else graph.pair.target_of
+        others = sorted(partners[position] for position in kept)
+        mine = sorted([*kept, *(region.target if side else region.base)])
+        base, target = (others, mine) if side else (mine, others)
+        nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+        own = [
+            pair
+            for position in (others if side else kept)
+            for pair in zip(nodes[position].output, its_nodes[target_of[position]].output, strict=False)
+        ]
+        slots = [slot for slot in self._slots if slot.base not in base or slot.graph is not graph]
+        change.region = cut_out(graph, base, target, tuple(slots), own)
+        change.base = tuple([graph.node_address(position) for position in base])
+        change.target = tuple([graph.node_address(position, TARGET) for position in target])
 
     def _replaced(self) -> list[Detail]:
         if len(self._base) != 1 or len(self._target) != 1:
@@ -136,6 +160,21 @@ class _Classification:
 
     def _constants(self) -> list[Detail]:
         return constant_details(self._context, self._graph, self._region)
+
+
+def settle_transposes(drafts: Sequence[Draft]) -> None:
+    """A Transpose is a node like others; two that came and undo each other carry another layout between them."""
+    came: dict[tuple[int, ...], list[Change]] = {}
+    for draft in drafts:
+        if draft.change.kind == "inserted" and draft.change.pattern == "Transpose":
+            node = draft.graph.nodes(TARGET)[draft.region.target[0]]
+            permutation = next((each.ints for each in node.attribute if each.name == "perm"), ())
+            came.setdefault(permutation, []).append(draft.change)
+    for permutation, changes in came.items():
+        back = tuple([permutation.index(axis) for axis in range(len(permutation)) if axis in permutation])
+        if back in came and (back != permutation or len(changes) > 1):
+            for change in changes:
+                change.kind = "layout-changed"
 
 
 def _bare_name(node: Node) -> str:

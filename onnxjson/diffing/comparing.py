@@ -109,11 +109,15 @@ class GraphComparison:
             if place < 0:
                 alone.append(position)
                 continue
-            inputs, outputs, name, *rest = astuple(node)
-            its_inputs, its_outputs, its_name, *its_rest = astuple(targets[place])
-            if tuple(map(get, inputs)) != its_inputs or tuple(map(get, outputs)) != its_outputs or rest != its_rest:
+            # Inputs, outputs and name come first; what outputs are called is what `values` says.
+            mine, its = astuple(node), astuple(targets[place])
+            if (
+                mine[3:] != its[3:]
+                or tuple(map(get, mine[0])) != its[0]
+                or (mine[1] != its[1] and (len(mine[1]) != len(its[1]) or "" in mine[1] or "" in its[1]))
+            ):
                 suspects.append(position)
-            if name != its_name:
+            if mine[2] != its[2]:
                 named.append(position)
         new = [position for position, place in enumerate(self.pair.base_of) if place < 0]
         for side, positions in ((BASE, alone), (TARGET, new)):
@@ -147,14 +151,24 @@ class GraphComparison:
     @cached_property
     def inverse(self) -> dict[str, str]:
         """Names of the target -> names of the base."""
-        return {new: old for old, new in self.values.items()}
+        return dict(zip(self.values.values(), self.values, strict=True))
 
     def is_same_name(self, old: str, new: str) -> bool:
         """Whether an input that took one name takes the same value under another: a pair, or equally unknown."""
         translated = self.translate(old)
         if translated is not None:
             return translated == new
-        return old == new and self.home(BASE, old) is None and self.home(TARGET, new) is None
+        return old == new and not self._is_alone(BASE, old) and not self._is_alone(TARGET, new)
+
+    def _is_alone(self, side: int, name: str) -> bool:
+        """Whether something here makes a value that has no counterpart; what nothing makes is not alone."""
+        for each in self.chain():
+            scope = each.scopes[side]
+            if name in each.made[side] or name in each.loose[side] or scope.initializer(name) is not None:
+                return True
+            if name in scope.inputs or name in (each.inverse if side else each.values):
+                return True
+        return False
 
     def home(self, side: int, name: str) -> "GraphComparison | None":
         """The pair of graphs whose graph on that side defines a name."""
@@ -186,22 +200,22 @@ class GraphComparison:
                 tensor = tensor_of(scope.graph.node[position])
                 if tensor is not None:
                     return Constant(each, name, each.node_address(position, side), tensor, position)
-            if scope.defines(name):
+            if each.outer is not None and scope.defines(name):
                 return None
         return None
 
     @cached_property
     def constant_makers(self) -> tuple[dict[str, int], dict[str, int]]:
         """What Constant nodes make, by side: name -> position."""
-        base, target = [
-            {
-                node.output[0]: position
-                for position, node in enumerate(self.nodes(side))
-                if node.op_type == "Constant" and is_constant(node)
-            }
-            for side in (BASE, TARGET)
-        ]
-        return base, target
+        return self._constant_makers(BASE), self._constant_makers(TARGET)
+
+    def _constant_makers(self, side: int) -> dict[str, int]:
+        nodes = self.nodes(side)
+        operators = [node.op_type for node in nodes]
+        if "Constant" not in operators:
+            return {}
+        positions = [position for position, operator in enumerate(operators) if operator == "Constant"]
+        return {nodes[position].output[0]: position for position in positions if is_constant(nodes[position])}
 
     def taken(self, side: int, position: int) -> list[str]:
         """The values that a node takes, each once."""

@@ -4,7 +4,7 @@ from onnxjson.diffing.absorbing import absorb_neighbours
 from onnxjson.diffing.alignment import Alignment
 from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import Change, one_sided
-from onnxjson.diffing.classifying import classify
+from onnxjson.diffing.classifying import classify, settle_transposes
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants
 from onnxjson.diffing.events import Detail, Kind
@@ -50,6 +50,7 @@ def describe(alignment: Alignment, weights: Weights) -> Context:
                 context.slot_changes.setdefault((slot.graph, slot.base), draft.change)
         classify(context, draft)
         claim_region(context, draft)
+    settle_transposes(drafts)
     plain_slots(context, plain)
     counterparts = _counterparts(drafts)
     for graph in context.graphs:

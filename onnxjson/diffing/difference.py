@@ -240,7 +240,8 @@ def diff_models(
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align(base, target, base_content=contents[0], target_content=contents[1])
     context = describe(alignment, Weights(sources[0], sources[1], weights, rtol, atol))
-    return Diff(base, target, group(context.ledger.changes, ignore), context, () if weights == "skip" else context.weights.problems())
+    problems = () if weights == "skip" else context.weights.problems()
+    return Diff(base, target, group(context.ledger.changes, ignore), context, problems)
 
 
 def _has_external(model: Model) -> bool:

@@ -1,7 +1,7 @@
-"""Whether what is gone computed what something else computes, too: common subexpressions that became one."""
+"""Whether what is gone, or new, computes what something else computes, too: common subexpressions that became one."""
 
 from onnxjson.diffing.columns import is_commutative
-from onnxjson.diffing.comparing import BASE, GraphComparison, operator_key
+from onnxjson.diffing.comparing import GraphComparison, operator_key
 from onnxjson.diffing.regions import Region
 from onnxjson.document import Node
 
@@ -9,42 +9,61 @@ _DEEPEST = 200
 """Nodes in a row that are compared."""
 
 
-def is_duplicate(graph: GraphComparison, region: Region) -> bool:
-    """Whether everything that the base nodes of a region made is now made by nodes that did the same before."""
-    inside = set(region.base)
+def originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
+    """Nodes with counterparts that compute what the nodes of a region, all of one side, compute; [] for none.
+
+    What the region makes is made by these in the other model, too.
+    """
+    search = _Search(graph, side, set(region.target if side else region.base))
     for old, new in region.outputs:
-        kept = graph.translate_back(new)
-        if not kept or not _same_value(graph, old, kept, inside, _DEEPEST):
+        kept = graph.translate(old) if side else graph.translate_back(new)
+        if not kept or not search.is_same_value(new if side else old, kept, _DEEPEST):
+            return []
+    return sorted(set(search.found.values())) if len(search.found) == len(region.base or region.target) else []
+
+
+class _Search:
+    def __init__(self, graph: GraphComparison, side: int, inside: set[int]) -> None:
+        self._side = side
+        self._nodes = graph.nodes(side)
+        self._makers = graph.scopes[side].makers
+        self._partners = graph.pair.base_of if side else graph.pair.target_of
+        self._inside = inside
+        self.found: dict[int, int] = {}
+        """Positions in the region -> those of the nodes that do the same."""
+
+    def is_same_value(self, one: str, other: str, depth: int) -> bool:
+        """Whether a value of the region is computed as another one is."""
+        if one == other:
+            return True
+        makers = self._makers
+        if depth == 0 or one not in makers or other not in makers:
             return False
-    return bool(region.outputs)
-
-
-def _same_value(graph: GraphComparison, one: str, other: str, inside: set[int], depth: int) -> bool:
-    if one == other:
+        (position, slot), (original, its_slot) = makers[one], makers[other]
+        if position not in self._inside or slot != its_slot or self._partners[original] < 0:
+            return False
+        if self.found.get(position) == original:
+            return True
+        if not self._is_same_call(self._nodes[position], self._nodes[original], depth - 1):
+            return False
+        self.found[position] = original
         return True
-    makers = graph.pair.base.makers
-    if depth == 0 or one not in makers or other not in makers:
-        return False
-    (position, slot), (its_position, its_slot) = makers[one], makers[other]
-    if position not in inside or slot != its_slot:
-        return False
-    nodes = graph.nodes(BASE)
-    return _same_call(graph, nodes[position], nodes[its_position], inside, depth - 1)
 
-
-def _same_call(graph: GraphComparison, one: Node, other: Node, inside: set[int], depth: int) -> bool:
-    if operator_key(one) != operator_key(other) or len(one.input) != len(other.input):
-        return False
-    if one.attribute != other.attribute and sorted(one.attribute, key=_name) != sorted(other.attribute, key=_name):
-        return False
-    orders = [other.input]
-    if is_commutative(one.domain, one.op_type):
-        orders.append(other.input[::-1])
-    return any(
-        all(_same_value(graph, mine, its, inside, depth) for mine, its in zip(one.input, order, strict=True))
-        for order in orders
-    )
+    def _is_same_call(self, one: Node, other: Node, depth: int) -> bool:
+        if operator_key(one) != operator_key(other) or len(one.input) != len(other.input):
+            return False
+        if one.attribute != other.attribute and sorted(one.attribute, key=_name) != sorted(other.attribute, key=_name):
+            return False
+        orders = [other.input]
+        if is_commutative(one.domain, one.op_type):
+            orders.append(other.input[::-1])
+        return any(
+            all(self.is_same_value(mine, its, depth) for mine, its in zip(one.input, order, strict=True))
+            for order in orders
+        )
 
 
 def _name(attribute: object) -> str:
     return str(getattr(attribute, "name", ""))
+
+

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.assignment import assign
-from onnxjson.diffing.columns import SHIFT, SLOT, Columns, Integers, Interner
+from onnxjson.diffing.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
 from onnxjson.diffing.forward import number
 from onnxjson.diffing.kinship import pair_kin
 from onnxjson.diffing.labels import RADIUS, Labels
@@ -24,11 +24,14 @@ WORK_PER_NODE: Final = 400
 """Steps that may be taken for each node of both graphs, and for as many more as a small graph needs."""
 
 _LEAST_WORK: Final = 200_000
+_ANCHOR: Final = np.uint64(1 << 63)
 _LARGE: Final = 2_000
-"""So many open nodes are first aligned as a sequence, where everything agrees."""
+"""So many candidates are judged all at once, by their inputs alone."""
 _FEW: Final = 0.02
-"""Of fewer open nodes, as a share of all, no sequence is made at last."""
-_MOST_EDITS: Final = 600
+"""Of fewer open nodes, as a share of all, no sequence is made,"""
+_SMALL: Final = 5_000
+"""unless the graph has so few nodes that nobody waits for it."""
+_MOST_EDITS: Final = 512
 
 
 def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int, int]) -> Pairing:
@@ -44,11 +47,15 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     pairing = Pairing(base, target, outputs, allowed)
     numbers = np.array(number(base, interner), np.int64), np.array(number(target, interner, add=False), np.int64)
     _pair_equal(pairing, *numbers)
-    _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
+    _pair_by_context(pairing)
     _pair_outputs(pairing)
     _spread(pairing)
-    if _count_open(pairing) > _LARGE:
-        _pair_by_sequence(pairing, strict=True)
+    if not _is_repetitive(pairing):
+        _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
+        _spread(pairing)
+        pair_kin(pairing)
+    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+        _pair_by_sequence(pairing, radius=0)
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
     _pair_by_labels(pairing, base.label, target.label, with_constants=False, least_radius=1)
@@ -57,8 +64,8 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
     _spread(pairing)
     assign(pairing)
-    if _count_open(pairing) > _FEW * len(base):
-        _pair_by_sequence(pairing, strict=False)
+    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+        _pair_by_sequence(pairing, radius=None)
         _spread(pairing)
         assign(pairing)
     _pair_duplicates(pairing, *numbers)
@@ -73,6 +80,39 @@ def _count_open(pairing: Pairing) -> int:
 def _pair_equal(pairing: Pairing, numbers: Integers, its_numbers: Integers) -> None:
     bases, targets = pairing.unmatched()
     pairing.pair_all(*unique_pairs(numbers[bases], its_numbers[targets], bases, targets))
+
+
+def _pair_by_context(pairing: Pairing) -> None:
+    """Pair nodes whose surroundings nobody else has, before anything but equal computations is known."""
+    sides = []
+    for columns, positions in ((pairing.base.columns, pairing.outputs), (pairing.target.columns, pairing.outputs.values())):
+        shared = {position: number for number, position in enumerate(positions)}
+        nobody = np.full(len(columns), UNMATCHED, np.int64)
+        sides.append(Labels(columns, columns.label, nobody, shared, with_constants=True))
+    mine, its = sides
+    pairing.contexts = [
+        (_spread_out(mine.nodes, one, len(pairing.targets)), _spread_out(its.nodes, other, len(pairing.bases)))
+        for one, other in zip(mine.rounds[1:], its.rounds[1:], strict=True)
+    ]
+    for labels, its_labels in reversed(pairing.contexts[1:]):
+        bases, targets = pairing.unmatched()
+        _pair_where_fitting(pairing, *unique_pairs(labels[bases], its_labels[targets], bases, targets))
+
+
+def _is_repetitive(pairing: Pairing) -> bool:
+    """Whether most of what is open looks, as far as labels see, like something else in its own graph."""
+    for labels, is_open in zip(pairing.contexts[-1], (pairing.targets, pairing.bases), strict=True):
+        positions = np.nonzero(is_open == UNMATCHED)[0]
+        _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        if 2 * np.count_nonzero(counts[places[positions]] > 1) > len(positions):
+            return True
+    return False
+
+
+def _spread_out(nodes: Integers, labels: Words, count: int) -> Words:
+    found = np.zeros(count, np.uint64)
+    found[nodes] = labels
+    return found
 
 
 def _pair_by_labels(
@@ -160,7 +200,7 @@ def _frontier(pairing: Pairing) -> list[tuple[int, int]]:
     return list(zip(bases.tolist(), target_of[bases].tolist(), strict=True))
 
 
-def _pair_by_sequence(pairing: Pairing, *, strict: bool) -> None:
+def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
     """Align what is open as sequences, in the order of a walk from the outputs, between pairs in the same order."""
     bases, targets = pairing.unmatched()
     if not len(bases) or not len(targets):
@@ -169,17 +209,19 @@ def _pair_by_sequence(pairing: Pairing, *, strict: bool) -> None:
     rank, its_rank = np.empty(len(order), np.int64), np.empty(len(its_order), np.int64)
     rank[order], its_rank[its_order] = np.arange(len(order)), np.arange(len(its_order))
     target_of, base_of = pairing.targets, pairing.bases
-    label, its_label = pairing.base.columns.label, pairing.target.columns.label
+    label, its_label = pairing.base.columns.label.astype(np.uint64), pairing.target.columns.label.astype(np.uint64)
+    if radius:
+        label, its_label = pairing.contexts[radius - 1]
     # A pair is one letter that only it has; what is open is its label.
-    letters = np.where(target_of >= 0, -1 - np.arange(len(order)), label)[order].astype(np.uint64)
-    its_letters = np.where(base_of >= 0, -1 - base_of, its_label)[its_order].astype(np.uint64)
+    letters = np.where(target_of >= 0, _ANCHOR + np.arange(len(order), dtype=np.uint64), label)[order]
+    its_letters = np.where(base_of >= 0, _ANCHOR + base_of.astype(np.uint64), its_label)[its_order]
     open_here, open_there = target_of[order] != NO_PART, base_of[its_order] != NO_PART
     order, its_order = order[open_here], its_order[open_there]
     here, there = common_subsequence(letters[open_here], its_letters[open_there], _MOST_EDITS)
     found, its_found = order[here], its_order[there]
     is_open = target_of[found] == UNMATCHED
     found, its_found = found[is_open], its_found[is_open]
-    if strict:
+    if radius is not None:
         fits = _inputs_fit(pairing, found, its_found, strict=True)
         pairing.pair_all(found[fits], its_found[fits])
         return

@@ -33,11 +33,14 @@ def by_dependence(columns: Columns) -> list[int]:
 def from_outputs(columns: Columns) -> list[int]:
     """All nodes in post-order of a walk from the outputs along the inputs: each after what it needs, block by block.
 
-    Neither names nor the order of the file have a say, but for nodes that no output needs: these come last, in file
-    order of the last nodes of each such part.
+    Of several inputs the one that most nodes lead to comes first, so that a branch that begins somewhere else stays
+    where it joins. Neither names nor the order of the file have a say, but for nodes that no output needs: these come
+    last, in file order of the last nodes of each such part.
     """
     codes, starts = columns.code_list, columns.start_list
+    labels, commutative = columns.label.tolist(), columns.commutative.tolist()
     count = len(columns)
+    heights = _heights(columns)
     state = bytearray(count)
     found: list[int] = []
     _, begins = columns.edges_by_producer
@@ -56,7 +59,21 @@ def from_outputs(columns: Columns) -> list[int]:
                     found.append(position)
                 continue
             state[position] = 1
-            for code in reversed(codes[starts[position] : starts[position + 1]]):
-                if code >= 0 and not state[code >> SHIFT]:
-                    stack.append(code >> SHIFT)
+            makers = [code >> SHIFT for code in codes[starts[position] : starts[position + 1]] if code >= 0]
+            if len(makers) > 1:
+                makers.reverse()
+                if commutative[position]:
+                    makers.sort(key=labels.__getitem__)
+                makers.sort(key=heights.__getitem__)
+            stack += [maker for maker in makers if not state[maker]]
     return found
+
+
+def _heights(columns: Columns) -> list[int]:
+    """For each node the number of nodes on the longest way to it."""
+    codes, starts = columns.code_list, columns.start_list
+    heights = [0] * len(columns)
+    for position in by_dependence(columns):
+        makers = [heights[code >> SHIFT] for code in codes[starts[position] : starts[position + 1]] if code >= 0]
+        heights[position] = max(makers) + 1 if makers else 1
+    return heights

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import REAL, SHIFT, SLOT, Columns, Integers
+from onnxjson.diffing.columns import REAL, SHIFT, SLOT, Columns, Integers, Words
 
 MOST_CONSUMERS: Final = 64
 """Of a value with more consumers none is looked at to judge a pair."""
@@ -68,6 +68,8 @@ class Pairing:
         self.bases: Integers = np.frombuffer(self.base_of, np.int64)
         self.work = 0
         self.allowed = allowed
+        self.contexts: list[tuple[Words, Words]] = []
+        """For radius 1 on, the labels of both sides, uint64 [nodes] (`onnxjson.diffing.labels`)."""
         self.fresh: list[tuple[int, int]] = []
         """Pairs whose neighbours nobody has looked at yet."""
         self.targets[base.kind != REAL] = NO_PART
@@ -93,6 +95,14 @@ class Pairing:
     def unmatched(self) -> tuple[Integers, Integers]:
         """The nodes of both sides that are in no pair."""
         return np.nonzero(self.targets == UNMATCHED)[0], np.nonzero(self.bases == UNMATCHED)[0]
+
+    def likeness(self, base: int, target: int) -> int:
+        """Up to which radius the surroundings of two nodes are the same."""
+        for radius in range(len(self.contexts), 0, -1):
+            mine, its = self.contexts[radius - 1]
+            if mine[base] == its[target]:
+                return radius
+        return 0
 
     def judge(self, base: int, target: int) -> tuple[int, int]:
         """How many neighbours, slot by slot, are a pair (or the same constant); how many are in pairs with others."""

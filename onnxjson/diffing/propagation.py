@@ -76,11 +76,9 @@ def _matching(pairing: Pairing, mine: list[int], its: list[int]) -> Iterator[tup
     """Of inputs in any order, those that only one input of the other side can be the counterpart of."""
     labels, its_labels = pairing.base.labels, pairing.target.labels
     if len(mine) == len(its) == 2 and labels[mine[0] >> SHIFT] == labels[mine[1] >> SHIFT]:
-        # Two of a kind: which is which, what they are made from may say; else the order of the inputs does.
-        straight = pairing.judge(mine[0] >> SHIFT, its[0] >> SHIFT)
-        crossed = pairing.judge(mine[0] >> SHIFT, its[1] >> SHIFT)
-        if crossed[0] - crossed[1] > straight[0] - straight[1]:
-            its = [its[1], its[0]]
+        # Two of a kind: which is which, their surroundings may say; else the order of the inputs does.
+        if _fit(pairing, mine, its[::-1]) > _fit(pairing, mine, its):
+            its = its[::-1]
         yield from _open(zip(mine, its, strict=True))
         return
     for code in mine:
@@ -89,6 +87,16 @@ def _matching(pairing: Pairing, mine: list[int], its: list[int]) -> Iterator[tup
         same = [each for each in mine if labels[each >> SHIFT] == label]
         if len(fitting) == 1 == len(same):
             yield code >> SHIFT, fitting[0] >> SHIFT
+
+
+def _fit(pairing: Pairing, mine: list[int], its: list[int]) -> tuple[int, int]:
+    """How well values at the same place of two lists fit: known neighbours first, then likeness."""
+    known = like = 0
+    for code, there in zip(mine, its, strict=True):
+        agree, contradict = pairing.judge(code >> SHIFT, there >> SHIFT)
+        known += agree - contradict
+        like += pairing.likeness(code >> SHIFT, there >> SHIFT)
+    return known, like
 
 
 def _consumers(pairing: Pairing, base: int, target: int) -> Iterator[tuple[int, int]]:

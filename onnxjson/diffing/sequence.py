@@ -11,8 +11,8 @@ def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Int
     Args:
         base: labels.
         target: labels.
-        most_edits: the search ends after so many labels that are in one sequence alone; what was not reached by then
-            is left out, but for the common end.
+        most_edits: so many labels that are in one sequence alone are weighed against each other; with more, the
+            result is that of one stretch after the other, and may not be the longest.
 
     Returns:
         positions in `base` and in `target`, of equal labels.
@@ -20,7 +20,12 @@ def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Int
     start = _common(base, target)
     rest = _common(base[start:][::-1], target[start:][::-1])
     inner, its_inner = base[start : len(base) - rest], target[start : len(target) - rest]
-    runs = [(0, 0, start), *[(start + x, start + y, n) for x, y, n in _myers(inner, its_inner, most_edits)]]
+    runs = [(0, 0, start)]
+    x = y = 0
+    while x < len(inner) and y < len(its_inner):
+        found, (width, height) = _myers(inner[x:], its_inner[y:], most_edits)
+        runs += [(start + x + here, start + y + there, n) for here, there, n in found]
+        x, y = x + width, y + height
     runs.append((len(base) - rest, len(target) - rest, rest))
     here = [np.arange(x, x + n) for x, _, n in runs]
     there = [np.arange(y, y + n) for _, y, n in runs]
@@ -40,12 +45,9 @@ def _common(base: Words, target: Words) -> int:
     return count
 
 
-def _myers(base: Words, target: Words, most_edits: int) -> list[tuple[int, int, int]]:
-    """Runs (position in base, in target, length) of a longest common subsequence, or of its part that was reached."""
+def _myers(base: Words, target: Words, most_edits: int) -> tuple[list[tuple[int, int, int]], tuple[int, int]]:
+    """Runs (position in base, in target, length) of a longest common subsequence, and how far both were read."""
     width, height = len(base), len(target)
-    if not width or not height:
-        return []
-    labels, its_labels = base.tolist(), target.tolist()
     rounds: list[dict[int, int]] = []
     best = (-1, 0, 0)
     for edits in range(min(most_edits, width + height) + 1):
@@ -55,14 +57,15 @@ def _myers(base: Words, target: Words, most_edits: int) -> list[tuple[int, int, 
             if begin < 0:
                 continue
             x, y = begin, begin - diagonal
-            if x < width and y < height and labels[x] == its_labels[y]:
+            if x < width and y < height and base[x] == target[y]:
                 x += _common(base[x:], target[y:])
             reached[diagonal] = x
             best = max(best, (2 * x - diagonal, -edits, diagonal))
             if x == width and x - diagonal == height:
-                return _trace([*rounds, reached], diagonal, width, height)
+                return _trace([*rounds, reached], diagonal, width, height), (width, height)
         rounds.append(reached)
-    return _trace(rounds[: 1 - best[1]], best[2], width, height)
+    x = rounds[-best[1]][best[2]]
+    return _trace(rounds[: 1 - best[1]], best[2], width, height), (x, x - best[2])
 
 
 def _begin(before: dict[int, int], diagonal: int, width: int, height: int) -> tuple[int, int]:

@@ -1,12 +1,15 @@
 """What graphs say about values: their inputs, outputs, types of the values between, quantization annotations; names."""
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from operator import ne
+from typing import Final
 
 import msgspec
 
 from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.causes import causes_of
-from onnxjson.diffing.changes import Change, one_sided
+from onnxjson.diffing.changes import EXAMPLES, Change, one_sided
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.fields import field_details
@@ -379,44 +382,47 @@ def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     if graph.named:
         details = [
-            Detail("node", nodes[position].name, its_nodes[target_of[position]].name) for position in graph.named[:100]
+            Detail("node", nodes[position].name, its_nodes[target_of[position]].name)
+            for position in graph.named[:EXAMPLES]
         ]
         bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(graph.named))
-    names = [(old, new) for old, new in graph.pair.values.items() if old != new]
-    if not names:
+    values = graph.pair.values
+    total = sum(map(ne, values, values.values()))
+    if not total:
         return
-    consequences = _consequences(context, graph)
-    moved = graph.moved_constants
-    base, target = graph.pair.base, graph.pair.target
-    outputs = {name for name in base.output_names if name}
-    counts: dict[str, list[Detail]] = {"tensors": [], "inputs": [], "outputs": []}
-    totals = dict.fromkeys(counts, 0)
-    for old, new in names:
-        if old in consequences or old in moved:
-            continue
-        if old in base.inputs and old not in base.initializers:
-            kind = "inputs"
-        else:
-            kind = "outputs" if old in outputs else "tensors"
-        totals[kind] += 1
-        if totals[kind] <= 100:
-            counts[kind].append(Detail(kind[:-1], old, new))
-    for kind, details in counts.items():
-        if not totals[kind]:
-            continue
-        places = [("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"),
-                  ("quantization_annotation", "*"), ("sparse_initializer", "*"), ("output", "name"), ("input", "name"),
-                  ("node", "device_configurations"), ("input", ""), ("output", "")]  # fmt: skip
-        own = {"inputs": [("input", "name"), ("input", "")], "outputs": [("output", "name"), ("output", "")]}.get(
-            kind, []
-        )
-        bulk.add(graph, "renamed", kind, (own or places)[0], details, totals[kind])
-        for place in own:
-            bulk.prefer(graph, "renamed", kind, place)
-    for kind in ("tensors", "outputs", "inputs"):
-        if totals[kind]:
-            for place in places:
-                bulk.cover(graph, "renamed", kind, place)
+    explained = _consequences(context, graph).keys() | graph.moved_constants
+    total -= sum(values.get(name, name) != name for name in explained)
+    base = graph.pair.base
+    inputs = {name for name in base.inputs if name not in base.initializers}
+    outputs = {name for name in base.output_names if name} - inputs
+    for noun, names in (("inputs", inputs), ("outputs", outputs)):
+        renamed = [name for name in names if values.get(name, name) != name and name not in explained]
+        total -= len(renamed)
+        if renamed:
+            renamed.sort(key=base.inputs.__getitem__ if noun == "inputs" else list(base.output_names).index)
+            _note_values(graph, bulk, noun, renamed, len(renamed))
+    if total:
+        skipped = explained | inputs | outputs
+        rest = (name for name, new in values.items() if name != new and name not in skipped)
+        _note_values(graph, bulk, "tensors", list(islice(rest, EXAMPLES)), total)
+    for place in _NAMED_PLACES:
+        bulk.cover(graph, "renamed", ("tensors", "outputs", "inputs"), place)
+
+
+_NAMED_PLACES: Final = (
+    ("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"), ("input", "name"),
+    ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
+    ("node", "device_configurations"),
+)  # fmt: skip
+"""Where names of values stand."""
+
+
+def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[str], count: int) -> None:
+    details = [Detail(noun[:-1], name, graph.pair.values[name]) for name in names[:EXAMPLES]]
+    own = noun[:-1] if noun != "tensors" else "node"
+    bulk.add(graph, "renamed", noun, (own, "name" if noun != "tensors" else "output"), details, count)
+    for field in ("name", "") if noun != "tensors" else ():
+        bulk.prefer(graph, "renamed", noun, (own, field))
 
 
 def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]:
