@@ -24,7 +24,9 @@ __all__ = [
     "attribute_defaults",
     "attribute_types",
     "documentation",
+    "newest_version",
     "plain_domain",
+    "since_version",
 ]
 
 _NONE: Final[Mapping[str, int]] = {}
@@ -126,6 +128,29 @@ def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
         return defs.get_schema(op_type, newest, domain)
     except defs.SchemaError:
         return None
+
+
+def since_version(domain: str | None, op_type: str | None, opset: int | None) -> int | None:
+    """The version in which an operator became what it is in an opset (None: the newest); None where there is none."""
+    return _since_version(plain_domain(domain), op_type or "", opset)
+
+
+@lru_cache(maxsize=4096)
+def _since_version(domain: str, op_type: str, opset: int | None) -> int | None:
+    schema = _schema(domain, op_type, opset)
+    return None if schema is None else int(schema.since_version)
+
+
+@lru_cache(maxsize=64)
+def newest_version(domain: str | None) -> int | None:
+    """The newest version of an operator set that the installed onnx knows; None for a domain that it does not know."""
+    from onnx import defs
+
+    plain = plain_domain(domain)
+    if plain == "":
+        return defs.onnx_opset_version()
+    versions = [each.since_version for each in defs.get_all_schemas_with_history() if each.domain == plain]
+    return max(versions, default=None)
 
 
 def documentation(domain: str | None, op_type: str | None, opset: int | None) -> Documentation | None:
