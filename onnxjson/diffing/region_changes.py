@@ -181,7 +181,11 @@ def cut_out(
 def claim_region(context: Context, draft: Draft) -> None:
     """What a region explains: its nodes, its constants, the inputs around it."""
     graph, region, change = draft.graph, draft.region, draft.change
-    claims, its_claims = list(change.base), list(change.target)
+    claims, its_claims = [], list(change.target)
+    for position in region.base:
+        # Of nodes that stay only what the region changes is its own.
+        if graph.pair.target_of[position] < 0 or position in graph.replaced:
+            claims.append(graph.node_address(position))
     for side, names, addresses in (
         (BASE, region.base_constants, claims),
         (TARGET, region.target_constants, its_claims),

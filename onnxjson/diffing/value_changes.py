@@ -380,12 +380,14 @@ def graph_fields(context: Context, graph: GraphComparison) -> None:
 def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
     """Names of nodes and values that are other ones; those that follow from rewrites belong to these."""
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
-    if graph.named:
+    replaced = set(graph.replaced)
+    named = [position for position in graph.named if position not in replaced] if replaced else graph.named
+    if named:
         details = [
             Detail("node", nodes[position].name, its_nodes[target_of[position]].name)
-            for position in graph.named[:EXAMPLES]
+            for position in named[:EXAMPLES]
         ]
-        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(graph.named))
+        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(named))
     values = graph.pair.values
     total = sum(map(ne, values, values.values()))
     if not total:
