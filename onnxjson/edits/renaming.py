@@ -1,0 +1,236 @@
+"""Values under other names, with everything that refers to them: nodes, subgraphs, annotations, training, sharding.
+
+A name belongs to the graph that defines it. Uses in the graphs inside follow, up to a graph that defines the name
+itself. Inputs of functions and of the bodies of loops are positional, so that a function and each body have names of
+their own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import (
+    Function,
+    Model,
+    Node,
+    NodeDeviceConfiguration,
+    SparseTensor,
+    StringStringEntry,
+    TensorAnnotation,
+    TrainingInfo,
+    ValueInfo,
+)
+from onnxjson.edits.rebuilding import Body, rebuilt
+from onnxjson.errors import EditError
+from onnxjson.index import Index, Scope
+
+Names = Mapping[Scope, Mapping[str, str]]
+"""By graph: names that it defines -> their new names."""
+
+_SHOWN: Final = 8
+
+
+def renamed(index: Index, names: Names) -> Model:
+    """The model of an index with other names for values; nothing is asked about collisions (`collisions`)."""
+    effective = _effective(index, names)
+
+    def change(scope: Scope, graph: Body) -> Body:
+        mapping = effective[scope]
+        return _graph(graph, mapping) if mapping else graph
+
+    model = rebuilt(index, change)
+    return _training(index, model, effective)
+
+
+def defined(scope: Scope) -> dict[str, None]:
+    """The names that a graph defines, inputs first."""
+    return dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.makers))
+
+
+def collisions(index: Index, names: Names) -> list[str]:
+    """What would be wrong with a renaming: two values that get one name, names that hide others, in words."""
+    final: dict[Scope, dict[str, list[str]]] = {}
+
+    def final_names(scope: Scope) -> dict[str, list[str]]:
+        if scope not in final:
+            found: dict[str, list[str]] = {}
+            mapping = names.get(scope, {})
+            for name in defined(scope):
+                found.setdefault(mapping.get(name, name), []).append(name)
+            final[scope] = found
+        return final[scope]
+
+    wrong: dict[str, None] = {}
+    for scope, mapping in names.items():
+        others = [each for each in scope.chain() if each is not scope]
+        inner = list(_inside(index, scope))
+        for old, new in mapping.items():
+            if old == new:
+                continue
+            if not new:
+                wrong[f'"{visible(old)}" would have no name'] = None
+            same = final_names(scope)[new]
+            if len(same) > 1:
+                both = " and ".join([f'"{visible(each)}"' for each in same[:3]])
+                wrong[f'{both} of {scope.address} would both be "{visible(new)}"'] = None
+            for other in (*others, *inner):
+                for each in final_names(other).get(new, ()):
+                    text = f'"{visible(old)}" of {scope.address} would be "{visible(new)}", as "{visible(each)}" of '
+                    wrong[f"{text}{other.address} is"] = None
+            if any([new in each.takers and index.home(each, new) is None for each in (scope, *inner)]):
+                wrong[f'"{visible(new)}" is used and not defined; "{visible(old)}" would take its place'] = None
+    return list(wrong)
+
+
+def refuse_collisions(index: Index, names: Names) -> None:
+    """Do nothing if a renaming keeps apart what is apart.
+
+    Raises:
+        EditError: with the list of what would collide.
+    """
+    wrong = collisions(index, names)
+    if wrong:
+        raise collision_error(wrong)
+
+
+def collision_error(wrong: Sequence[str]) -> EditError:
+    """The error for a list of collisions."""
+    shown = "; ".join(wrong[:_SHOWN]) + (f"; and {len(wrong) - _SHOWN:,} more" if len(wrong) > _SHOWN else "")
+    return EditError(f"names would collide: {shown}; choose names that are not taken")
+
+
+def _inside(index: Index, scope: Scope) -> Iterator[Scope]:
+    """The graphs that see the names of a graph, itself not."""
+    pending = list(scope.children)
+    if scope.kind == "main":
+        pending += [each for each in index.scopes if each.kind == "training"]
+    while pending:
+        inner = pending.pop()
+        yield inner
+        pending += inner.children
+
+
+def _effective(index: Index, names: Names) -> dict[Scope, dict[str, str]]:
+    """By graph: all names that change there, those of the graphs around it included."""
+    effective: dict[Scope, dict[str, str]] = {}
+    for scope in index.scopes:
+        around = effective[scope.outer] if scope.outer is not None else {}
+        inherited = {old: new for old, new in around.items() if not scope.defines(old)} if around else {}
+        effective[scope] = inherited | dict(names.get(scope, {}))
+    return effective
+
+
+def _graph(graph: Body, mapping: Mapping[str, str]) -> Body:
+    nodes = tuple([_node(node, mapping) for node in graph.node])
+    values = _values(graph.value_info, mapping)
+    if isinstance(graph, Function):
+        return msgspec.structs.replace(
+            graph,
+            node=nodes,
+            value_info=values,
+            input=_names(graph.input, mapping),
+            output=_names(graph.output, mapping),
+        )
+    return msgspec.structs.replace(
+        graph,
+        node=nodes,
+        value_info=values,
+        input=_values(graph.input, mapping),
+        output=_values(graph.output, mapping),
+        initializer=tuple(
+            [
+                msgspec.structs.replace(each, name=mapping[each.name]) if each.name in mapping else each
+                for each in graph.initializer
+            ]
+        ),
+        sparse_initializer=tuple([_sparse(each, mapping) for each in graph.sparse_initializer]),
+        quantization_annotation=tuple([_annotation(each, mapping) for each in graph.quantization_annotation]),
+    )
+
+
+def _names(names: tuple[str, ...], mapping: Mapping[str, str]) -> tuple[str, ...]:
+    return names if mapping.keys().isdisjoint(names) else tuple([mapping.get(name, name) for name in names])
+
+
+def _node(node: Node, mapping: Mapping[str, str]) -> Node:
+    inputs, outputs = _names(node.input, mapping), _names(node.output, mapping)
+    devices = node.device_configurations
+    if devices:
+        devices = tuple([_device(each, mapping) for each in devices])
+    if inputs is node.input and outputs is node.output and devices == node.device_configurations:
+        return node
+    return msgspec.structs.replace(node, input=inputs, output=outputs, device_configurations=devices)
+
+
+def _device(device: NodeDeviceConfiguration, mapping: Mapping[str, str]) -> NodeDeviceConfiguration:
+    specs = tuple(
+        [
+            msgspec.structs.replace(each, tensor_name=mapping[each.tensor_name])
+            if each.tensor_name in mapping
+            else each
+            for each in device.sharding_spec
+        ]
+    )
+    return device if specs == device.sharding_spec else msgspec.structs.replace(device, sharding_spec=specs)
+
+
+def _values(values: tuple[ValueInfo, ...], mapping: Mapping[str, str]) -> tuple[ValueInfo, ...]:
+    return tuple(
+        [msgspec.structs.replace(each, name=mapping[each.name]) if each.name in mapping else each for each in values]
+    )
+
+
+def _sparse(sparse: SparseTensor, mapping: Mapping[str, str]) -> SparseTensor:
+    values = sparse.values
+    if values is None or values.name not in mapping:
+        return sparse
+    return msgspec.structs.replace(sparse, values=msgspec.structs.replace(values, name=mapping[values.name]))
+
+
+def _annotation(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> TensorAnnotation:
+    name = annotation.tensor_name
+    parameters = tuple([_entry(each, str, mapping.get) for each in annotation.quant_parameter_tensor_names])
+    if name not in mapping and parameters == annotation.quant_parameter_tensor_names:
+        return annotation
+    new = mapping.get(name, name) if name is not None else None
+    return msgspec.structs.replace(annotation, tensor_name=new, quant_parameter_tensor_names=parameters)
+
+
+def _entry(
+    entry: StringStringEntry, key: Callable[[str], str | None], value: Callable[[str], str | None]
+) -> StringStringEntry:
+    new_key = entry.key if entry.key is None else key(entry.key) or entry.key
+    new_value = entry.value if entry.value is None else value(entry.value) or entry.value
+    if new_key == entry.key and new_value == entry.value:
+        return entry
+    return msgspec.structs.replace(entry, key=new_key, value=new_value)
+
+
+def _training(index: Index, model: Model, effective: Mapping[Scope, Mapping[str, str]]) -> Model:
+    """The model with the bindings of its training steps: keys are values of the graphs, values are outputs of steps."""
+    if not any([step.initialization_binding or step.update_binding for step in model.training_info]):
+        return model
+    scopes = {scope.address: scope for scope in index.scopes}
+    main: Mapping[str, str] = effective[scopes["/graph"]] if "/graph" in scopes else {}
+
+    def bound(step: TrainingInfo, position: int) -> TrainingInfo:
+        algorithm, initialization = [
+            effective[scopes[at]] if (at := f"/training_info/{position}/{field}") in scopes else {}
+            for field in ("algorithm", "initialization")
+        ]
+
+        def key(name: str) -> str | None:
+            return algorithm.get(name) or main.get(name)
+
+        return msgspec.structs.replace(
+            step,
+            initialization_binding=tuple(
+                [_entry(each, key, initialization.get) for each in step.initialization_binding]
+            ),
+            update_binding=tuple([_entry(each, key, algorithm.get) for each in step.update_binding]),
+        )
+
+    steps = tuple([bound(step, position) for position, step in enumerate(model.training_info)])
+    return model if steps == model.training_info else msgspec.structs.replace(model, training_info=steps)
