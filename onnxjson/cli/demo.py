@@ -26,7 +26,7 @@ class StepError(OnnxJsonError):
 @click.command("demo")
 @click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=FilePath())
 def command(folder: Path) -> None:
-    """Make a small model and take it to text and back.
+    """Make a small model, take it to text and back, and diff it.
 
     Writes into DIR (onnxjson-demo), which must be new or empty. Every command is printed and then really run.
     """
@@ -60,12 +60,16 @@ class Demonstration:
         self._title("Back to a model that every ONNX program loads")
         self._onnxjson("convert", "leaky.onnx.json")
         self._onnxjson("check", "--deep", "leaky.onnx")
+        self._title("What changed since the export, whatever nodes are called and where they stand")
+        self._python("onnxjson.example", "--unfused", "exported.onnx")
+        self._onnxjson("diff", "--exit-zero", "--nodes-only", "exported.onnx", "leaky.onnx")
         self._title("Nothing is lost: the unchanged text gives the file it came from")
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")
         self._title("Now yours")
         self.console.print(
-            f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n  onnxjson --help"
+            f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n"
+            "  onnxjson diff ONE.onnx OTHER.onnx -o report.html\n  onnxjson --help"
         )
 
     def _make_folder(self) -> None:

@@ -21,7 +21,7 @@ class Entry(NamedTuple):
 
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
-    "Start here": (Entry("demo", "Make a small model and take it to text and back."),),
+    "Start here": (Entry("demo", "Make a small model, take it to text and back, and diff it."),),
     "Models": (
         Entry("show", "Say what a model, a node or a tensor consists of."),
         Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),

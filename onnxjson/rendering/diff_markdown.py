@@ -123,6 +123,8 @@ def _row(event: Event) -> str:
     places = [code(place_of(member)) for member in event.members[:_MOST_PLACES]]
     left = event.count - len(places)
     where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
+    if event.verdict is None and event.evidence:
+        where += f", {code(event.evidence)}"
     times = f"{event.count:,}× " if event.count > 1 else ""
     verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
     return f"| {event.kind} | {times}{code(event.pattern, _LONGEST_DETAIL)} | {where} | {verdict} |\n"
