@@ -15,6 +15,7 @@ The names below are resolved on first use: importing the package loads neither n
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from onnxjson import edits as edits
     from onnxjson.api import dumps as dumps
     from onnxjson.api import from_proto as from_proto
     from onnxjson.api import load as load
@@ -53,16 +54,19 @@ if TYPE_CHECKING:
     from onnxjson.document import TrainingInfo as TrainingInfo
     from onnxjson.document import Type as Type
     from onnxjson.document import ValueInfo as ValueInfo
+    from onnxjson.edits.applying import apply as apply
     from onnxjson.errors import AccessDeniedError as AccessDeniedError
     from onnxjson.errors import AddressError as AddressError
     from onnxjson.errors import ChangedUnderneathError as ChangedUnderneathError
     from onnxjson.errors import DecodeError as DecodeError
+    from onnxjson.errors import EditError as EditError
     from onnxjson.errors import EncodeError as EncodeError
     from onnxjson.errors import FileError as FileError
     from onnxjson.errors import LimitError as LimitError
     from onnxjson.errors import MissingInputError as MissingInputError
     from onnxjson.errors import OnnxJsonError as OnnxJsonError
     from onnxjson.errors import OutputError as OutputError
+    from onnxjson.errors import ParameterError as ParameterError
     from onnxjson.errors import PatchError as PatchError
     from onnxjson.errors import SelectorError as SelectorError
     from onnxjson.errors import UntrustedError as UntrustedError
@@ -84,10 +88,11 @@ _NAMES: Final = {
         "TensorAnnotation Segment TrainingInfo DeviceConfiguration NodeDeviceConfiguration ShardingSpec ShardedDim "
         "SimpleShardedDim IntIntListEntry"
     ),
+    "onnxjson.edits.applying": "apply",
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
         "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "WeightsMissingError PatchError"
+        "WeightsMissingError PatchError EditError ParameterError"
     ),
     "onnxjson.patching.patch": "Patch",
 }
@@ -95,7 +100,7 @@ _NAMES: Final = {
 
 _MODULES: Final = {name: module for module, names in _NAMES.items() for name in names.split()}
 
-__all__ = [*_MODULES, "__version__"]
+__all__ = [*_MODULES, "__version__", "edits"]
 
 
 if not TYPE_CHECKING:
@@ -108,6 +113,8 @@ if not TYPE_CHECKING:
             from importlib.metadata import version
 
             value = version("onnxjson")
+        elif name == "edits":
+            value = importlib.import_module("onnxjson.edits")
         elif module := _MODULES.get(name):
             value = getattr(importlib.import_module(module), name)
         else:

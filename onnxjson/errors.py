@@ -6,6 +6,9 @@
     ├── DecodeError                65  text or bytes are not a model       .findings
     │   └── WireError              65  bytes that no protobuf writer made  .offset
     ├── EncodeError                65  a model has no such form (proto-JSON, a message too deep)  .findings
+    ├── PatchError                 65  a patch does not fit a model                 .address
+    ├── EditError                  65  an edit cannot do what it is asked for        .address, .position
+    │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
     ├── MissingInputError          66  a file that is named is not there
     │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
     ├── SelectorError               2  a selector that finds nothing, or more than one thing where one is wanted
@@ -69,6 +72,23 @@ class PatchError(OnnxJsonError):
         """The value that the patch says stands there; None for nothing."""
         self.found = found
         """The value that stands there; None for nothing."""
+
+
+class EditError(OnnxJsonError):
+    """An edit cannot do what it is asked for; the model stays as it was."""
+
+    def __init__(self, message: str, address: str = "", position: int | None = None) -> None:
+        super().__init__(message)
+        self.address = address
+        """Where, in the model as the edit found it."""
+        self.position = position
+        """Of several edits, which one it was, from 0."""
+
+
+class ParameterError(EditError):
+    """A parameter of an edit is missing, unknown, or has a value that does not fit."""
+
+    exit_code = 2
 
 
 class MissingInputError(OnnxJsonError):

@@ -8,12 +8,13 @@ defines it, so a subgraph sees the names of the graphs around it (ONNX IR, "Name
 as inputs, initializers, then nodes in their order; a name that nothing defines has uses and no definition.
 """
 
-from collections.abc import Iterator, Sequence
+from bisect import insort
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from onnxjson.addresses import attribute_segments, escape
-from onnxjson.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor, Type
+from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor, Type
 
 Kind = Literal["main", "subgraph", "function", "training"]
 """What a graph is: the model's, that of an attribute, the body of a function, a step of training."""
@@ -140,6 +141,27 @@ class Scope:
                 types.setdefault(value.name, value.type)
         return types
 
+    def follow(self, graph: Graph | Function, positions: Sequence[int] = ()) -> None:
+        """Takes another record for this graph: what is known about names is put right, not found out anew.
+
+        Args:
+            graph: has as many nodes as before, with the same subgraphs.
+            positions: the nodes that differ.
+        """
+        before, self.graph = self.graph, graph
+        known = vars(self)
+        for fields, names in _NAMES_BY_FIELDS.items():
+            if any([getattr(before, field, None) is not getattr(graph, field, None) for field in fields]):
+                for name in names:
+                    known.pop(name, None)
+        takers: dict[str, list[tuple[int | None, int]]] | None = known.get("takers")
+        for position in positions:
+            old, new = before.node[position], graph.node[position]
+            if old.output != new.output:
+                known.pop("makers", None)
+            if takers is not None and old.input != new.input:
+                _move_takers(takers, position, old.input, new.input)
+
     def defines(self, name: str) -> bool:
         """Whether the name is made here."""
         return (
@@ -158,13 +180,80 @@ class Scope:
         return None
 
 
+_NAMES_BY_FIELDS: Final = {
+    ("input",): ("inputs", "types"),
+    ("output",): ("takers", "types"),
+    ("value_info",): ("types",),
+    ("initializer",): ("initializers",),
+    ("sparse_initializer",): ("sparse_initializers",),
+}
+"""What `Scope` finds out about names, by the fields other than nodes that it depends on."""
+
+
+def _move_takers(
+    takers: dict[str, list[tuple[int | None, int]]], position: int, old: Sequence[str], new: Sequence[str]
+) -> None:
+    for slot, name in enumerate(old):
+        if name:
+            takers[name].remove((position, slot))
+            if not takers[name]:
+                del takers[name]
+    for slot, name in enumerate(new):
+        if name:
+            insort(takers.setdefault(name, []), (position, slot), key=_order)
+
+
+def _order(taker: tuple[int | None, int]) -> tuple[bool, int, int]:
+    position, slot = taker
+    return position is None, position or 0, slot
+
+
 class Index:
     """The graphs of one model, and the way from any value to those who make and take it."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
+        self.tables: dict[str, dict[str, list[NodeRef]]] = {}
+        """Nodes by what they are called or made by, as `onnxjson.node_properties.nodes_having` asked for it."""
         self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
         """Every graph: the main one and those in it, functions, training; the outer before the inner."""
+
+    def follow(
+        self, model: Model, records: Mapping[str, Record], changed: "Scope | None" = None, positions: Sequence[int] = ()
+    ) -> None:
+        """Takes another record for the model, in which no node and no graph came, went or moved.
+
+        Args:
+            model: the record.
+            records: the graphs that are new, by their addresses.
+            changed: the graph of which some nodes differ.
+            positions: those nodes.
+        """
+        if changed is not None:
+            new = records[changed.address]
+            assert isinstance(new, Graph | Function)
+            for position in positions:
+                self._forget(changed.graph.node[position], new.node[position])
+        for scope in self.scopes:
+            record = records.get(scope.address)
+            if isinstance(record, Graph | Function):
+                if scope is not changed or record.output is not scope.graph.output:
+                    vars(self).pop("_captures", None)
+                scope.follow(record, positions if scope is changed else ())
+        self.model = model
+
+    def _forget(self, old: Node, new: Node) -> None:
+        """What was known of the nodes of a model and is not so any more."""
+        if old.input != new.input or old.output != new.output:
+            vars(self).pop("_captures", None)
+        for key, fields in _TABLE_FIELDS.items():
+            if key in self.tables and any([getattr(old, field) != getattr(new, field) for field in fields]):
+                del self.tables[key]
+
+    @cached_property
+    def node_refs(self) -> "tuple[NodeRef, ...]":
+        """`nodes`, found once."""
+        return tuple(self.nodes())
 
     @cached_property
     def _captures(self) -> dict[tuple[Scope, str], list[Scope]]:
@@ -223,6 +312,16 @@ class Index:
             if each.defines(name):
                 return None
         return None
+
+
+_TABLE_FIELDS: Final = {
+    "name": ("name",),
+    "op": ("op_type",),
+    "domain": ("domain",),
+    "input": ("input",),
+    "output": ("output",),
+}
+"""What each of `Index.tables` depends on."""
 
 
 def _node_refs(scope: Scope) -> Iterator[NodeRef]:

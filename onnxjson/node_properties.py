@@ -2,7 +2,7 @@
 
 import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from onnxjson.attributes import value_of
@@ -38,6 +38,23 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
             return [_dtype(Index.type_of(ref.scope, name)) for name in node.output if name]
         case _:
             return scopes_of(node)
+
+
+_KEPT: Final = frozenset({"op", "name", "output", "input", "domain"})
+"""Keys whose tables an index keeps: they depend on the nodes alone."""
+
+
+def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:
+    """The nodes of a model of which a term ``key:TEXT`` without wildcards holds, in the order of the file."""
+    table = index.tables.get(key)
+    if table is None:
+        table = {}
+        for ref in index.node_refs:
+            for each in dict.fromkeys(property_texts(ref, key)):
+                table.setdefault(each, []).append(ref)
+        if key in _KEPT:
+            index.tables[key] = table
+    return table.get(text, ())
 
 
 def domain_name(domain: str | None) -> str:

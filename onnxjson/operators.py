@@ -24,6 +24,7 @@ __all__ = [
     "attribute_defaults",
     "attribute_types",
     "documentation",
+    "known_attributes",
     "newest_version",
     "plain_domain",
     "since_version",
@@ -151,6 +152,16 @@ def newest_version(domain: str | None) -> int | None:
         return defs.onnx_opset_version()
     versions = [each.since_version for each in defs.get_all_schemas_with_history() if each.domain == plain]
     return max(versions, default=None)
+
+
+@lru_cache(maxsize=1024)
+def known_attributes(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, bool] | None:
+    """The attributes that an operator can have as of an opset (None: the newest), and whether it requires them.
+
+    None where the installed onnx does not know the operator.
+    """
+    schema = _schema(plain_domain(domain), op_type or "", opset)
+    return None if schema is None else {name: each.required for name, each in schema.attributes.items()}
 
 
 def documentation(domain: str | None, op_type: str | None, opset: int | None) -> Documentation | None:

@@ -19,7 +19,7 @@ ways, the person is asked. Nothing found is always an error that says what is ne
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from onnxjson.addresses import find_element
 from onnxjson.display import visible
@@ -27,7 +27,14 @@ from onnxjson.document import Attribute, Function, Model, Node, SparseTensor, Te
 from onnxjson.errors import SelectorError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.name_patterns import has_wildcards, regular_expression, wildcards
-from onnxjson.node_properties import attribute_text, domain_name, has_value, plain_scope, property_texts
+from onnxjson.node_properties import (
+    attribute_text,
+    domain_name,
+    has_value,
+    nodes_having,
+    plain_scope,
+    property_texts,
+)
 from onnxjson.selector_syntax import Selector, Term, Value, parse, spelled
 from onnxjson.suggestions import suggest
 
@@ -142,8 +149,15 @@ class _Search:
         self._index = index
         wanted = selector.in_main
         self._scopes = [scope for scope in index.scopes if wanted is None or (scope.kind == "main") == wanted]
-        allowed = set(self._scopes)
-        self._refs = [ref for ref in index.nodes() if wanted is None or ref.scope in allowed]
+        self._allowed = None if wanted is None else frozenset(self._scopes)
+
+    @property
+    def _refs(self) -> Sequence[NodeRef]:
+        return self._in_scopes(self._index.node_refs)
+
+    def _in_scopes(self, refs: Sequence[NodeRef]) -> Sequence[NodeRef]:
+        allowed = self._allowed
+        return refs if allowed is None else [ref for ref in refs if ref.scope in allowed]
 
     def nodes(self) -> list[NodeRef]:
         """The nodes that are meant, perhaps none.
@@ -153,26 +167,31 @@ class _Search:
         """
         selector = self._selector
         if selector.regex is not None:
-            fits = _remembering(regular_expression(selector.regex).matches)
-            return self._by_name(fits) or self._by_output(fits)
+            way = _Way(None, _remembering(regular_expression(selector.regex).matches))
+            return list(self._nodes_called(way, "name") or self._nodes_called(way, "output"))
         if selector.name is not None:
             return self._named(selector.name)
-        found = self._refs
-        for term in selector.terms or ():
-            having = set(self._having(term))
-            found = [ref for ref in found if (ref in having) != term.negated]
-        return found
+        terms = selector.terms or ()
+        # The first that must hold gives the nodes; the others keep some of them, in their order.
+        first = next((term for term in terms if not term.negated), None)
+        found = self._refs if first is None else self._having(first)
+        for term in terms:
+            if term is not first:
+                having = set(self._having(term))
+                found = [ref for ref in found if (ref in having) != term.negated]
+        return list(found)
 
-    def _by_name(self, fits: _Fits) -> list[NodeRef]:
-        return [ref for ref in self._refs if (name := ref.node.name) and fits(name)]
-
-    def _by_output(self, fits: _Fits) -> list[NodeRef]:
-        return [ref for ref in self._refs if any([name and fits(name) for name in ref.node.output])]
+    def _nodes_called(self, way: "_Way", key: str) -> Sequence[NodeRef]:
+        """The nodes that have such a name, or an output with such a name."""
+        if way.exact is not None:
+            return self._in_scopes(nodes_having(self._index, key, way.exact)) if way.exact else ()
+        fits = way.fits
+        return [ref for ref in self._refs if any([name and fits(name) for name in property_texts(ref, key)])]
 
     def _named(self, value: Value) -> list[NodeRef]:
         """The nodes of a name without a key."""
-        for fits in _ways(value):
-            by_name, by_output = self._by_name(fits), self._by_output(fits)
+        for way in _ways(value):
+            by_name, by_output = self._nodes_called(way, "name"), self._nodes_called(way, "output")
             if by_name and not set(by_output) <= set(by_name):
                 other = next(ref for ref in by_output if ref not in set(by_name))
                 choices = " or ".join(
@@ -184,10 +203,10 @@ class _Search:
                     f"{_node_text(other)}; write {choices}"
                 )
             if by_name or by_output:
-                return by_name or by_output
+                return list(by_name or by_output)
         return []
 
-    def _having(self, term: Term) -> list[NodeRef]:
+    def _having(self, term: Term) -> Sequence[NodeRef]:
         """The nodes of which a term holds, as if it were not negated."""
         if not term.key:
             return self._named(term.value)
@@ -198,15 +217,18 @@ class _Search:
             value = Value(domain_name(value.text), value.quoted)
         elif term.key == "scope":
             value = Value(plain_scope(value.text), value.quoted)
-        for fits in _ways(value):
-            found = [ref for ref in self._refs if any(map(fits, property_texts(ref, term.key)))]
+        for exact, fits in _ways(value):
+            if exact is not None:
+                found = self._in_scopes(nodes_having(self._index, term.key, exact))
+            else:
+                found = [ref for ref in self._refs if any(map(fits, property_texts(ref, term.key)))]
             if found:
                 return found
         return []
 
     def _having_attribute(self, term: Term) -> list[NodeRef]:
         wanted = term.attribute_value
-        for fits in _ways(term.value):
+        for _, fits in _ways(term.value):
             having = [
                 (ref, attribute) for ref in self._refs for attribute in ref.node.attribute if fits(attribute.name or "")
             ]
@@ -225,13 +247,16 @@ class _Search:
         """The tensors of the name or regular expression, perhaps none; those that nodes make only if wanted."""
         selector = self._selector
         if selector.regex is not None:
-            ways = [_remembering(regular_expression(selector.regex).matches)]
+            ways = [_Way(None, _remembering(regular_expression(selector.regex).matches))]
         else:
             ways = list(_ways(selector.name or Value("", quoted=True)))
-        for fits in ways:
+        for exact, fits in ways:
             found: list[TensorRef] = []
             for scope in self._scopes:
-                names = [name for name in _values(scope, of_nodes=of_nodes) if fits(name)]
+                if exact is not None:
+                    names = [exact] if _is_value(scope, exact, of_nodes=of_nodes) else []
+                else:
+                    names = [name for name in _values(scope, of_nodes=of_nodes) if fits(name)]
                 found += _value_refs(scope, names)
             if found:
                 return found
@@ -284,11 +309,19 @@ class _Search:
         return suggest(term.value.text, texts) or _some("values", texts)
 
 
-def _ways(value: Value) -> Iterator[_Fits]:
+class _Way(NamedTuple):
+    """One way to look for a text."""
+
+    exact: str | None
+    """The very text, None where a pattern is meant."""
+    fits: _Fits
+
+
+def _ways(value: Value) -> Iterator[_Way]:
     """How a value is looked for: as it is, and if that finds nothing, with wildcards."""
-    yield value.text.__eq__
+    yield _Way(value.text, value.text.__eq__)
     if not value.quoted and has_wildcards(value.text):
-        yield _remembering(wildcards(value.text).matches)
+        yield _Way(None, _remembering(wildcards(value.text).matches))
 
 
 def _remembering(fits: _Fits) -> _Fits:
@@ -306,6 +339,13 @@ def _values(scope: Scope, *, of_nodes: bool) -> dict[str, None]:
     return names | dict.fromkeys(scope.makers) if of_nodes else names
 
 
+def _is_value(scope: Scope, name: str, *, of_nodes: bool) -> bool:
+    """Whether `_values` has the name."""
+    if name in scope.inputs or name in scope.initializers or name in scope.sparse_initializers:
+        return True
+    return of_nodes and name in scope.makers
+
+
 def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
     """Names that a graph defines; a name that several constants have by mistake gives each of them."""
     several = _constants_of_one_name(scope) if names else {}
@@ -319,6 +359,10 @@ def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
 def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
     """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
     if isinstance(scope.graph, Function):
+        return {}
+    dense, sparse_ones = scope.initializers, scope.sparse_initializers
+    counts = (len(scope.graph.initializer), len(scope.graph.sparse_initializer))
+    if counts == (len(dense), len(sparse_ones)) and dense.keys().isdisjoint(sparse_ones):
         return {}
     found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
     for position, tensor in enumerate(scope.graph.initializer):

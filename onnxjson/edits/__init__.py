@@ -1,0 +1,29 @@
+"""Edits: what a person wants changed, for Python, the command line, rewrite scripts and forms.
+
+::
+
+    from onnxjson import apply, edits
+
+    model = apply(model, edits.SetAttribute(node="op:Conv", attribute="pads", value=[0, 0, 0, 0]))
+    patch = edits.plan(model, edits.Script.load("rewrite.json"))
+"""
+
+from onnxjson.edits.applying import Result, apply, plan, run
+from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.declaration import Edit
+from onnxjson.edits.outcome import Outcome
+from onnxjson.edits.script import Script
+from onnxjson.edits.workspace import Workspace
+
+__all__ = [
+    "Edit",
+    "Outcome",
+    "RemoveAttribute",
+    "Result",
+    "Script",
+    "SetAttribute",
+    "Workspace",
+    "apply",
+    "plan",
+    "run",
+]

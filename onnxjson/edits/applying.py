@@ -1,0 +1,159 @@
+"""Edits made on a model: one or many, all or nothing."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from onnxjson.checking import Finding
+from onnxjson.display import visible
+from onnxjson.document import Model
+from onnxjson.edits.declaration import Edit, check_expectation, name_of
+from onnxjson.edits.outcome import Outcome
+from onnxjson.edits.script import Script
+from onnxjson.edits.workspace import Workspace
+from onnxjson.errors import EditError, OnnxJsonError, ParameterError, PatchError, SelectorError
+from onnxjson.patching import Patch
+from onnxjson.structure import check_structure
+
+Change = Edit | Script | Patch
+"""What changes a model."""
+
+
+class Result(NamedTuple):
+    """A model after edits, and what came of each of them."""
+
+    model: Model
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def matches(self) -> int:
+        """How many elements all edits together were about."""
+        return sum(outcome.matches for outcome in self.outcomes)
+
+
+def apply(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Model:
+    """The model after edits, scripts or patches; all of them are made, or none.
+
+    Args:
+        model: stays as it is; what is not touched is shared.
+        changes: one or several, made in their order.
+        folder: where files that edits name are looked for; that of the script where they stand in one. Without either
+            no file is read.
+
+    Raises:
+        EditError: an edit cannot do what it is asked for, or what it did leaves the model in pieces.
+        SelectorError: a selector finds nothing, or more than one thing where one is wanted.
+        PatchError: a patch does not fit.
+    """
+    return run(model, changes, folder=folder).model
+
+
+def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
+    """The patch that `apply` would make; see there for arguments and errors."""
+    return Patch.between(model, apply(model, changes, folder=folder))
+
+
+def run(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Result:
+    """`apply`, with what came of each edit."""
+    steps = list(_steps(changes, None if folder is None else Path(folder)))
+    workspace = Workspace(model)
+    outcomes = []
+    for position, (step, place) in enumerate(steps):
+        try:
+            outcomes.append(_made(workspace, step, place))
+        except (EditError, SelectorError, PatchError) as error:
+            raise _placed(error, step, position, len(steps)) from error
+    if workspace.can_be_wrong and workspace.model is not model:
+        _check(model, workspace.model, steps)
+    return Result(workspace.model, tuple(outcomes))
+
+
+_Step = tuple[Edit | Patch, Path | None]
+"""One change, and the folder of the files that it names."""
+
+
+def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[_Step]:
+    if isinstance(changes, Edit | Patch):
+        yield changes, folder
+    elif isinstance(changes, Script):
+        for edit in changes.edits:
+            yield edit, folder or changes.folder
+    elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
+        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
+    else:
+        for change in changes:
+            yield from _steps(change, folder)
+
+
+def _made(workspace: Workspace, step: Edit | Patch, folder: Path | None) -> Outcome:
+    if isinstance(step, Patch):
+        workspace.replace_model(step.apply(workspace.model))
+        return Outcome(sum(1 for _ in step.units()))
+    workspace.folder = folder
+    outcome = step.change(workspace)
+    check_expectation(step, outcome)
+    return outcome
+
+
+def _placed(error: OnnxJsonError, step: Edit | Patch, position: int, count: int) -> OnnxJsonError:
+    """The error with the edit that it is about, where that is one of several."""
+    if count == 1:
+        return error
+    what = name_of(step) if isinstance(step, Edit) else "a patch"
+    message = f"edit {position + 1} of {count:,} ({what}): {_without(str(error), what)}"
+    if isinstance(error, PatchError):
+        return PatchError(message, error.address, error.expected, error.found)
+    if isinstance(error, EditError):
+        return type(error)(message, error.address, position)
+    return type(error)(message)
+
+
+def _without(message: str, name: str) -> str:
+    return message.removeprefix(f"{name}: ")
+
+
+def new_findings(before: Model, after: Model) -> list[Finding]:
+    """What is wrong with the structure of a model and was not before."""
+    found = check_structure(after)
+    if not found:
+        return []
+    known = Counter((finding.code, finding.message) for finding in check_structure(before))
+    new = []
+    for finding in found:
+        known[finding.code, finding.message] -= 1
+        if known[finding.code, finding.message] < 0:
+            new.append(finding)
+    return new
+
+
+def _check(before: Model, after: Model, steps: Sequence[_Step]) -> None:
+    """Do nothing if the model hangs together as well as before.
+
+    Raises:
+        EditError: something is wrong that was not; it says which edit made it so.
+    """
+    new = new_findings(before, after)
+    if not new:
+        return
+    finding, more = new[0], len(new) - 1
+    hint = f"; {finding.hint}" if finding.hint else ""
+    others = f" (and {more:,} more)" if more else ""
+    what = f"the model would be broken: {visible(finding.address, 200)}: {finding.message}{hint}{others}"
+    if len(steps) == 1:
+        name = name_of(steps[0][0]) if isinstance(steps[0][0], Edit) else "the patch"
+        raise EditError(f"{name}: {what}", finding.address)
+    # Which edit it was is worth finding out only now: all of them once more, looked at one by one.
+    workspace = Workspace(before)
+    known = before
+    for position, (step, folder) in enumerate(steps):
+        _made(workspace, step, folder)
+        left = {(each.code, each.message) for each in new_findings(known, workspace.model)}
+        if any((each.code, each.message) in left for each in new):
+            name = name_of(step) if isinstance(step, Edit) else "a patch"
+            raise EditError(f"edit {position + 1} of {len(steps):,} ({name}): {what}", finding.address, position)
+        known = workspace.model
+    raise EditError(what, finding.address)
+
+
+__all__ = ["Change", "ParameterError", "Result", "apply", "new_findings", "plan", "run"]

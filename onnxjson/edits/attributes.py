@@ -1,0 +1,205 @@
+"""Edits of the attributes of nodes."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.addresses import attribute_segments
+from onnxjson.display import visible
+from onnxjson.document import Attribute, Node
+from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.outcome import Outcome
+from onnxjson.edits.parameters import Role
+from onnxjson.edits.workspace import NodeChange, Workspace
+from onnxjson.errors import EditError, ParameterError
+from onnxjson.index import NodeRef, Scope
+from onnxjson.names import ATTRIBUTE_PAYLOADS
+from onnxjson.operators import attribute_types, known_attributes
+from onnxjson.reading.attributes import read_attributes
+from onnxjson.reading.context import ROOT, Context
+from onnxjson.suggestions import suggest
+
+
+class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
+    """Give an attribute of nodes a value.
+
+    The value is written as in a document: a number, a text, a list, a tensor such as {"type": "int64[2]", "values":
+    [1, 2]}, or with its type where that is not known, such as {"FLOATS": [0.5]}. It must be of the type that the
+    operator gives the attribute. The attribute keeps its place and its comment; a new one is added at the end.
+    """
+
+    words = ("node", "attribute", "value")
+    examples = (
+        '{"edit": "set-attribute", "node": "op:Conv", "attribute": "pads", "value": [0, 0, 0, 0]}',
+        '{"edit": "set-attribute", "node": "op:LeakyRelu attr:alpha=0.01", "attribute": "alpha", "value": 0.2}',
+    )
+
+    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
+    value: Annotated[Any, Role("attribute-value"), Meta(description="Its new value, as in a document.")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        refs = workspace.select(self.node)
+        known: dict[tuple[object, ...], Attribute] = {}
+        changes: dict[Scope, dict[int, NodeChange]] = {}
+        same = 0
+        for ref in refs:
+            old = _attribute(ref, self.attribute)
+            key = (ref.node.domain, ref.node.op_type, None if old is None else id(old), _opset(workspace, ref))
+            if key not in known:
+                known[key] = _with_value(workspace, ref, old, self)
+            new = known[key]
+            if new == old:
+                same += 1
+            else:
+                changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, old, new)
+        workspace.replace_nodes_in(changes)
+        return Outcome(len(refs), _already(same, len(refs), "has", f"that value of {visible(self.attribute)}"))
+
+
+class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-attribute"):
+    """Take an attribute away from nodes, so that the operator's default counts.
+
+    Nodes that do not have it stay as they are; at least one must have it, and no operator may require it.
+    """
+
+    words = ("node", "attribute")
+    examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
+
+    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        refs = workspace.select(self.node)
+        having = [(ref, old) for ref in refs if (old := _attribute(ref, self.attribute)) is not None]
+        if not having:
+            names = {each.name or "" for ref in refs for each in ref.node.attribute}
+            hint = suggest(self.attribute, names) or _some_names(names)
+            which = f"{refs[0].address} has no" if len(refs) == 1 else f"none of the {len(refs):,} nodes has an"
+            raise EditError(f'{name_of(self)}: {which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address)
+        changes: dict[Scope, dict[int, NodeChange]] = {}
+        for ref, old in having:
+            known = known_attributes(ref.node.domain, ref.node.op_type, _opset(workspace, ref))
+            if known is not None and known.get(self.attribute):
+                what = f'{visible(ref.node.op_type or "")} needs its attribute "{visible(self.attribute)}"'
+                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute gives it a value", ref.address)
+            kept = tuple([each for each in ref.node.attribute if each is not old])
+            changes.setdefault(ref.scope, {})[ref.position] = msgspec.structs.replace(ref.node, attribute=kept)
+        workspace.replace_nodes_in(changes)
+        without = len(refs) - len(having)
+        return Outcome(len(having), _already(without, len(refs), "does not have", "it") if without else ())
+
+
+def _attribute(ref: NodeRef, name: str) -> Attribute | None:
+    """The attribute of that name, or at ``#POSITION`` where names repeat.
+
+    Raises:
+        EditError: several have the name.
+    """
+    attributes = ref.node.attribute
+    found = [each for each in attributes if each.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise EditError(
+            f'{ref.address} has {len(found)} attributes called "{visible(name)}"; remove one of them by hand first',
+            ref.address,
+        )
+    if name.startswith("#"):
+        segments = attribute_segments(attributes)
+        return next((each for part, each in zip(segments, attributes, strict=True) if part == name), None)
+    return None
+
+
+def _opset(workspace: Workspace, ref: NodeRef) -> int | None:
+    return workspace.opset(ref.scope, ref.node.domain)
+
+
+def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit: SetAttribute) -> Attribute:
+    """The attribute with the value of the edit, where nothing else of it changes."""
+    node = ref.node
+    name = edit.attribute if old is None else old.name or ""
+    known = known_attributes(node.domain, node.op_type, _opset(workspace, ref))
+    if known is not None and old is None and name not in known:
+        operator = visible(node.op_type or "")
+        hint = suggest(name, known) or (_some_names(known) if known else f"{operator} has none")
+        raise EditError(
+            f'{name_of(edit)}: {ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address
+        )
+    table = dict(attribute_types(node.domain, node.op_type))
+    if old is not None and old.type in ATTRIBUTE_PAYLOADS and name not in table:
+        table[name] = old.type
+    new = attribute_of(name, edit.value, table, node.op_type or "", name_of(edit))
+    wanted = attribute_types(node.domain, node.op_type).get(name)
+    if wanted is not None and new.type != wanted:
+        # A tag may name any type; an operator takes only one.
+        found = f"{_type_name(new.type)} is given"
+        operator = visible(node.op_type or "")
+        raise EditError(
+            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, and {found}',
+            ref.address,
+        )
+    if old is None:
+        return new
+    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
+
+
+def attribute_of(name: str, value: object, table: Mapping[str, int], op_type: str, edit: str) -> Attribute:
+    """The attribute that a JSON value stands for, as in a document.
+
+    Args:
+        name: of the attribute.
+        value: bare, or with its type as a tag.
+        table: types of attributes by name.
+        op_type: the operator, for messages.
+        edit: the name of the edit, for messages.
+
+    Raises:
+        ParameterError: the value is of another type, or of one that is not known.
+    """
+    context = Context()
+    found = read_attributes({name: value}, table, ROOT, context, op_type=op_type)
+    if context.remarks or not found:
+        remark = context.remarks[0]
+        path = "".join(
+            [f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in remark.place.path[1:]]
+        )
+        hint = f"; {remark.hint}" if remark.hint else ""
+        raise ParameterError(f"{edit}: value{path}: {remark.message}{hint}")
+    return found[0]
+
+
+def _type_name(kind: int | None) -> str:
+    from onnxjson.names import ATTRIBUTE_TYPE_NAMES
+
+    return ATTRIBUTE_TYPE_NAMES.get(kind or 0, str(kind))
+
+
+def _with_attribute(node: Node, old: Attribute | None, new: Attribute) -> Node:
+    if old is None:
+        attributes = (*node.attribute, new)
+    else:
+        attributes = tuple([new if each is old else each for each in node.attribute])
+    return msgspec.structs.replace(node, attribute=attributes)
+
+
+def _already(count: int, of: int, verb: str, what: str) -> tuple[str, ...]:
+    if not count:
+        return ()
+    if of == 1:
+        return (f"the node {verb} {what} already",) if verb == "has" else ()
+    several = {"has": "have", "does not have": "do not have"}
+    verb = verb if count == 1 else several[verb]
+    return (f"{count:,} of {of:,} nodes {verb} {what}" + (" already" if verb.startswith("ha") else ""),)
+
+
+def _some_names(names: Mapping[str, object] | set[str]) -> str:
+    shown = ", ".join(visible(name) for name in sorted(names)[:8]) + (", ..." if len(names) > 8 else "")
+    return f"there are {shown}" if names else "there are none"
+
+
+__all__ = ["RemoveAttribute", "SetAttribute", "attribute_of"]

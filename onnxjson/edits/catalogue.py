@@ -1,0 +1,31 @@
+"""All edits by name."""
+
+from typing import Final
+
+from onnxjson.display import visible
+from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.errors import ParameterError
+from onnxjson.suggestions import suggest
+
+EDITS: Final[tuple[type[Edit], ...]] = (
+    SetAttribute,
+    RemoveAttribute,
+)
+"""Every edit, in the order of the help."""
+
+NAMES: Final[dict[str, type[Edit]]] = {name_of(edit): edit for edit in EDITS}
+"""Every edit by its name."""
+
+
+def edit_named(name: str) -> type[Edit]:
+    """The edit of a name such as ``set-attribute``.
+
+    Raises:
+        ParameterError: there is none; the message says what is near.
+    """
+    found = NAMES.get(name)
+    if found is None:
+        hint = suggest(name, NAMES) or "`onnxjson rewrite --list` shows all"
+        raise ParameterError(f'there is no edit "{visible(name)}"; {hint}')
+    return found
