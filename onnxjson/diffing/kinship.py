@@ -187,5 +187,3 @@ class _Bearers:
             if position is not None:
                 signs[_OUTPUT, position] = 1.0
         return signs, through
-
-

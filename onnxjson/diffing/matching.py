@@ -19,6 +19,7 @@ from onnxjson.diffing.ordering import from_outputs
 from onnxjson.diffing.pairing import NO_PART, Pairing, unique_pairs
 from onnxjson.diffing.propagation import producers_of_outputs, propagate
 from onnxjson.diffing.sequence import common_subsequence
+from onnxjson.diffing.uncrossing import uncross
 
 WORK_PER_NODE: Final = 400
 """Steps that may be taken for each node of both graphs, and for as many more as a small graph needs."""
@@ -68,6 +69,7 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
         _pair_by_sequence(pairing, radius=None)
         _spread(pairing)
         assign(pairing)
+    uncross(pairing)
     _pair_duplicates(pairing, *numbers)
     return pairing
 
@@ -85,7 +87,10 @@ def _pair_equal(pairing: Pairing, numbers: Integers, its_numbers: Integers) -> N
 def _pair_by_context(pairing: Pairing) -> None:
     """Pair nodes whose surroundings nobody else has, before anything but equal computations is known."""
     sides = []
-    for columns, positions in ((pairing.base.columns, pairing.outputs), (pairing.target.columns, pairing.outputs.values())):
+    for columns, positions in (
+        (pairing.base.columns, pairing.outputs),
+        (pairing.target.columns, pairing.outputs.values()),
+    ):
         shared = {position: number for number, position in enumerate(positions)}
         nobody = np.full(len(columns), UNMATCHED, np.int64)
         sides.append(Labels(columns, columns.label, nobody, shared, with_constants=True))

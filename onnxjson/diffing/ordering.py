@@ -1,8 +1,14 @@
 """Orders of the nodes of a graph that do not depend on names: by dependence, and a walk from the outputs."""
 
+from typing import Final
+
 import numpy as np
 
 from onnxjson.diffing.columns import SHIFT, Columns
+
+
+_NEAR: Final = 12
+"""Inputs whose longest ways differ by no more than this come in the order of their slots."""
 
 
 def by_dependence(columns: Columns) -> list[int]:
@@ -64,7 +70,8 @@ def from_outputs(columns: Columns) -> list[int]:
                 makers.reverse()
                 if commutative[position]:
                     makers.sort(key=labels.__getitem__)
-                makers.sort(key=heights.__getitem__)
+                deep = max([heights[maker] for maker in makers]) - _NEAR
+                makers.sort(key=lambda maker: heights[maker] >= deep)
             stack += [maker for maker in makers if not state[maker]]
     return found
 

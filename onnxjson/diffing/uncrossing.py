@@ -1,0 +1,97 @@
+"""Puts right what an alignment by order has crossed: branches that are alike, paired each with the other's counterpart."""
+
+from typing import Final
+
+from onnxjson.diffing.columns import SHIFT, SLOT
+from onnxjson.diffing.pairing import Pairing
+
+_LONGEST: Final = 64
+"""So many nodes of a branch are looked at."""
+
+Swap = tuple[int, int, int, int]
+"""Base node, its partner; the base node that has the right partner, and that partner."""
+
+
+def uncross(pairing: Pairing) -> None:
+    """Exchange the partners of two branches where that leaves less that contradicts the pairs."""
+    for base, target in _pairs(pairing):
+        for mine, its in zip(pairing.base.inputs(base), pairing.target.inputs(target), strict=False):
+            if mine < 0 or its < 0 or (mine ^ its) & SLOT:
+                continue
+            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not pairing.base.commutative[base]:
+                _try(pairing, mine >> SHIFT, its >> SHIFT)
+        if pairing.is_exhausted:
+            return
+
+
+def _pairs(pairing: Pairing) -> list[tuple[int, int]]:
+    """Pairs with an input that is paired with another one than the input at its place."""
+    columns = pairing.base.columns
+    consumers, places = columns.consumer[columns.edges], columns.edges
+    targets = pairing.targets
+    partners = targets[consumers]
+    there = pairing.target.columns
+    slots = places - columns.starts[consumers]
+    counts = there.starts[partners + 1] - there.starts[partners]
+    is_known = (partners >= 0) & (slots < counts) & ~columns.commutative[consumers]
+    consumers, places, slots, partners = consumers[is_known], places[is_known], slots[is_known], partners[is_known]
+    its = there.codes[there.starts[partners] + slots]
+    expected = targets[columns.codes[places] >> SHIFT]
+    crossed = (its >= 0) & (expected >= 0) & (expected != its >> SHIFT)
+    found = sorted(set(consumers[crossed].tolist()))
+    return [(base, pairing.target_of[base]) for base in found]
+
+
+def _try(pairing: Pairing, base: int, wanted: int) -> None:
+    """Give `base` the partner `wanted`, and its old one to whoever had that; likewise up the branches; if that helps."""
+    swaps = _branch(pairing, base, wanted)
+    if not swaps:
+        return
+    before = _contradictions(pairing, swaps)
+    _exchange(pairing, swaps)
+    if _contradictions(pairing, swaps) >= before:
+        _exchange(pairing, swaps)
+
+
+def _branch(pairing: Pairing, base: int, wanted: int) -> list[Swap]:
+    target_of, base_of = pairing.target_of, pairing.base_of
+    operators = pairing.base.operators
+    swaps: list[Swap] = []
+    pending = [(base, wanted)]
+    seen = set()
+    while pending and len(swaps) < _LONGEST:
+        here, there = pending.pop()
+        other = base_of[there]
+        if (
+            other < 0
+            or target_of[here] < 0
+            or other == here
+            or operators[other] != operators[here]
+            or seen & {here, other}
+        ):
+            continue
+        seen |= {here, other}
+        swaps.append((here, target_of[here], other, there))
+        ways = zip(pairing.base.inputs(here), pairing.target.inputs(there), pairing.base.inputs(other), strict=False)
+        for mine, its, others in ways:
+            if mine >= 0 and its >= 0 and others >= 0 and base_of[its >> SHIFT] == others >> SHIFT:
+                pending.append((mine >> SHIFT, its >> SHIFT))
+    return swaps
+
+
+def _contradictions(pairing: Pairing, swaps: list[Swap]) -> int:
+    """Inputs and consumers of the swapped nodes that are paired otherwise, and attributes that differ."""
+    found = 0
+    for here, _, other, _ in swaps:
+        for each in (here, other):
+            partner = pairing.target_of[each]
+            differ = pairing.base.labels[each] != pairing.target.labels[partner]
+            found += pairing.judge(each, partner)[1] + differ
+    return found
+
+
+def _exchange(pairing: Pairing, swaps: list[Swap]) -> None:
+    for here, _, other, _ in swaps:
+        one, two = pairing.target_of[here], pairing.target_of[other]
+        pairing.target_of[here], pairing.target_of[other] = two, one
+        pairing.base_of[two], pairing.base_of[one] = here, other
