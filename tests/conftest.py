@@ -1,8 +1,20 @@
 """What every test stands on."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--models``: other exports than those of tests/models for the tests of how good a diff is."""
+    parser.addoption("--models", type=Path, default=Path(__file__).parent / "models", help="folder of exported models")
+
+
+@pytest.fixture(scope="session")
+def exports(pytestconfig: pytest.Config) -> list[Path]:
+    """The exported models of ``--models``."""
+    return sorted(Path(pytestconfig.getoption("models")).glob("*.onnx"))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -143,6 +143,17 @@ def _detach(bench: Workbench, numbers: random.Random, maker: int, name: str, tak
     return fresh
 
 
+def _is_near(bench: Workbench, number: int, operator: str) -> bool:
+    """Whether a node within five steps has an operator."""
+    seen = found = {number}
+    for _ in range(5):
+        found = {other for each in found for other in _neighbours(bench, each)} - seen
+        seen = seen | found
+        if len(seen) > 200:
+            break
+    return any([bench.node(each).op_type == operator for each in seen])
+
+
 def insert(bench: Workbench, numbers: random.Random) -> Done | None:
     """A node of one input comes between a value and all or one of those that take it."""
     return _insert(bench, numbers, lambda around: numbers.choice([each for each in UNARY if each not in around]), ())
@@ -173,7 +184,9 @@ def _insert(
 
 def insert_gelu(bench: Workbench, numbers: random.Random) -> Done | None:
     """GELU as exporters write it, five nodes and three Constants, comes behind a value."""
-    if (edge := _edge(bench, numbers)) is None:
+    edges = (_edge(bench, numbers) for _ in range(20))
+    edge = next((each for each in edges if each is not None and not _is_near(bench, each[0], "Erf")), None)
+    if edge is None:
         return None
     maker, name, takers = edge
     after, before = _between(bench, maker, takers)

@@ -38,11 +38,14 @@ def renamed(model: Model, seed: int, *, interface: bool = True) -> Model:
         kept |= {value.name for value in (*model.graph.input, *model.graph.output)}
     places = list(range(len(values)))
     numbers.shuffle(places)
-    new = {name: name if name in kept else f"t{place}" for name, place in zip(values, places, strict=True)}
+    mark = f"{numbers.getrandbits(24):x}"
+    new = {name: name if name in kept else f"t{mark}_{place}" for name, place in zip(values, places, strict=True)}
     node_names = sorted({node.name for node in nodes if node.name})
     places = list(range(len(node_names)))
     numbers.shuffle(places)
-    return _Renaming(new, {name: f"n{place}" for name, place in zip(node_names, places, strict=True)}).model(model)
+    return _Renaming(new, {name: f"n{mark}_{place}" for name, place in zip(node_names, places, strict=True)}).model(
+        model
+    )
 
 
 class _Renaming:
