@@ -197,6 +197,7 @@ class Nodes:
     def __init__(self, alignment: Alignment) -> None:
         self._pairs = {pair.target.address: pair for pair in alignment.graphs}
         self._by_base = alignment.by_base
+        self._names_back: dict[str, dict[str, str]] = {}
         self._scopes = [{scope.address: scope for scope in side.scopes} for side in _sides(alignment)]
 
     def base(self, address: str) -> NodeRef | None:
@@ -218,6 +219,13 @@ class Nodes:
     def pair_of_target(self, address: str) -> GraphPair | None:
         """The pair of graphs in which the target graph at an address is."""
         return self._pairs.get(address)
+
+    def names_back(self, pair: GraphPair) -> Mapping[str, str]:
+        """Names of the target -> names of the base."""
+        found = self._names_back.get(pair.target.address)
+        if found is None:
+            found = self._names_back[pair.target.address] = {new: old for old, new in pair.values.items()}
+        return found
 
     def _find(self, address: str, side: int) -> NodeRef | None:
         while found := _NODE.fullmatch(address):

@@ -1,6 +1,6 @@
 """What a drawing of a change shows: its nodes, the values at its boundary and those who make and take them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.alignment import UNMATCHED, GraphPair
@@ -55,10 +55,11 @@ def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
     pair = nodes.pair_of_base(base[0].scope.address) if base else nodes.pair_of_target(target[0].scope.address)
     if pair is not None and target and target[0].scope is not pair.target:
         pair = None
-    before = _Side.of(base, pair, is_base=True)
+    backwards = nodes.names_back(pair) if pair is not None else {}
+    before = _Side.of(base, pair)
     after = _Side.of(target, pair, is_base=False)
     if before is not None and after is not None and pair is not None:
-        _complete(before, after, pair)
+        _complete(before, after, pair, backwards)
     empty = Picture((), (), 0)
     return before.picture() if before is not None else empty, after.picture() if after is not None else empty
 
@@ -67,9 +68,8 @@ def _in_one_graph(refs: Sequence[NodeRef]) -> list[NodeRef]:
     return [ref for ref in refs if ref.scope is refs[0].scope]
 
 
-def _complete(before: "_Side", after: "_Side", pair: GraphPair) -> None:
+def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
     """Show on each side also the counterparts of what the other one shows."""
-    backwards = {value: key for key, value in pair.values.items()}
     found = [(side.values_shown(), side.neighbours()) for side in (before, after)]
     for side, (values, positions), names, counterparts in (
         (after, found[0], pair.values, pair.target_of),
@@ -77,6 +77,8 @@ def _complete(before: "_Side", after: "_Side", pair: GraphPair) -> None:
     ):
         side.add_values(names[value] for value in values if value in names)
         side.add_neighbours(counterparts[position] for position in positions)
+        if side.is_empty:
+            side.add_lost_values(backwards if side is after else pair.values)
 
 
 def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
@@ -101,37 +103,24 @@ def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
 class _Side:
     """One graph, and what of it is shown."""
 
-    def __init__(
-        self,
-        scope: Scope,
-        change: Sequence[int],
-        counterpart_of: Callable[[int], int],
-        values: Mapping[str, str] | None,
-    ) -> None:
+    def __init__(self, scope: Scope, change: Sequence[int], counterparts: Sequence[int], *, is_base: bool) -> None:
         self._scope = scope
         self._change = frozenset(change)
         self._shown = sorted(_nearest(scope, change, _MOST_NODES)) if len(change) > _MOST_NODES else list(change)
-        self._counterpart_of = counterpart_of
-        self._counterparts = values
+        self._counterparts = counterparts
+        self._is_base = is_base
         self._values: dict[str, None] = {}
         self._neighbours: dict[int, None] = {}
-        self.is_base = True
         self.add_values(self._boundary())
 
     @classmethod
-    def of(cls, refs: Sequence[NodeRef], pair: GraphPair | None, *, is_base: bool) -> "_Side | None":
+    def of(cls, refs: Sequence[NodeRef], pair: GraphPair | None, *, is_base: bool = True) -> "_Side | None":
         """The side of a change that has these nodes; None where even its graph is not known."""
-        if pair is None:
-            if not refs:
-                return None
-            side = cls(refs[0].scope, [ref.position for ref in refs], lambda _: UNMATCHED, None)
-        elif is_base:
-            side = cls(pair.base, [ref.position for ref in refs], pair.target_of.__getitem__, pair.values)
-        else:
-            backwards = {value: key for key, value in pair.values.items()}
-            side = cls(pair.target, [ref.position for ref in refs], pair.base_of.__getitem__, backwards)
-        side.is_base = is_base
-        return side
+        positions = [ref.position for ref in refs]
+        if pair is not None:
+            scope, counterparts = (pair.base, pair.target_of) if is_base else (pair.target, pair.base_of)
+            return cls(scope, positions, counterparts, is_base=is_base)
+        return cls(refs[0].scope, positions, (), is_base=is_base) if refs else None
 
     def _boundary(self) -> Iterable[str]:
         """The values that the shown nodes take from outside or make for it."""
@@ -147,6 +136,17 @@ class _Side:
     def _maker(self, name: str) -> int | None:
         maker = self._scope.makers.get(name)
         return None if maker is None or name in self._scope.inputs or name in self._scope.initializers else maker[0]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node of the change is on this side."""
+        return not self._change
+
+    def add_lost_values(self, paired: Mapping[str, str]) -> None:
+        """Show what the neighbours take that has no counterpart: it was replaced, or takes the place of something."""
+        graph = self._scope.graph
+        for position in list(self._neighbours):
+            self.add_values(name for name in graph.node[position].input if name and name not in paired)
 
     def values_shown(self) -> list[str]:
         """The values that have boxes."""
@@ -195,22 +195,19 @@ class _Side:
                 maker = self._maker(name) if name else None
                 start = places.get(name, places.get(maker) if maker is not None else None)
                 if start is not None:
-                    arrows.setdefault((start, own), self._arrow(position))
+                    arrows.setdefault((start, own), self._status(position))
             for name in node.output:
                 if name in places:
-                    arrows.setdefault((own, places[name]), self._arrow(position))
+                    arrows.setdefault((own, places[name]), self._status(position))
         found = [Arrow(*ends, status) for ends, status in arrows.items()][:_MOST_ARROWS]
         return Picture(tuple(shapes), tuple(found), len(self._change) - len(self._shown))
-
-    def _arrow(self, position: int) -> Status:
-        return self._status(position)
 
     def _status(self, position: int) -> Status:
         if position not in self._change:
             return "context"
-        if self._counterpart_of(position) != UNMATCHED:
+        if self._counterparts and self._counterparts[position] != UNMATCHED:
             return "changed"
-        return "removed" if self.is_base else "added"
+        return "removed" if self._is_base else "added"
 
     def _node(self, position: int) -> Shape:
         ref = NodeRef(self._scope, position)
