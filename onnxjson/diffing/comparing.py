@@ -272,6 +272,8 @@ class Context:
         """What happened to each node of a region: by graph, side and position."""
         self.slot_changes: dict[tuple[GraphComparison, int], Change] = {}
         """The regions that paired nodes take something of, by graph and base position."""
+        self.rewired_slots: list[tuple[Slot, Change]] = []
+        """Inputs that take another value, and what says so."""
         self.function_keys = {operator_key_of(each) for each in alignment.base.model.functions}
         """What the functions of the base are called: domain, name, overload."""
         self.target_function_keys = {operator_key_of(each) for each in alignment.target.model.functions}

@@ -18,7 +18,7 @@ def note_order(
 ) -> None:
     """A change where the pairs of a list of the graphs do not stand in one order."""
     count = breaks([place for _, place in sorted(pairs)])
-    if count:
+    if count and getattr(graph.pair.base.graph, field) != getattr(graph.pair.target.graph, field):
         note(context, f"{graph.address}/{field}", f"{graph.target_address}/{field}", noun, count, graph.number)
 
 

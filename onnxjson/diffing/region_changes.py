@@ -248,6 +248,7 @@ def _add_rewired(
             if constant is not None and not constant.is_paired(side):
                 addresses.append(constant.address)
     context.ledger.add(change, claims, its_claims)
+    context.rewired_slots += [(each, change) for each in slots]
     context.ledger.take(change, [f"{each.address}/name" if each.base is None else each.address for each in slots])
     return change
 

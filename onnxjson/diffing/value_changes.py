@@ -191,15 +191,16 @@ def compare_value_infos(
         counterparts: names of values that rewrites gave away, the names that are taken instead, and the rewrite.
     """
     base, target = graph.pair.base.graph, graph.pair.target.graph
-    if not base.value_info and not target.value_info:
+    if base.value_info == target.value_info:
         return
     places: dict[str | None, int] = {}
     for position, value in enumerate(target.value_info):
         places.setdefault(value.name, position)
     get = graph.values.get
-    pairs = []
-    taken = set()
-    changed = []
+    pairs: list[tuple[int, int]] = []
+    taken: set[int] = set()
+    changed: list[tuple[int, int]] = []
+    alone = []
     for position, value in enumerate(base.value_info):
         name = value.name or ""
         paired, rewrite = get(name), None
@@ -209,7 +210,7 @@ def compare_value_infos(
         if there is None and graph.translate(name) is None and not graph.pair.base.defines(name):
             there = places.get(name)  # about a value that is not there
         if there is None or there in taken:
-            _alone(context, graph, bulk, position, value, BASE)
+            alone.append(position)
             continue
         if rewrite is not None and value.name != paired:
             context.ledger.claim(rewrite, [f"{graph.address}/value_info/{position}/name"])
@@ -225,6 +226,17 @@ def compare_value_infos(
         if value.unknown_fields != other.unknown_fields:
             detail = Detail(name, value.unknown_fields.hex() or None, other.unknown_fields.hex() or None)
             bulk.add(graph, "field-changed", "unknown fields of value_info", ("value_info", "unknown_fields"), [detail])
+    for position in alone:
+        value = base.value_info[position]
+        there = places.get(value.name)
+        if there is not None and there not in taken:
+            # Another value has that name now; what is said of it stays.
+            taken.add(there)
+            pairs.append((position, there))
+            if value.type != target.value_info[there].type:
+                changed.append((position, there))
+            continue
+        _alone(context, graph, bulk, position, base.value_info[position], BASE)
     for position, value in enumerate(target.value_info):
         if position not in taken:
             _alone(context, graph, bulk, position, value, TARGET)
@@ -430,6 +442,10 @@ def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[
 def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]:
     """Values whose name is another one since a rewrite gave theirs away or took it, with the rewrite."""
     found: dict[str, Change] = {}
+    for slot, change in context.rewired_slots:
+        # Where an input keeps its name and takes another value, it is the values that changed names.
+        if slot.graph is graph and slot.old == slot.new and graph.pair.values.get(slot.old, slot.old) != slot.old:
+            found.setdefault(slot.old, change)
     for side in (BASE, TARGET):
         for name, position in graph.made[side].items():
             old = graph.inverse.get(name) if side == BASE else name
