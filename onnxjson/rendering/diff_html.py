@@ -18,7 +18,7 @@ from onnxjson.rendering import drawings
 from onnxjson.rendering.diff_nodes import STATES, NodeRow, State, node_rows
 from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Nodes, Report
-from onnxjson.rendering.diff_text import is_about_parts, nodes_text, place_of, verdict_style
+from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_of, verdict_style
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.tables import counted, size
 
@@ -130,19 +130,22 @@ def _events(report: Report) -> Iterator[str]:
     if not report.events:
         return
     yield "<h2>Changes</h2>\n"
+    unverified = not_verified(report)
+    if unverified:
+        yield f'<p class="soft">{counted(unverified, "rewrite")} not verified; --prove runs both sides of each</p>\n'
     nodes, drawn = Nodes(report.alignment), 0
     for position, event in enumerate(report.events):
         pair = pictures(event.members[0], nodes) if event.kind in _DRAWN and drawn < _MOST_DRAWINGS else None
         drawn += pair is not None
-        yield from _event(position, event, pair)
+        yield from _event(position, event, pair, says_verdict=not unverified)
 
 
-def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None) -> Iterator[str]:
+def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool) -> Iterator[str]:
     times = f"{event.count:,}× " if event.count > 1 else ""
     long = ' class="long"' if event.count > _MOST_OPEN else ""
     yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
     yield f"<h3>{times}{_code(event.pattern, _LONGEST_PATTERN)}</h3>"
-    if event.verdict is not None:
+    if event.verdict is not None and says_verdict:
         yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
     yield "</header>\n"
     if event.evidence:
