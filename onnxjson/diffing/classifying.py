@@ -9,7 +9,7 @@ from onnxjson.diffing.comparing import BASE, TARGET, Context, operator_key
 from onnxjson.diffing.constant_traces import constant_details
 from onnxjson.diffing.duplicates import originals
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.places import common_place
+from onnxjson.diffing.places import common_place, place_of, scope_parts
 from onnxjson.diffing.region_changes import Draft, cut_out
 from onnxjson.diffing.region_shapes import ordered_operators, signature
 from onnxjson.diffing.texts import attribute_value_text
@@ -49,8 +49,19 @@ class _Classification:
         change.kind = kind
         change.pattern = pattern
         change.details = tuple(details)
-        change.place = common_place(self._base or self._target)
+        change.place = self._place()
         change.key = signature(self._graph, region, self._context.labels)
+
+    def _place(self) -> str:
+        """Where the nodes are; new ones without a scope are where those are that take their values."""
+        nodes = self._base or self._target
+        if not any(scope_parts(node) for node in nodes):
+            for slot in self._slots:
+                if slot.base is not None:
+                    taker = slot.graph.nodes(BASE)[slot.base]
+                    if scope_parts(taker):
+                        return f"before {place_of(taker)}"
+        return common_place(nodes)
 
     def _kind(self, texts: Sequence[str]) -> tuple[Kind, str, list[Detail]]:
         both = f"{texts[BASE]} -> {texts[TARGET]}"
@@ -79,13 +90,12 @@ class _Classification:
         region, graph = self._region, self._graph
         if not region.outputs:
             return "dead-code-removed", text, []
-        aliases = [Detail(f"{old} is now", None, new) for old, new in region.outputs]
+        aliases = [Detail("consumers take", old, new) for old, new in region.outputs]
         if all(_bare_name(node) in _ALIASES for node in self._base):
             return "eliminated", text, aliases
         constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
         if len(constants) == len(region.outputs):
-            details = [Detail("constant", None, f"{new} instead of {old}") for old, new in region.outputs]
-            return "folded", f"{text} -> constant", details
+            return "folded", f"{text} -> constant", aliases
         if kept := originals(graph, BASE, region):
             self._with_originals(BASE, kept)
             return "merged", text, aliases
@@ -95,7 +105,7 @@ class _Classification:
 
     def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        outputs = [Detail(f"{new} is made of", None, old) for old, new in region.outputs]
+        outputs = [Detail("consumers take", old, new) for old, new in region.outputs]
         names = {_bare_name(node) for node in self._target}
         if region.outputs and all(graph.constant(BASE, old) is not None for old, _ in region.outputs):
             return "decomposed", f"constant -> {text}", outputs

@@ -274,6 +274,8 @@ class Context:
         """The regions that paired nodes take something of, by graph and base position."""
         self.rewired_slots: list[tuple[Slot, Change]] = []
         """Inputs that take another value, and what says so."""
+        self.explained_names: dict[tuple[GraphComparison, str], Change] = {}
+        """Constants of the base whose names changed since a rewrite took them."""
         self.function_keys = {operator_key_of(each) for each in alignment.base.model.functions}
         """What the functions of the base are called: domain, name, overload."""
         self.target_function_keys = {operator_key_of(each) for each in alignment.target.model.functions}

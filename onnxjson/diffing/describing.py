@@ -2,6 +2,7 @@
 
 from onnxjson.diffing.absorbing import absorb_neighbours
 from onnxjson.diffing.alignment import Alignment
+from onnxjson.diffing.attribute_inputs import join_attributes
 from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import Change, one_sided
 from onnxjson.diffing.classifying import classify, settle_transposes
@@ -13,6 +14,7 @@ from onnxjson.diffing.node_changes import compare_nodes
 from onnxjson.diffing.node_metadata import compare_metadata
 from onnxjson.diffing.ordering_changes import breaks, note
 from onnxjson.diffing.places import operator_name
+from onnxjson.diffing.region_constants import own_constants
 from onnxjson.diffing.region_changes import Draft, RegionFinder, claim_region, plain_slots
 from onnxjson.diffing.texts import tensor_value_text
 from onnxjson.diffing.value_changes import (
@@ -44,6 +46,8 @@ def describe(alignment: Alignment, weights: Weights) -> Context:
         outputs[graph] = compare_outputs(context, graph)
     finder = RegionFinder(context)
     drafts, plain = absorb_neighbours(context, finder.find(), finder.plain)
+    own_constants(context, drafts)
+    plain = join_attributes(context, plain)
     for draft in drafts:
         for slot in draft.slots:
             if slot.base is not None:

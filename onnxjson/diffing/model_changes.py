@@ -1,6 +1,7 @@
 """What differs outside graphs: versions, producer, opsets, metadata, functions, training, device configurations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from onnxjson.diffing.changes import Change, one_sided
 from onnxjson.diffing.comparing import Context, operator_key, operator_key_of
@@ -29,7 +30,7 @@ def compare_models(context: Context, base: Model, target: Model) -> None:
     if (base.graph is None) != (target.graph is None):
         texts = [None if each.graph is None else graph_text(each.graph) for each in (base, target)]
         _add(context, "field-changed", "model.graph", "/graph", (Detail("graph", *texts),))
-    compare_opsets(context, "", "", base.opset_import, target.opset_import, "")
+    compare_opsets(context, "", "", base.opset_import, target.opset_import, "", _calls(context))
     if base.configuration != target.configuration:
         details = field_details(base.configuration, target.configuration, "configuration")
         if not details:
@@ -79,8 +80,19 @@ def compare_opsets(
     base: Sequence[OperatorSetId],
     target: Sequence[OperatorSetId],
     place: str,
+    calls: Mapping[tuple[str, str, str], Change] = MappingProxyType({}),
 ) -> None:
-    """Compare imports of operator sets, of models or of functions; the default domain has three spellings."""
+    """Compare imports of operator sets, of models or of functions; the default domain has three spellings.
+
+    Args:
+        context: what is shared.
+        address: of the model or function in the base.
+        its_address: and in the target.
+        base: the imports.
+        target: their counterparts.
+        place: what the function is called.
+        calls: what took calls of functions away or made them; an import only for these belongs to that.
+    """
     if base == target:
         return
     path, its_path = f"{address}/opset_import", f"{its_address}/opset_import"
@@ -88,13 +100,17 @@ def compare_opsets(
     for position, each in enumerate(target):
         places.setdefault(plain_domain(each.domain), position)
     pairs = []
+    by_domain = {key[0]: change for key, change in calls.items() if change.kind.startswith("function-")}
     for position, one in enumerate(base):
         domain = plain_domain(one.domain)
         there = places.pop(domain, None)
-        if there is None:
+        if there is None and domain in by_domain:
+            context.ledger.claim(by_domain[domain], [f"{path}/{position}"])
+        elif there is None:
             _opset(
                 context, f"{domain or 'ai.onnx'} removed", (f"{path}/{position}",), (), place, (str(one.version), None)
             )
+        if there is None:
             continue
         pairs.append((position, there))
         other = target[there]
@@ -109,8 +125,10 @@ def compare_opsets(
             context.ledger.add(change, *addresses)
     its = {there for _, there in pairs}
     for position, other in enumerate(target):
-        if position not in its:
-            domain = plain_domain(other.domain) or "ai.onnx"
+        domain = plain_domain(other.domain) or "ai.onnx"
+        if position not in its and domain in by_domain:
+            context.ledger.claim(by_domain[domain], [], [f"{its_path}/{position}"])
+        elif position not in its:
             _opset(context, f"{domain} added", (), (f"{its_path}/{position}",), place, (None, str(other.version)))
     context.pairs[path] = pairs
     if count := breaks([there for _, there in pairs]):

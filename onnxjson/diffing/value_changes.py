@@ -446,6 +446,9 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
         # Where an input keeps its name and takes another value, it is the values that changed names.
         if slot.graph is graph and slot.old == slot.new and graph.pair.values.get(slot.old, slot.old) != slot.old:
             found.setdefault(slot.old, change)
+    for (home, name), change in context.explained_names.items():
+        if home is graph and graph.pair.values.get(name, name) != name:
+            found.setdefault(name, change)
     for side in (BASE, TARGET):
         for name, position in graph.made[side].items():
             old = graph.inverse.get(name) if side == BASE else name
