@@ -58,7 +58,7 @@ def find_tensor(model: Model, name: str) -> Tensor:
         places = [each.address for each in _candidates(addresses.walk(model)) if each.name == name]
         shown = ", ".join(f"@{visible(place, 200)}" for place in places[:5]) + (", ..." if len(places) > 5 else "")
         raise MissingInputError(f"{len(places)} tensors are called {visible(name)!r}; name one by its address: {shown}")
-    tensor = _as_tensor(found[0].held)
+    tensor = attribute_tensor(found[0].held)
     if tensor is None:
         raise MissingInputError(f"the attribute {visible(name)!r} has no value")
     return _named(tensor, name)
@@ -109,7 +109,7 @@ def _of_node(node: Node, address: str) -> Iterator[_Candidate]:
                 yield _Candidate(output, place, attribute)
 
 
-def _as_tensor(held: Tensor | Attribute) -> Tensor | None:
+def attribute_tensor(held: Tensor | Attribute) -> Tensor | None:
     """The tensor that an attribute holds or that its value is; None where it is of another type."""
     if isinstance(held, Tensor):
         return held
@@ -137,7 +137,7 @@ def _integers(values: tuple[int, ...], dims: tuple[int, ...]) -> Tensor:
 
 def _at_address(model: Model, address: str) -> Tensor:
     found = addresses.resolve(model, address)
-    tensor = _as_tensor(found) if isinstance(found, Tensor | Attribute) else None
+    tensor = attribute_tensor(found) if isinstance(found, Tensor | Attribute) else None
     if tensor is not None:
         return _named(tensor, address)
     raise MissingInputError(f"{visible(address, 200)} is no tensor")

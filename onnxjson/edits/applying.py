@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from onnxjson.checking import Finding
 from onnxjson.display import visible
-from onnxjson.document import Model
+from onnxjson.document import Model, Tensor
 from onnxjson.edits.declaration import Edit, check_expectation, name_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.script import Script
@@ -25,6 +25,8 @@ class Result(NamedTuple):
 
     model: Model
     outcomes: tuple[Outcome, ...]
+    files: dict[Path, Tensor]
+    """Values that go into .npy files; see `write_files`."""
 
     @property
     def matches(self) -> int:
@@ -45,13 +47,31 @@ def apply(model: Model, changes: Change | Iterable[Change], *, folder: str | Pat
         EditError: an edit cannot do what it is asked for, or what it did leaves the model in pieces.
         SelectorError: a selector finds nothing, or more than one thing where one is wanted.
         PatchError: a patch does not fit.
+        OutputError, AccessDeniedError, FileError: a file that an edit makes cannot be written.
     """
-    return run(model, changes, folder=folder).model
+    result = run(model, changes, folder=folder)
+    write_files(result)
+    return result.model
+
+
+def write_files(result: Result) -> None:
+    """Writes the files that edits make of values, such as those of initializers-to-inputs with ``save``.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: one cannot be written.
+    """
+    if not result.files:
+        return
+    from onnxjson.constants.archives import write_npy
+    from onnxjson.saving import save_file
+
+    for path, tensor in result.files.items():
+        save_file(path, lambda sink, tensor=tensor: write_npy(tensor, sink), replace=False)  # type: ignore[misc]
 
 
 def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
-    """The patch that `apply` would make; see there for arguments and errors."""
-    return Patch.between(model, apply(model, changes, folder=folder))
+    """The patch that `apply` would make; see there for arguments and errors. No file is written."""
+    return Patch.between(model, run(model, changes, folder=folder).model)
 
 
 def run(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Result:
@@ -66,7 +86,7 @@ def run(model: Model, changes: Change | Iterable[Change], *, folder: str | Path 
             raise _placed(error, step, position, len(steps)) from error
     if workspace.can_be_wrong and workspace.model is not model:
         _check(model, workspace.model, steps)
-    return Result(workspace.model, tuple(outcomes))
+    return Result(workspace.model, tuple(outcomes), workspace.files)
 
 
 _Step = tuple[Edit | Patch, Path | None]
@@ -156,4 +176,4 @@ def _check(before: Model, after: Model, steps: Sequence[_Step]) -> None:
     raise EditError(what, finding.address)
 
 
-__all__ = ["Change", "ParameterError", "Result", "apply", "new_findings", "plan", "run"]
+__all__ = ["Change", "ParameterError", "Result", "apply", "new_findings", "plan", "run", "write_files"]

@@ -70,7 +70,7 @@ def _with_graphs(attributes: tuple[Attribute, ...], graphs: Iterator[Any]) -> tu
 def _assembled(index: Index, new: Mapping[Scope, Body]) -> Model:
     model = index.model
     updates: dict[str, Any] = {}
-    functions = list(model.functions)
+    functions: list[Any] = list(model.functions)
     steps = list(model.training_info)
     for scope in index.scopes:
         if scope.kind == "subgraph" or new[scope] is scope.graph:
@@ -78,7 +78,7 @@ def _assembled(index: Index, new: Mapping[Scope, Body]) -> Model:
         if scope.kind == "main":
             updates["graph"] = new[scope]
         elif scope.kind == "function":
-            functions[int(scope.address.rpartition("/")[2])] = new[scope]  # type: ignore[call-overload]
+            functions[int(scope.address.rpartition("/")[2])] = new[scope]
             updates["functions"] = functions
         else:
             _, _, position, field = scope.address.split("/")
@@ -100,19 +100,24 @@ def with_nodes(graph: Body, change: Callable[[Node], Node]) -> Body:
     return msgspec.structs.replace(graph, node=nodes)
 
 
-def replace_records(root: Whole, kind: type[Kind], change: Callable[[Kind], Kind]) -> Whole:
+def replace_records(
+    root: Whole, kind: type[Kind] | tuple[type[Kind], ...], change: Callable[[Kind], Kind], *, shared: bool = True
+) -> Whole:
     """A record with `change` applied to every record of a kind in it, the inner before the outer.
 
     Args:
         root: stays as it is.
-        kind: of the records that may change; `root` itself may be one.
-        change: gives the record itself where nothing changes; it is asked once for a list that many nodes share.
+        kind: of the records that may change, or several kinds; `root` itself may be one.
+        change: gives the record itself where nothing changes.
+        shared: whether `change` is asked once for a list that several records share; else each time.
     """
+    kinds: tuple[type[Record], ...] = kind if isinstance(kind, tuple) else (kind,)
     seen: dict[int, tuple[Any, ...]] = {}
+    plans: dict[type[Record], tuple[tuple[str, bool], ...]] = {}
 
     def members(values: tuple[Any, ...]) -> tuple[Any, ...]:
         # Identity stands for the list, and is stable because the root keeps all of them alive.
-        known = seen.get(id(values))
+        known = seen.get(id(values)) if shared else None
         if known is None:
             new = [visited(value) for value in values]
             same = all([a is b for a, b in zip(new, values, strict=True)])
@@ -121,7 +126,12 @@ def replace_records(root: Whole, kind: type[Kind], change: Callable[[Kind], Kind
 
     def visited(record: Any) -> Any:
         updates: dict[str, Any] = {}
-        for name, repeated in fields_leading_to(type(record), kind):
+        message: type[Record] = type(record)
+        plan = plans.get(message)
+        if plan is None:
+            fields = [field for each in kinds for field in fields_leading_to(message, each)]
+            plan = plans[message] = tuple(dict.fromkeys(fields))
+        for name, repeated in plan:
             value = getattr(record, name)
             if not value:
                 continue
@@ -130,7 +140,7 @@ def replace_records(root: Whole, kind: type[Kind], change: Callable[[Kind], Kind
                 updates[name] = new
         if updates:
             record = msgspec.structs.replace(record, **updates)
-        return change(record) if isinstance(record, kind) else record
+        return change(record) if isinstance(record, kinds) else record  # type: ignore[arg-type]
 
     result: Whole = visited(root)
     return result

@@ -13,6 +13,7 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.document import (
     Function,
+    Graph,
     Model,
     Node,
     NodeDeviceConfiguration,
@@ -44,6 +45,28 @@ def renamed(index: Index, names: Names) -> Model:
     return _training(index, model, effective)
 
 
+def merged(index: Index, names: Names) -> Model:
+    """The model of an index without some constants: of each the name of what is used in its place.
+
+    Args:
+        index: of the model, which stays as it is.
+        names: by graph: names of initializers of it -> names that are known there.
+    """
+    effective = _effective(index, names)
+
+    def change(scope: Scope, graph: Body) -> Body:
+        gone = names.get(scope)
+        if gone and isinstance(graph, Graph):
+            graph = msgspec.structs.replace(
+                graph,
+                initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
+                value_info=tuple([value for value in graph.value_info if value.name not in gone]),
+            )
+        return _graph(graph, effective[scope]) if effective[scope] else graph
+
+    return rebuilt(index, change)
+
+
 def defined(scope: Scope) -> dict[str, None]:
     """The names that a graph defines, inputs first."""
     return dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.makers))
@@ -65,7 +88,7 @@ def collisions(index: Index, names: Names) -> list[str]:
     wrong: dict[str, None] = {}
     for scope, mapping in names.items():
         others = [each for each in scope.chain() if each is not scope]
-        inner = list(_inside(index, scope))
+        inner = list(inside(index, scope))
         for old, new in mapping.items():
             if old == new:
                 continue
@@ -101,7 +124,7 @@ def collision_error(wrong: Sequence[str]) -> EditError:
     return EditError(f"names would collide: {shown}; choose names that are not taken")
 
 
-def _inside(index: Index, scope: Scope) -> Iterator[Scope]:
+def inside(index: Index, scope: Scope) -> Iterator[Scope]:
     """The graphs that see the names of a graph, itself not."""
     pending = list(scope.children)
     if scope.kind == "main":

@@ -5,12 +5,14 @@ tuples. Edits that change only attributes or constants cost a copy of one tuple 
 move nodes make the next question find it anew.
 """
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor
 from onnxjson.edits.surgery import put
 from onnxjson.errors import EditError, SelectorError
@@ -35,6 +37,8 @@ class Workspace:
         self.can_be_wrong = False
         """Whether more than attributes and constants was changed, so that the structure must be checked."""
         self._shifted: set[Scope] = set()
+        self.files: dict[Path, Tensor] = {}
+        """Values that edits put into .npy files, which are written when all edits are made."""
 
     @property
     def model(self) -> Model:
@@ -142,6 +146,16 @@ class Workspace:
         return name
 
     # Changing
+
+    def write_later(self, path: Path, tensor: Tensor) -> None:
+        """Has the elements of a tensor (in ``raw_data`` or ``string_data``) put into a .npy file when all is done.
+
+        Raises:
+            EditError: another tensor goes there already, or something stands there.
+        """
+        if path in self.files or os.path.lexists(path):
+            raise EditError(f"{visible(str(path), None)} exists; name another file")
+        self.files[path] = tensor
 
     def replace_node(self, ref: NodeRef, node: Node) -> None:
         """Puts another node in the place of one."""
