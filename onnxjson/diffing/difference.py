@@ -22,6 +22,7 @@ from onnxjson.walking import walk
 if TYPE_CHECKING:
     from onnxjson.diffing.comparing import Context
     from onnxjson.patching import Patch, Unit
+    from onnxjson.payloads import Data
 
 IGNORABLE: Final[tuple[str, ...]] = get_args(Ignored)
 
@@ -137,6 +138,13 @@ class Diff:
             events=dict(places),
             operators={name: (sides[0][name], sides[1][name]) for name in names},
         )
+
+    def elements(self, side: int, tensor: Tensor) -> "Data | None":
+        """The elements of a constant of the base (0) or the target (1) as ``raw_data`` would hold them.
+
+        None where they cannot be had: they are in another file, and that is not known, not there, or not to be trusted.
+        """
+        return None if self._context is None else self._context.weights.data(side, tensor)
 
     def with_verdicts(self, verdicts: Mapping[int, tuple[Verdict, str]]) -> "Diff":
         """The same diff with verdicts of its events, by their numbers: the verdict, and what it was found by."""

@@ -54,6 +54,10 @@ class Weights:
         self._rtol = rtol
         self._atol = atol
 
+    def data(self, side: int, tensor: Tensor) -> Data | None:
+        """The elements of a constant of the base (0) or the target (1); see `TensorSource.data`."""
+        return self._sources[side].data(tensor)
+
     def problems(self) -> list[str]:
         """What could not be compared, for a person."""
         return [*self._sources[0].problems(), *self._sources[1].problems()]

@@ -1,0 +1,270 @@
+"""Whether rewrites compute the same: both sides are evaluated on the same made-up inputs, and the results compared.
+
+This proves a difference; that no difference shows on some inputs makes a rewrite believable, and no more. What stands
+behind a verdict is said in the event's evidence. Everything runs in the guarded process; the same seed gives the same
+verdicts and figures.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from onnxjson.diffing.difference import Diff
+from onnxjson.diffing.events import Event, Verdict
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.errors import OnnxJsonError
+from onnxjson.payloads import Data
+from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.parts import Elements, NotRunError
+from onnxjson.running.rewrites import Rewrite, Side, rewrite
+from onnxjson.running.sessions import Results, Values, evaluate_all, evaluation
+from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance, compare, tolerance_for
+from onnxjson.tensors import to_numpy
+from onnxjson.worker import Worker
+from onnxjson.worker_protocol import Limits
+from onnxjson.worker_tasks import ENGINES, Engine, Evaluation
+
+if TYPE_CHECKING:
+    pass
+
+PLACES: Final = 8
+"""Places of one event that are evaluated if nobody says otherwise."""
+
+TIMEOUT: Final = 10.0
+"""Seconds that evaluating one side of a rewrite may take."""
+
+_RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
+
+
+class _Outcome(NamedTuple):
+    """What evaluating one place said."""
+
+    verdict: Verdict
+    reason: str
+    """Why it is "not-run" or "different", where figures do not say it."""
+    worst: Comparison | None = None
+    """Of the output that is furthest apart."""
+    output: str = ""
+    """The name of that output; made visible."""
+    runs: int = 0
+    inputs: bool = False
+    """Whether anything was made up."""
+    engines: frozenset[str] = frozenset()
+
+
+def prove(
+    diff: Diff,
+    *,
+    seed: int = 0,
+    tolerances: Mapping[str, Tolerance] | None = None,
+    timeout: float = TIMEOUT,
+    places: int = PLACES,
+    engines: Sequence[Engine] = ENGINES,
+) -> Diff:
+    """The diff with a verdict for each event that rewrites nodes.
+
+    Args:
+        diff: stays as it is.
+        seed: where made-up values come from.
+        tolerances: by name of a dtype, in place of `onnxjson.running.tolerances.TOLERANCES`.
+        timeout: seconds that evaluating one side may take.
+        places: so many places of an event are evaluated at most, spread over all of them.
+        engines: what may evaluate.
+    """
+    with ExitStack() as stack:
+        worker = stack.enter_context(Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))))
+        tasks = _Tasks(diff, worker, seed, engines)
+        chosen = {
+            number: _spread(len(event.members), places)
+            for number, event in enumerate(diff.events)
+            if event.verdict is not None
+        }
+        allowed = {**TOLERANCES, **(tolerances or {})}
+        outcomes = tasks.outcomes([(event, member) for event, members in chosen.items() for member in members], allowed)
+    return diff.with_verdicts({
+        number: _summary(diff.events[number], [outcomes[number, member] for member in members])
+        for number, members in chosen.items()
+    })  # fmt: skip
+
+
+def _spread(count: int, places: int) -> list[int]:
+    """The numbers of some of `count` members: the first one, the last one, and others between."""
+    if count <= places or places < 2:
+        return list(range(min(count, max(places, 1))))
+    return [round(number * (count - 1) / (places - 1)) for number in range(places)]
+
+
+class _Tasks:
+    """The rewrites of a diff, evaluated."""
+
+    def __init__(self, diff: Diff, worker: Worker, seed: int, engines: Sequence[Engine]) -> None:
+        self._diff = diff
+        self._worker = worker
+        self._seed = seed
+        self._engines = engines
+        indices = diff.alignment.base, diff.alignment.target
+        self._sides = [
+            Side(index.model, InferredTypes(index, worker), _elements(diff, number))
+            for number, index in enumerate(indices)
+        ]
+
+    def outcomes(
+        self, members: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
+    ) -> dict[tuple[int, int], _Outcome]:
+        """By event and member, what evaluating it said."""
+        found: dict[tuple[int, int], _Outcome] = {}
+        ready: list[tuple[tuple[int, int], Rewrite, tuple[Evaluation, Evaluation]]] = []
+        for place in members:
+            try:
+                ready.append((place, *self._prepared(place)))
+            except NotRunError as error:
+                found[place] = _Outcome("not-run", str(error))
+            except _NothingToCompareError:
+                found[place] = _Outcome("equal", "nothing takes what these nodes make")
+            except OnnxJsonError as error:
+                found[place] = _Outcome("not-run", str(error))
+        results = evaluate_all(self._worker, [each for _, _, both in ready for each in both])
+        for number, (place, made, _) in enumerate(ready):
+            try:
+                found[place] = _judged(made, results[2 * number], results[2 * number + 1], tolerances)
+            except NotRunError as error:
+                found[place] = _Outcome("not-run", str(error))
+        return found
+
+    def _prepared(self, place: tuple[int, int]) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
+        region = self._diff.regions.get(place)
+        if region is None:
+            raise NotRunError("no values around it are known to be counterparts")
+        if not region.outputs:
+            raise _NothingToCompareError
+        made = rewrite(region, self._sides[0], self._sides[1], (self._seed, *place))
+        base = evaluation(made.base.model, [run.base for run in made.runs], engines=self._engines)
+        target = evaluation(made.target.model, [run.target for run in made.runs], engines=self._engines)
+        return made, (base, target)
+
+
+class _NothingToCompareError(Exception):
+    """A region makes nothing that anybody takes."""
+
+
+def _elements(diff: Diff, side: int) -> Elements:
+    """Where the elements of tensors in other files are found."""
+
+    def found(tensor: Tensor) -> Data | None:
+        return diff.elements(side, tensor)
+
+    return found
+
+
+def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[str, Tolerance]) -> _Outcome:
+    """What the results of both sides say.
+
+    Raises:
+        NotRunError: they say nothing.
+    """
+    for results, side in ((base, "base"), (target, "target")):
+        if results.engine is None:
+            raise NotRunError(f"the part of the {side}: {results.problem}")
+    ran = _both_ran(made, base, target)
+    worst, output, told = None, "", False
+    for number in ran:
+        one, other = base.runs[number], target.runs[number]
+        assert not isinstance(one, str)
+        assert not isinstance(other, str)
+        for place, comparison in enumerate(_compared(made, one, other, tolerances)):
+            seen = comparison.elements and (comparison.exact or comparison.largest_absolute is not None)
+            told = told or bool(seen) or not comparison.equal
+            if worst is None or _badness(comparison) > _badness(worst):
+                worst, output = comparison, made.base.asked[place]
+    if worst is None or not told:
+        raise NotRunError("the results have no finite elements that could be compared")
+    verdict: Verdict = "equal" if worst.equal else "within-tolerance" if worst.close else "different"
+    if verdict == "different" and made.alone:
+        raise NotRunError(f'the results differ, but so may "{made.alone[0]}", which has no counterpart')
+    engines = frozenset(each.engine for each in (base, target) if each.engine is not None)
+    return _Outcome(verdict, worst.problem or "", worst, visible(output), len(ran), bool(made.runs[0].base), engines)
+
+
+def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
+    """The runs to compare: those of the first choice of sizes that suits both sides."""
+    problem = ""
+    for sizes in dict.fromkeys(run.sizes for run in made.runs):
+        numbers = [number for number, run in enumerate(made.runs) if run.sizes == sizes]
+        failed = [(isinstance(base.runs[number], str), isinstance(target.runs[number], str)) for number in numbers]
+        ran = [number for number, each in zip(numbers, failed, strict=True) if each == (False, False)]
+        if ran and (True, False) not in failed and (False, True) not in failed:
+            return ran
+        for number, (first, second) in zip(numbers, failed, strict=True):
+            if first or second:
+                who = "neither side takes" if first and second else f"only the {'target' if first else 'base'} takes"
+                said = base.runs[number] if first else target.runs[number]
+                problem = problem or f"{who} the inputs that were made up: {said}"
+    raise NotRunError(problem)
+
+
+def _compared(made: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
+    found = []
+    for name, its in zip(made.base.outputs, made.target.outputs, strict=True):
+        arrays = to_numpy(one[name]), to_numpy(other[its])
+        found.append(compare(*arrays, tolerance_for(arrays[0].dtype, arrays[1].dtype, tolerances=tolerances)))
+    return found
+
+
+def _badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
+    """Greater for what is further apart."""
+    return (
+        comparison.problem is not None,
+        not comparison.close,
+        not comparison.equal,
+        comparison.largest_absolute or 0.0,
+    )
+
+
+def _summary(event: Event, outcomes: Sequence[_Outcome]) -> tuple[Verdict, str]:
+    """The verdict on an event, and its evidence with what was found."""
+    ran = [each for each in outcomes if each.verdict != "not-run"]
+    missed = [each for each in outcomes if each.verdict == "not-run"]
+    if not ran:
+        verdict: Verdict = "not-run"
+        text = f"not run: {missed[0].reason}" if missed else "not run: it has no place"
+    else:
+        worst = max(ran, key=lambda each: (_RANKS[each.verdict], _badness(each.worst) if each.worst else ()))
+        verdict = worst.verdict
+        text = _found(worst)
+        if event.count > 1:
+            text += f", at {len(ran)} of {event.count:,} places"
+        if missed:
+            text += f"; not run at {len(missed)}: {missed[0].reason}"
+    return verdict, f"{event.evidence}; {text}" if event.evidence else text
+
+
+def _found(outcome: _Outcome) -> str:
+    """What evaluating a place showed, for a person."""
+    if outcome.worst is None:
+        return outcome.reason
+    if not outcome.inputs:
+        tried = "evaluated once, without inputs"
+    else:
+        tried = f"on {outcome.runs} made-up input{'s' if outcome.runs > 1 else ''}"
+    tried += f" ({' and '.join(sorted(outcome.engines))})"
+    if outcome.verdict == "equal":
+        return f"same results {tried}"
+    return f"{_figures(outcome)} {tried}"
+
+
+def _figures(outcome: _Outcome) -> str:
+    worst = outcome.worst
+    assert worst is not None
+    if worst.problem is not None:
+        return f'"{outcome.output}" has {worst.problem}'
+    share = f'{worst.unequal:,} of {worst.elements:,} elements of "{outcome.output}" differ'
+    if worst.largest_absolute is None:
+        return share
+    figures = [f"by up to {worst.largest_absolute:.3g}"]
+    if worst.largest_relative:
+        figures.append(f"relative {worst.largest_relative:.3g}")
+    if worst.largest_ulp is not None:
+        figures.append(f"{worst.largest_ulp:,} ulp")
+    return f"{share} {', '.join(figures)},"
