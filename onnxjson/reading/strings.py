@@ -63,6 +63,8 @@ def read_base64(tree: Tree, place: Place, context: Context, *, needed: int | Non
     if not isinstance(tree, str):
         context.wrong_type(tree, place, "base64 text")
         return None
+    if (cut := context.cuts.get(tree)) is not None:
+        return cut.read()
     import pybase64
 
     try:
