@@ -90,9 +90,13 @@ class _Lists:
         self.added: dict[int, Record] = {
             place: item for place, item in items if isinstance(item, Record)
         }  # by position between the two
-        self.named = {
-            item.name: place for place, item in self.added.items() if plan.is_named and isinstance(item, Attribute)
+        added = [(item.name, place) for place, item in self.added.items() if isinstance(item, Attribute)]
+        self.named = {name: place for name, place in added if plan.is_named}
+        self.ambiguous = {name for name, place in added if plan.is_named and self.named[name] != place}
+        self.ambiguous |= {
+            item.name for item in before.removed.values() if isinstance(item, Attribute) and item.name not in self.named
         }
+        """Names by which the second patch finds nothing, or several."""
 
     def composed(self) -> Members | None:
         before, after = self.before, self.after
@@ -100,10 +104,13 @@ class _Lists:
             length, expected = target_length(before.sequence), base_length(after.sequence, after.removed)
             if length != expected:
                 raise wrong_length(self.address, expected, length)
+        elif after.sequence is not None:
+            self._check_positions(base_length(after.sequence, after.removed))
         self._change_members()
         removed = dict(before.removed)
         for position, record in after.removed.items():
             self._remove(position, record, removed)
+        self._check_names()
         if before.sequence is None or after.sequence is None:
             sequence = after.sequence if before.sequence is None else self._kept(range(target_length(before.sequence)))
         else:
@@ -113,6 +120,13 @@ class _Lists:
         if sequence is None:
             return Members(None, {}, self.changes) if self.changes else None
         return self._restayed(joined(sequence), dict(sorted(removed.items())))
+
+    def _check_positions(self, length: int) -> None:
+        """What the first changes is in a list as long as the second says that it is."""
+        for key in self.before.changes:
+            if isinstance(key, int) and key >= length:
+                place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+                raise unfit(place, f"the list has {length:,} members")
 
     def _origin(self, position: int) -> int | None:
         """The old position of what stands at one between the two; None where the first added it."""
@@ -133,11 +147,15 @@ class _Lists:
         for key, below in self.after.changes.items():
             place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
             if isinstance(key, str):
+                if key in self.ambiguous:
+                    raise unfit(place, "there is no attribute of that name, or there are several")
                 added = self.named.get(key)
                 origin: int | str | None = key if added is None else None
             else:
                 added = key
                 origin = self._origin(key)
+                if origin is None and self._has_name(key):
+                    raise unfit(place, "this attribute has a name of its own, by which a patch addresses it")
             if origin is None:
                 assert added is not None
                 self.added[added] = applied(self.added[added], below, place)
@@ -149,11 +167,28 @@ class _Lists:
             else:
                 self.changes[origin] = both
 
+    def _check_names(self) -> None:
+        """What the first added and the second keeps has no name that comes or goes with the second (see `changes`)."""
+        if not self.plan.is_named or self.after.sequence is None:
+            return
+        moving = [*self.after.removed.values(), *self.after.sequence]
+        names = {each.name for each in moving if isinstance(each, Attribute) and each.name is not None}
+        for record in self.added.values():
+            name = getattr(record, "name", None)
+            if name in names and not name.startswith("#"):
+                place = f"{self.address}/{segment(name, is_named=True)}"
+                raise unfit(place, "an attribute of this name stays, and another comes or goes")
+
+    def _has_name(self, position: int) -> bool:
+        """Whether what the first added at a position is addressed by its name."""
+        name = getattr(self.added[position], "name", None) if self.plan.is_named else None
+        return name is not None and not name.startswith("#") and name not in self.ambiguous
+
     def _remove(self, position: int, record: Record, removed: dict[int, Record]) -> None:
         """A member that the second removes: it goes as it was before the first, or never came."""
         origin = self._origin(position)
-        place = f"{self.address}/{position}"
         if origin is None:
+            place = f"{self.address}/{segment(position, is_named=self.plan.is_named)}"
             found = self.added.pop(position)
             if found is not record and found != record:
                 raise refusal(place, record, found)
@@ -161,6 +196,7 @@ class _Lists:
         key: int | str = origin
         if isinstance(record, Attribute) and record.name in self.changes:
             key = record.name
+        place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
         earlier = self.changes.pop(key, None)
         removed[origin] = record if earlier is None else _taken_back(record, earlier, place)
 

@@ -44,7 +44,7 @@ def test_the_second_must_find_what_the_first_leaves() -> None:
         (
             between(attributes_of(number("a", 1)), attributes_of(number("a", 2))),
             between(attributes_of(number("a", 3)), attributes_of()),
-            "/graph/node/0/attribute/0/i: expected 3, found 2",
+            "/graph/node/0/attribute/a/i: expected 3, found 2",
         ),
     ],
 )

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from onnxjson import document as d
-from onnxjson.errors import DecodeError, OnnxJsonError
+from onnxjson.errors import DecodeError, OnnxJsonError, PatchError
 from onnxjson.patching import Patch, between
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
@@ -275,6 +275,57 @@ def test_spoiled_patches_are_refused_or_work(first: int) -> None:
                 continue
             assert patch.invert().apply(changed) == base, seed
     assert taken > 20
+
+
+def result_of(patches: tuple[Patch, ...], model: d.Model) -> d.Model | None:
+    """The model after patches, one after the other; None where one does not fit."""
+    try:
+        for patch in patches:
+            model = patch.apply(model)
+    except PatchError:
+        return None
+    return model
+
+
+def composed(first: Patch, second: Patch) -> Patch | None:
+    """Both as one; None where they do not follow each other."""
+    try:
+        return first.then(second)
+    except PatchError:
+        return None
+
+
+@pytest.mark.parametrize("first", range(0, 600, 200))
+def test_two_patches_are_one_wherever_one_follows_the_other(first: int) -> None:
+    """Spoiled ones too. One patch asks less than two only of what the second takes back."""
+    refused = fitting = lenient = 0
+    for seed in range(first, first + 200):
+        rng = Random(seed)
+        base = model_of(generate(seed, 60))
+        middle = mutated(base, rng, 4)
+        texts = [between(base, middle).dumps(), between(middle, mutated(middle, rng, 4)).dumps()]
+        for _ in range(12):
+            which = rng.randrange(2)
+            patches = [
+                read_or_refused(spoiled(text.encode(), rng) if i == which else text.encode())
+                for i, text in enumerate(texts)
+            ]
+            one, two = patches
+            if one is None or two is None:
+                continue
+            expected = result_of((one, two), base)
+            both = composed(one, two)
+            result = None if both is None else result_of((both,), base)
+            assert expected in (None, result), seed
+            lenient += result != expected
+            if both is not None:
+                assert both.invert().invert() == both, seed
+                assert Patch.loads(both.dumps()) == both, seed
+            fitting += expected is not None
+            refused += expected is None
+    assert fitting > 20
+    assert refused > 20
+    assert lenient <= refused // 50
 
 
 def test_attribute_positions_are_read_as_such() -> None:
