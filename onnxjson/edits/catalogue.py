@@ -5,12 +5,19 @@ from typing import Final
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
+from onnxjson.edits.versions import SetMetadata, StampOpset
 from onnxjson.errors import ParameterError
 from onnxjson.suggestions import suggest
 
 EDITS: Final[tuple[type[Edit], ...]] = (
     SetAttribute,
     RemoveAttribute,
+    InferShapes,
+    InlineFunctions,
+    ConvertOpset,
+    StampOpset,
+    SetMetadata,
 )
 """Every edit, in the order of the help."""
 
