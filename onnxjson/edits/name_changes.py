@@ -116,7 +116,9 @@ def dictionary_of(path: str, folder: Path | None) -> dict[str, str]:
         MissingInputError, AccessDeniedError, FileError: it cannot be read.
         EditError: a line has another number of columns, or names an old name again.
     """
-    file = Path(path) if folder is None else folder / path
+    if folder is None:
+        raise EditError("no file is read where no folder is given; name one with folder=, or the names themselves")
+    file = folder / path
     try:
         with file.open("rb") as opened:
             data = opened.read(_MOST_BYTES + 1)

@@ -1,7 +1,7 @@
 """Edits of names: other ones, missing ones, ones with a prefix."""
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 from msgspec.structs import replace
@@ -18,7 +18,12 @@ from onnxjson.edits.renaming import collision_error, defined, refuse_collisions,
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import EditError
 from onnxjson.index import Scope
+from onnxjson.messages import FIELDS
 from onnxjson.walking import walk
+
+_WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
+    [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]
+)
 
 NameKind = Literal["tensor", "node", "input", "output", "dim", "metadata"]
 
@@ -270,9 +275,10 @@ def _rename_metadata(workspace: Workspace, change: Changer) -> int:
 
 def _metadata(model: Model) -> Iterator[tuple[StringStringEntry, ...]]:
     """The metadata of every element that has some."""
-    for record in walk(model, Record):
-        if entries := getattr(record, "metadata_props", ()):
-            yield entries
+    for kind in _WITH_METADATA:
+        for record in walk(model, kind):
+            if entries := getattr(record, "metadata_props", ()):
+                yield entries
 
 
 def _with_keys(model: Model, new: dict[str, str]) -> Model:
@@ -283,4 +289,4 @@ def _with_keys(model: Model, new: dict[str, str]) -> Model:
         renamed_entries = [replace(each, key=new[each.key]) if each.key in new else each for each in entries]
         return replace(record, metadata_props=tuple(renamed_entries))
 
-    return replace_records(model, Record, change)
+    return replace_records(model, _WITH_METADATA, change)
