@@ -62,7 +62,7 @@ class Demonstration:
         self._onnxjson("check", "--deep", "leaky.onnx")
         self._title("What changed since the export, whatever nodes are called and where they stand")
         self._python("onnxjson.example", "--unfused", "exported.onnx")
-        self._onnxjson("diff", "--exit-zero", "--nodes-only", "exported.onnx", "leaky.onnx")
+        self._onnxjson("diff", "--exit-zero", "--nodes-only", "--prove", "exported.onnx", "leaky.onnx")
         self._title("Nothing is lost: the unchanged text gives the file it came from")
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")

@@ -24,6 +24,7 @@ _MOST_MEMBERS: Final = 4
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _MOST_TITLE_LINES: Final = 2
+_MOST_EVIDENCE_LINES: Final = 2
 _PARTS: Final[frozenset[Kind]] = frozenset({
     "attribute-changed", "io-changed", "opset-changed", "metadata-changed", "value-info-changed", "storage-changed",
     "info-changed", "field-changed",
@@ -182,25 +183,26 @@ def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 def not_verified(report: Report) -> int:
     """Kinds of rewrites that nobody ran, if nobody ran any; else 0, and each says so itself."""
-    verdicts = [event.verdict for event in report.events if event.verdict is not None]
-    return len(verdicts) if all(verdict == "not-run" for verdict in verdicts) else 0
+    rewrites = [event for event in report.events if event.verdict is not None]
+    return len(rewrites) if all(event.verdict == "not-run" and not event.evidence for event in rewrites) else 0
 
 
 def _event(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
     says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
     verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)
-    said = "" if details else _said_at_once(event)
-    is_short = said and cells(title_of(event)) + cells(said) + 3 <= room
-    title, *rest = [f"{title_of(event)} ({said})"] if is_short else _folded(title_of(event), room)
+    at_once = "" if details else _said_at_once(event)
+    is_short = at_once and cells(title_of(event)) + cells(at_once) + 3 <= room
+    title, *rest = [f"{title_of(event)} ({at_once})"] if is_short else _folded(title_of(event), room)
     yield (
         Span(padded(event.kind, column - GAP) + " " * GAP, EFFECTS[event.kind]),
         Span(padded(title, room + GAP) if verdict else title, "title"),
         *([Span(verdict, verdict_style(event))] if verdict else []),
     )
     yield from ((Span(" " * column), Span(text, "title")) for text in rest)
-    if event.evidence and (details or event.verdict in (None, "different")):
-        for text in wrapped(event.evidence, width, indent=column):
+    if event.evidence and (details or event.verdict in (None, "different", "not-run")):
+        said = event.evidence if details else shortened(event.evidence, (width - column) * _MOST_EVIDENCE_LINES)
+        for text in wrapped(said, width, indent=column):
             yield (Span(text, "quiet"),)
     if details:
         for member in event.members:
@@ -290,7 +292,7 @@ def _details(event: Event, details: Sequence[Detail], width: int) -> Iterator[st
     left = len(details) - _MOST_DETAILS
     if left > 0:
         # Of very many places only the first stand in the details; the evidence says how many there are.
-        yield f"{_INDENT}..." if event.evidence else f"{_INDENT}... and {left:,} more"
+        yield f"{_INDENT}..." if event.evidence and event.verdict is None else f"{_INDENT}... and {left:,} more"
 
 
 def _places(members: Sequence[Member], width: int) -> Iterator[str]:

@@ -30,7 +30,7 @@ def test_demo_shows_commands_the_changed_line_and_what_to_try_next(tmp_path: Pat
     assert "$ onnxjson convert digits.onnx" in lines
     assert '-       "alpha": 0.01' in lines
     assert '+       "alpha": 0.2' in lines
-    assert "fused              MatMul+Add -> Gemm" in lines
+    assert "fused              MatMul+Add -> Gemm                             verified equal" in lines
     assert "                   node_1: attribute alpha: 0.01 -> 0.2" in lines
     assert "onnxjson convert YOUR_MODEL.onnx" in lines[-3]
     assert "\x1b" not in result.stdout

@@ -61,6 +61,15 @@ def test_fusion_is_found_whatever_the_names_are(unfused: Path, leaky: Path) -> N
     assert "@/graph/node/4 @/graph/node/5 -> @/graph/node/4" in details
 
 
+def test_both_sides_of_a_rewrite_are_run_when_asked_for(unfused: Path, binary: Path) -> None:
+    assert "1 rewrite not verified; --prove runs both sides of each" in run("diff", unfused, binary).stdout
+    proved = run("diff", unfused, binary, "--prove", "--format", "json")
+    assert proved.exit_code == 1
+    fused = next(event for event in json.loads(proved.stdout)["events"] if event["kind"] == "fused")
+    assert fused["verdict"] in ("equal", "within-tolerance")
+    assert fused["evidence"]
+
+
 def test_exit_codes(binary: Path, leaky: Path, tmp_path: Path) -> None:
     assert run("diff", "--exit-zero", binary, leaky).exit_code == 0
     assert run("diff", "--exit-zero", binary, tmp_path / "none.onnx").exit_code == 66

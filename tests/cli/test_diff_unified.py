@@ -68,7 +68,10 @@ def test_weights_are_compared_by_their_sha256_wherever_they_stand(binary: Path, 
 
 def test_colours_only_when_asked_for_and_never_in_a_pipe(binary: Path, leaky: Path) -> None:
     assert "\x1b" not in run_process("diff", *UNIFIED, binary, leaky).stdout
-    assert '\x1b[31m-       "alpha": 0.01\x1b[0m' in run_process("diff", *UNIFIED, "--color", "always", binary, leaky).stdout
+    assert (
+        '\x1b[31m-       "alpha": 0.01\x1b[0m'
+        in run_process("diff", *UNIFIED, "--color", "always", binary, leaky).stdout
+    )
 
 
 def test_terminal_has_colours_and_a_pager(binary: Path, leaky: Path, tmp_path: Path) -> None:
