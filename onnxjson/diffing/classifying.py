@@ -88,13 +88,14 @@ class _Classification:
 
     def _removed(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        if not region.outputs:
+        if not self._slots:
             return "dead-code-removed", text, []
         aliases = [Detail("consumers take", old, new) for old, new in region.outputs]
+        aliases += [Detail("consumers take", slot.old, None) for slot in self._slots if not slot.new]
         if all(_bare_name(node) in _ALIASES for node in self._base):
             return "eliminated", text, aliases
         constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
-        if len(constants) == len(region.outputs):
+        if constants and len(constants) == len(region.outputs):
             return "folded", f"{text} -> constant", aliases
         if kept := originals(graph, BASE, region):
             self._with_originals(BASE, kept)
@@ -106,6 +107,7 @@ class _Classification:
     def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
         outputs = [Detail("consumers take", old, new) for old, new in region.outputs]
+        outputs += [Detail("consumers take", None, slot.new) for slot in self._slots if not slot.old]
         names = {_bare_name(node) for node in self._target}
         if region.outputs and all(graph.constant(BASE, old) is not None for old, _ in region.outputs):
             return "decomposed", f"constant -> {text}", outputs

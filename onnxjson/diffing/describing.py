@@ -9,22 +9,19 @@ from onnxjson.diffing.classifying import classify, settle_transposes
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants
 from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.graph_fields import compare_annotations, graph_fields
+from onnxjson.diffing.interface_changes import compare_interface, compare_outputs
 from onnxjson.diffing.model_changes import compare_models
+from onnxjson.diffing.naming import note_names
 from onnxjson.diffing.node_changes import compare_nodes
 from onnxjson.diffing.node_metadata import compare_metadata
 from onnxjson.diffing.ordering_changes import breaks, note
 from onnxjson.diffing.places import operator_name
+from onnxjson.diffing.region_changes import Draft, RegionFinder, claim_region
 from onnxjson.diffing.region_constants import own_constants
-from onnxjson.diffing.region_changes import Draft, RegionFinder, claim_region, plain_slots
+from onnxjson.diffing.rewiring import plain_slots
 from onnxjson.diffing.texts import tensor_value_text
-from onnxjson.diffing.value_changes import (
-    compare_annotations,
-    compare_interface,
-    compare_outputs,
-    compare_value_infos,
-    graph_fields,
-    note_names,
-)
+from onnxjson.diffing.value_infos import compare_value_infos
 from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Tensor
 

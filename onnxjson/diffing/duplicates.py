@@ -65,5 +65,3 @@ class _Search:
 
 def _name(attribute: object) -> str:
     return str(getattr(attribute, "name", ""))
-
-

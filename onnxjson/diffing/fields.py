@@ -4,7 +4,7 @@ Metadata, training bindings, annotations, signatures of functions, device config
 unique keys are compared by key. deepdiff is imported on first use.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -37,7 +37,12 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
     """
     from deepdiff import DeepDiff
 
-    found = DeepDiff(_plain(base), _plain(target), view="tree", threshold_to_diff_deeper=0, verbose_level=2)
+    one, other = _plain(base), _plain(target)
+    if not one and isinstance(other, dict):
+        one = {}
+    if not other and isinstance(one, dict):
+        other = {}
+    found = DeepDiff(one, other, view="tree", threshold_to_diff_deeper=0, verbose_level=2)
     details = []
     for kind in sorted(found):
         for level in found[kind]:
@@ -45,6 +50,31 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
             details.append(Detail(what + path, _text(level.t1), _text(level.t2)))
     details.sort(key=lambda each: each.what)
     return tuple(details[:EXAMPLES])
+
+
+def element_details(base: Sequence[object], target: Sequence[object], dims: Sequence[int], atol: float) -> list[Detail]:
+    """Which elements of two small constants are further apart than `atol`, by their place.
+
+    Args:
+        base: the elements, flat.
+        target: as many.
+        dims: of both.
+        atol: what is no difference.
+    """
+    from deepdiff import DeepDiff
+
+    found = DeepDiff(list(base), list(target), view="tree", math_epsilon=atol or None, ignore_numeric_type_changes=True)
+    places = sorted(level.path(output_format="list")[0] for level in found.get("values_changed", ()))
+    return [Detail(f"element {_place(place, dims)}", str(base[place]), str(target[place])) for place in places]
+
+
+def _place(flat: int, dims: Sequence[int]) -> str:
+    """The indices of an element."""
+    indices: list[int] = []
+    for dim in reversed(dims):
+        flat, index = divmod(flat, max(dim, 1))
+        indices.append(index)
+    return f"[{', '.join(map(str, reversed(indices)))}]"
 
 
 def _plain(value: object) -> Any:

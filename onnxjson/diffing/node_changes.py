@@ -41,9 +41,8 @@ class _NodeComparison:
 
     def run(self) -> None:
         if self._is_other_operator():
-            # One operator for another is a rewrite; its attributes belong to that, its inputs are looked at all the same.
-            graph = self._graph
-            graph.replaced.append(self._position)
+            # That is a rewrite, to which attributes belong, too; what its inputs take can be another change.
+            self._graph.replaced.append(self._position)
             self._inputs(is_replaced=True)
             return
         self._spelling()

@@ -1,22 +1,23 @@
 """What happened to a constant: its elements in numbers, its dtype, its shape, its layout, where it is stored."""
 
 import math
-from collections.abc import Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
 
-from onnxjson import elements, tensors
+from onnxjson import elements
+from onnxjson.diffing.element_differences import Measure, arrays, measure, permutation, sketch
 from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.fields import element_details
 from onnxjson.diffing.tensor_sources import TensorSource
 from onnxjson.document import Tensor
 from onnxjson.errors import OnnxJsonError
-from onnxjson.names import BOOL, COMPLEX, STRING
-from onnxjson.payloads import Data, even_pieces
+from onnxjson.names import COMPLEX, STRING
+from onnxjson.payloads import Data
 from onnxjson.tensors import is_external
 from onnxjson.types import format_data_type
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    pass
 
 WeightsMode = Literal["exact", "tolerance", "skip"]
 """How elements are compared: by bits, within a tolerance, or not at all."""
@@ -78,7 +79,7 @@ class Weights:
         try:
             if self._same(data, its):
                 return TensorChange("reshaped", "constant", (shape,)) if shape is not None else storage
-            return self._changed(one, other, data, its, shape)
+            return self._changed(one, other, data, its, shape) or storage
         except OnnxJsonError:
             # Lengths or digests say that they differ, though the elements themselves are not here.
             details = Detail("elements", "not here", "not here"), *([shape] if shape is not None else [])
@@ -101,7 +102,7 @@ class Weights:
         if data is None or its is None or one.data_type is None or one.data_type not in elements.BITS:
             return False
         try:
-            return _sketch(data, one.data_type) == _sketch(its, one.data_type)
+            return sketch(data, one.data_type) == sketch(its, one.data_type)
         except OnnxJsonError:
             return False
 
@@ -140,22 +141,32 @@ class Weights:
         comparable = one.dims == other.dims and not {one.data_type, other.data_type} & {STRING, *COMPLEX}
         if comparable and self.mode != "skip":
             with suppress(OnnxJsonError):
-                details += _numbers(_measure(one, other, data, its), same_type=False)
+                details += _numbers(measure(one, other, data, its), same_type=False)
         return TensorChange("retyped", _dtypes(one, other), tuple(details))
 
     def _changed(self, one: Tensor, other: Tensor, data: Data, its: Data, shape: Detail | None) -> TensorChange | None:
         if len(data) == len(its) and self.re_laid(one, other):
-            permutation = _permutation(one, other, data, its)
+            axes = permutation(one, other, data, its)
             said = Detail("same elements in another order", type_text(one), type_text(other))
-            said = Detail("axes in the order", None, permutation) if permutation is not None else said
+            said = Detail("axes in the order", None, axes) if axes is not None else said
             return TensorChange("weights-re-laid", "", (said,) if shape is None else (shape, said))
         if shape is not None:
             # Elements of another shape have no counterparts.
             return TensorChange("weights-changed", "", (shape,))
-        measure = _measure(one, other, data, its, self._rtol, self._atol)
-        if self.mode == "tolerance" and measure.is_within:
+        found = measure(one, other, data, its, self._rtol, self._atol)
+        if self.mode == "tolerance" and found.is_within:
             return None
-        return TensorChange("weights-changed", "", tuple(_numbers(measure, same_type=True)))
+        details = _numbers(found, same_type=True)
+        if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX:
+            values = [
+                [each for array in arrays(*side) for each in array.tolist()] for side in ((one, data), (other, its))
+            ]
+            details += element_details(values[0], values[1], one.dims, self._atol)
+        return TensorChange("weights-changed", "", tuple(details))
+
+
+_FEW: Final = 64
+"""Elements up to which those that are beyond the tolerance are told one by one."""
 
 
 def type_text(tensor: Tensor) -> str:
@@ -206,165 +217,22 @@ def _storage_change(one: Tensor, other: Tensor) -> TensorChange | None:
     return None
 
 
-class _Measure:
-    """What the elements of two constants are like, side by side."""
-
-    def __init__(self, rtol: float, atol: float) -> None:
-        self.count = self.changed = self.odd = 0
-        """All elements; those that are not the same; those of them of which one is not finite."""
-        self.absolute = self.relative = 0.0
-        self.zeros = [0, 0]
-        self.beyond = 0
-        """Elements that are further from each other than the tolerance allows."""
-        self._rtol = rtol
-        self._atol = atol
-
-    def add(self, one: "NDArray[Any]", other: "NDArray[Any]") -> None:
-        """The next elements of both, the same number."""
-        import numpy
-
-        self.count += one.size
-        self.zeros[0] += int(one.size - numpy.count_nonzero(one))
-        self.zeros[1] += int(other.size - numpy.count_nonzero(other))
-        differs = (one != other) & ~((one != one) & (other != other))
-        changed = numpy.flatnonzero(differs)
-        self.changed += changed.size
-        if not changed.size:
-            return
-        before, after = one[changed], other[changed]
-        finite = numpy.isfinite(before) & numpy.isfinite(after)
-        self.odd += int(changed.size - numpy.count_nonzero(finite))
-        before, after = before[finite].astype(numpy.float64), after[finite].astype(numpy.float64)
-        if not before.size:
-            return
-        gaps = numpy.abs(after - before)
-        self.absolute = max(self.absolute, float(gaps.max()))
-        size = numpy.abs(before)
-        known = size > 0
-        if known.any():
-            self.relative = max(self.relative, float((gaps[known] / size[known]).max()))
-        self.beyond += int(numpy.count_nonzero(gaps > self._atol + self._rtol * size))
-
-    @property
-    def is_within(self) -> bool:
-        """Whether all elements are as near as the tolerance allows."""
-        return not self.odd and not self.beyond
-
-
-def _measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0, atol: float = 0.0) -> _Measure:
-    import numpy
-
-    measure = _Measure(rtol, atol)
-    with numpy.errstate(all="ignore"):
-        for before, after in _side_by_side(_arrays(one, data), _arrays(other, its)):
-            measure.add(before, after)
-    return measure
-
-
-def _side_by_side(
-    ones: "Iterator[NDArray[Any]]", others: "Iterator[NDArray[Any]]"
-) -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
-    """Both in pieces of the same lengths, however they come."""
-    import numpy
-
-    left: NDArray[Any] = numpy.empty(0)
-    right: NDArray[Any] = numpy.empty(0)
-    while True:
-        left = left if left.size else next(ones, left)
-        right = right if right.size else next(others, right)
-        count = min(left.size, right.size)
-        if not count:
-            return
-        yield left[:count], right[:count]
-        left, right = left[count:], right[count:]
-
-
-def _arrays(tensor: Tensor, data: Data) -> "Iterator[NDArray[Any]]":
-    """The elements as numbers that numpy compares and subtracts: float64, or integers as they are."""
-    import numpy
-
-    data_type = tensor.data_type or 0
-    for array in _pieces(data_type, data, elements.element_count(tensor.dims)):
-        if data_type in COMPLEX:
-            yield array
-        elif data_type == BOOL:
-            yield array.astype(numpy.int64)
-        elif array.dtype.kind in "iu":
-            yield array
-        else:
-            small_integers = array.dtype.name in ("int2", "uint2", "int4", "uint4")
-            yield array.astype(numpy.int64 if small_integers else numpy.float64)
-
-
-def _pieces(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
-    size = elements.BITS[data_type]
-    for piece in even_pieces(data):
-        here = min(count, len(piece) * 8 // size)
-        count -= here
-        yield tensors.to_numpy(Tensor(dims=(here,), data_type=data_type, raw_data=piece))
-
-
-def _sketch(data: Data, data_type: int) -> int:
-    """A number that is the same for the same elements in any order: the sum of 64-bit mixes of their bits."""
-    import numpy
-
-    size = elements.BITS[data_type]
-    word = f"<u{size // 8}" if size in (8, 16, 32, 64) else "<u8" if size == 128 else "<u1"
-    total = numpy.uint64(0)
-    with numpy.errstate(over="ignore"):
-        for piece in even_pieces(data):
-            words = numpy.frombuffer(piece, word).astype(numpy.uint64)
-            # The finaliser of splitmix64 (Steele, Lea and Flood, 2014).
-            words += numpy.uint64(0x9E3779B97F4A7C15)
-            words = (words ^ (words >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
-            words = (words ^ (words >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-            total += (words ^ (words >> numpy.uint64(31))).sum(dtype=numpy.uint64)
-    return int(total)
-
-
-_MOST_PERMUTED: Final = 1 << 24
-"""Elements up to which a transposition is looked for."""
-
-
-def _permutation(one: Tensor, other: Tensor, data: Data, its: Data) -> str | None:
-    """The order of axes in which the elements of one are those of the other, such as ``1, 0``."""
-    import itertools
-
-    import numpy
-
-    rank = len(one.dims)
-    if not 2 <= rank <= 5 or elements.element_count(one.dims) > _MOST_PERMUTED:
-        return None
-    data_type = one.data_type or 0
-    if elements.BITS[data_type] < 8:
-        return None
-    before, after = [
-        numpy.concatenate(list(_pieces(data_type, each, elements.element_count(tensor.dims)))).reshape(tensor.dims)
-        for tensor, each in ((one, data), (other, its))
-    ]
-    bits = f"V{before.dtype.itemsize}"
-    for axes in itertools.permutations(range(rank)):
-        if tuple(one.dims[axis] for axis in axes) == other.dims and axes != tuple(range(rank)):
-            moved = numpy.ascontiguousarray(before.transpose(axes))
-            if moved.view(bits).tobytes() == after.tobytes():
-                return ", ".join(map(str, axes))
-    return None
-
-
-def _numbers(measure: _Measure, *, same_type: bool) -> list[Detail]:
+def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
     """What a person wants to know of changed elements."""
     details = []
-    if measure.changed > measure.odd or not same_type:
+    if found.changed > found.odd or not same_type:
         details += [
-            Detail("max absolute difference", None, _number(measure.absolute)),
-            Detail("max relative difference", None, _number(measure.relative)),
+            Detail("max absolute difference", None, _number(found.absolute)),
+            Detail("max relative difference", None, _number(found.relative)),
         ]
-    if measure.odd:
-        details.append(Detail("elements that became or were NaN or infinite", None, f"{measure.odd:,}"))
-    share = measure.changed / measure.count if measure.count else 0.0
-    details.append(Detail("elements changed", None, f"{measure.changed:,} of {measure.count:,} ({share:.3g})"))
-    if measure.zeros[0] != measure.zeros[1] and measure.count:
-        before, after = [f"{zeros / measure.count:.3g}" for zeros in measure.zeros]
+    if found.odd:
+        details.append(Detail("elements that became or were NaN or infinite", None, f"{found.odd:,}"))
+    elif same_type and not found.changed:
+        details.append(Detail("bits", "of signs of zero, NaNs or padding", "others"))
+    share = found.changed / found.count if found.count else 0.0
+    details.append(Detail("elements changed", None, f"{found.changed:,} of {found.count:,} ({share:.3g})"))
+    if found.zeros[0] != found.zeros[1] and found.count:
+        before, after = [f"{zeros / found.count:.3g}" for zeros in found.zeros]
         details.append(Detail("sparsity", before, after))
     return details
 

@@ -1,0 +1,108 @@
+"""Names of nodes and values that are other ones, as far as no rewrite explains them."""
+
+from collections.abc import Sequence
+from itertools import islice
+from operator import ne
+from typing import Final
+
+from onnxjson.diffing.bulk import Bulk
+from onnxjson.diffing.changes import EXAMPLES, Change
+from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
+from onnxjson.diffing.events import Detail
+
+
+def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
+    """Names of nodes and values that are other ones; those that follow from rewrites belong to these."""
+    nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+    replaced = set(graph.replaced)
+    named = [position for position in graph.named if position not in replaced] if replaced else graph.named
+    if named:
+        details = [
+            Detail("node", nodes[position].name, its_nodes[target_of[position]].name) for position in named[:EXAMPLES]
+        ]
+        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(named))
+    values = graph.pair.values
+    total = sum(map(ne, values, values.values()))
+    if not total:
+        return
+    explained = _consequences(context, graph).keys() | graph.moved_constants
+    total -= sum(values.get(name, name) != name for name in explained)
+    base = graph.pair.base
+    inputs = {name for name in base.inputs if name not in base.initializers}
+    outputs = {name for name in base.output_names if name} - inputs
+    for noun, names in (("inputs", inputs), ("outputs", outputs)):
+        renamed = [name for name in names if values.get(name, name) != name and name not in explained]
+        total -= len(renamed)
+        if renamed:
+            renamed.sort(key=base.inputs.__getitem__ if noun == "inputs" else list(base.output_names).index)
+            _note_values(graph, bulk, noun, renamed, len(renamed))
+    if total:
+        skipped = explained | inputs | outputs
+        rest = (name for name, new in values.items() if name != new and name not in skipped)
+        _note_values(graph, bulk, "tensors", list(islice(rest, EXAMPLES)), total)
+    for place in _NAMED_PLACES:
+        bulk.cover(graph, "renamed", ("tensors", "outputs", "inputs"), place)
+
+
+_NAMED_PLACES: Final = (
+    ("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"), ("input", "name"),
+    ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
+    ("node", "device_configurations"),
+)  # fmt: skip
+"""Where names of values stand."""
+
+
+def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[str], count: int) -> None:
+    details = [Detail(noun[:-1], name, graph.pair.values[name]) for name in names[:EXAMPLES]]
+    own = noun[:-1] if noun != "tensors" else "node"
+    bulk.add(graph, "renamed", noun, (own, "name" if noun != "tensors" else "output"), details, count)
+    for field in ("name", "") if noun != "tensors" else ():
+        bulk.prefer(graph, "renamed", noun, (own, field))
+
+
+def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]:
+    """Values whose name is another one since a rewrite gave theirs away or took it, with the rewrite."""
+    found: dict[str, Change] = {}
+    for slot, change in context.rewired_slots:
+        # Where an input keeps its name and takes another value, it is the values that changed names.
+        if slot.graph is graph and slot.old == slot.new and graph.pair.values.get(slot.old, slot.old) != slot.old:
+            found.setdefault(slot.old, change)
+    for (home, name), change in context.explained_names.items():
+        if home is graph and graph.pair.values.get(name, name) != name:
+            found.setdefault(name, change)
+    for side in (BASE, TARGET):
+        for name, position in graph.made[side].items():
+            old = graph.inverse.get(name, "") if side == BASE else name
+            rewrite = context.region_changes.get((graph, side, position))
+            if rewrite is not None and old and graph.pair.values.get(old, old) != old:
+                found.setdefault(old, rewrite)
+    if found:
+        _claim_names(context, graph, found)
+    return found
+
+
+def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """Wherever these names stand, the rewrite explains that they changed; unless something else did already."""
+    base = graph.pair.base
+    claim = context.ledger.claim
+    for name, change in found.items():
+        if name in base.makers:
+            claim(change, [f"{graph.node_address(base.makers[name][0])}/output"])
+        if name in base.initializers:
+            claim(change, [f"{graph.address}/initializer/{base.initializers[name]}/name"])
+        if name in base.inputs:
+            claim(change, [f"{graph.address}/input/{base.inputs[name]}/name"])
+    for each in context.graphs:
+        if graph not in each.chain():
+            continue
+        for position, node in enumerate(each.nodes(BASE)):
+            if found.keys().isdisjoint(node.input):
+                continue
+            name = next(name for name in node.input if name in found)
+            claim(found[name], [f"{each.node_address(position)}/input"])
+        for position, output in enumerate(each.pair.base.output_names):
+            if output in found:
+                claim(found[output], [f"{each.address}/output/{position}/name"])
+    for position, value in enumerate(graph.pair.base.graph.value_info):
+        if value.name in found:
+            claim(found[value.name], [f"{graph.address}/value_info/{position}/name"])
