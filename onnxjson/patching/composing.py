@@ -69,6 +69,8 @@ def _taken_back(record: R, changes: Fields, address: str) -> R:
     try:
         return applied(record, inverse(changes), address)
     except PatchError as error:
+        if error.expected is None and error.found is None:
+            raise
         # What is found is what the first leaves, and what is expected is what the second removes.
         raise refusal(error.address, error.found, error.expected) from None
 
@@ -87,9 +89,8 @@ class _Lists:
         self.places = [place for place, _ in items]
         self.items = [item for _, item in items]
         self.changes: dict[int | str, Fields] = dict(before.changes)
-        self.added: dict[int, Record] = {
-            place: item for place, item in items if isinstance(item, Record)
-        }  # by position between the two
+        self.added: dict[int, Record] = {place: item for place, item in items if isinstance(item, Record)}
+        """By position between the two patches."""
         added = [(item.name, place) for place, item in self.added.items() if isinstance(item, Attribute)]
         self.named = {name: place for name, place in added if plan.is_named}
         self.ambiguous = {name for name, place in added if plan.is_named and self.named[name] != place}

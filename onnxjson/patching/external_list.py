@@ -30,10 +30,13 @@ def _sha256(resolver: Resolver, location: str) -> str | None:
 
 
 def missing_files(files: tuple[ExternalFile, ...], folder: Path, side: str = "target") -> list[ExternalFile]:
-    """Those of one side that do not stand in a folder with the content that they should have."""
+    """Those of one side that are not in a folder, or have another content there than they should."""
     resolver = Resolver(folder)
-    return [
-        file
-        for file in files
-        if file.side == side and ((found := _sha256(resolver, file.location)) is None or found != file.sha256)
-    ]
+    missing = []
+    for file in files:
+        if file.side != side:
+            continue
+        found = _sha256(resolver, file.location)
+        if found is None or file.sha256 not in (None, found):
+            missing.append(file)
+    return missing

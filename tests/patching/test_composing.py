@@ -108,3 +108,12 @@ def test_operations_stand_in_the_order_of_the_base() -> None:
     )
     assert [each.address for each in patch.operations] == ["/ir_version", "/domain", "/graph/node"]
     assert patch.operations[0] == Set("/ir_version", 1, 2)
+
+
+def test_what_cannot_be_taken_back_says_why() -> None:
+    first = between(attributes_of(number("a", 1)), attributes_of(number("a", 2)))
+    second = between(attributes_of(number("b", 2)), d.Model())
+    with pytest.raises(PatchError) as caught:
+        first.then(second)
+    says = "the second patch does not follow the first: /graph/node/0/attribute/a: "
+    assert str(caught.value) == says + "there is no attribute of that name, or there are several"
