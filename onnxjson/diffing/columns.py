@@ -7,6 +7,8 @@ content, a graph input, a value of a graph around this one).
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from typing import Final
 
 import numpy as np
@@ -34,6 +36,11 @@ ALIAS: Final = 2
 _COMMUTATIVE: Final = frozenset(
     {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
 )
+
+_OPERATOR: Final = attrgetter("domain", "op_type", "overload")
+_ATTRIBUTE: Final = attrgetter("attribute")
+_INPUT: Final = attrgetter("input")
+_OUTPUT: Final = attrgetter("output")
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
@@ -98,6 +105,7 @@ class Columns:
         label: int64 [nodes], the number of the operator with its attributes.
         kind: int8 [nodes], REAL, CONSTANT or ALIAS.
         codes: int64 [input slots], where each input comes from.
+        names: list [input slots], what each input is called.
         starts: int64 [nodes + 1], where the slots of each node begin in `codes`.
         explicit: the number of inputs that a node itself has, where its subgraphs capture more.
         output_codes: where the outputs of the graph come from.
@@ -123,17 +131,19 @@ class Columns:
         self._interner = interner
         self._content_of = content_of
         self._operators(operator_key)
+        constants = self._find_constants()
         captures = self._labels(subgraphs)
-        self.sources = self._sources(input_leaves, outer)
+        self.sources = self._sources(constants, input_leaves, outer)
         self._find_aliases()
         sources = self.sources
         if captures:
             self.explicit = {position: len(nodes[position].input) for position in captures}
             inputs = [node.input + captures.get(position, ()) for position, node in enumerate(nodes)]
         else:
-            inputs = [node.input for node in nodes]
+            inputs = list(map(_INPUT, nodes))
         counts = np.fromiter(map(len, inputs), np.int64, len(inputs))
-        self.codes: Integers = np.array([sources[name] for names in inputs for name in names], np.int64)
+        self.names = list(chain.from_iterable(inputs))
+        self.codes: Integers = np.fromiter(map(sources.__getitem__, self.names), np.int64, len(self.names))
         self.starts: Integers = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
         self.output_codes: list[int] = [sources[name or ""] for name in scope.output_names]
 
@@ -142,15 +152,15 @@ class Columns:
 
     def _operators(self, operator_key: Callable[[Node], Hashable]) -> None:
         nodes = self.nodes
-        keys = [(node.domain, node.op_type, node.overload) for node in nodes]
+        keys = list(map(_OPERATOR, nodes))
         operators = self._interner.operators
         known = {}
         for key, node in dict(zip(keys, nodes, strict=True)).items():
             known[key] = operators.setdefault(operator_key(node), len(operators))
-        self.operator: Integers = np.array([known[key] for key in keys], np.int64)
+        self.operator: Integers = np.fromiter(map(known.__getitem__, keys), np.int64, len(keys))
         self.kind = np.zeros(len(nodes), np.int8)
         self.commutative = self._is_one_of([known[key] for key in known if is_commutative(key[0], key[1])])
-        self._constants = self._positions([known[key] for key in known if key[1] == "Constant"])
+        self._constant_nodes = self._positions([known[key] for key in known if key[1] == "Constant"])
         self._copies = self._positions([known[key] for key in known if key[1] in ("Identity", "Cast")])
 
     def _is_one_of(self, operators: list[int]) -> NDArray[np.bool_]:
@@ -161,21 +171,33 @@ class Columns:
         found: list[int] = np.nonzero(self._is_one_of(operators))[0].tolist() if operators else []
         return found
 
+    def _find_constants(self) -> dict[str, int]:
+        """The Constant nodes: what each makes -> its code."""
+        found = {}
+        for position in self._constant_nodes:
+            node = self.nodes[position]
+            content = constant_content(node, self._content_of) if is_constant(node) else None
+            if content is not None:
+                self.kind[position] = CONSTANT
+                found[node.output[0]] = self._interner.constant(content)
+        return found
+
     def _labels(self, subgraphs: Subgraphs) -> dict[int, tuple[str, ...]]:
         """Number the nodes by operator and attributes; what the subgraphs of each owner capture."""
         labels = self._interner.labels
         content_of = self._content_of
         operators: list[int] = self.operator.tolist()
         # The readers give equal attributes the same identity, so that few are looked at.
-        places = list(zip(operators, [id(node.attribute) for node in self.nodes], strict=True))
+        places = list(zip(operators, map(id, map(_ATTRIBUTE, self.nodes)), strict=True))
         owners = {scope.owner.position for scope in self.scope.children if scope.owner is not None}
-        known = {}
-        for place, node in dict(zip(places, self.nodes, strict=True)).items():
-            if not any([each.g is not None or each.graphs for each in node.attribute]):
-                key = (place[0], attributes_key(node.attribute, content_of, hash))
+        known = dict.fromkeys(places, -1)
+        constants = set(np.nonzero(self.kind == CONSTANT)[0].tolist())
+        for place, position in dict(zip(places, range(len(places)), strict=True)).items():
+            if position not in owners and position not in constants:
+                key = (place[0], attributes_key(self.nodes[position].attribute, content_of, hash))
                 known[place] = labels.setdefault(key, len(labels))
         captures: dict[int, tuple[str, ...]] = {}
-        found = [known.get(place, -1) for place in places]
+        found = list(map(known.__getitem__, places))
         for position in sorted(owners):
             node = self.nodes[position]
             graph_key, captures[position] = subgraphs(node, position)
@@ -184,9 +206,11 @@ class Columns:
         self.label: Integers = np.array(found, np.int64)
         return captures
 
-    def _sources(self, input_leaves: Mapping[str, int], outer: Callable[[str], int]) -> dict[str, int]:
+    def _sources(
+        self, constants: Mapping[str, int], input_leaves: Mapping[str, int], outer: Callable[[str], int]
+    ) -> dict[str, int]:
         sources = _Sources(outer)
-        outputs = [node.output for node in self.nodes]
+        outputs = list(map(_OUTPUT, self.nodes))
         codes = range(0, len(outputs) << SHIFT, 1 << SHIFT)
         sources.update([(names[0], code) for names, code in zip(outputs, codes, strict=True) if len(names) == 1])
         for names, code in zip(outputs, codes, strict=True):
@@ -195,12 +219,7 @@ class Columns:
         if len(sources) <= len(outputs):
             self._first_makers(sources, outputs)
         sources[""] = EMPTY
-        for position in self._constants:
-            node = self.nodes[position]
-            content = constant_content(node, self._content_of) if is_constant(node) else None
-            if content is not None:
-                self.kind[position] = CONSTANT
-                sources[node.output[0]] = self._interner.constant(content)
+        sources.update(constants)
         sources.update(input_leaves)
         sources.update(self._initializers())
         return sources

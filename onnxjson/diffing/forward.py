@@ -28,10 +28,12 @@ def number(columns: Columns, interner: Interner, *, add: bool = True) -> list[in
     numbers = [0] * len(columns)
     unknown = UNKNOWN
     for position in by_dependence(columns):
-        key = [
-            code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT)
-            for code in codes[starts[position] : starts[position + 1]]
-        ]
+        inputs = codes[starts[position] : starts[position + 1]]
+        if not add and inputs and inputs[0] >= 0 and numbers[inputs[0] >> SHIFT] >= UNKNOWN:
+            numbers[position] = unknown
+            unknown += 1
+            continue
+        key = [code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT) for code in inputs]
         if commutative[position]:
             key.sort()
         place = (labels[position], *key)

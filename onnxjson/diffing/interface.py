@@ -24,7 +24,9 @@ def _inputs(scope: Scope) -> list[_Value]:
     graph = scope.graph
     if isinstance(graph, Function):
         return [(name, None) for name in graph.input]
-    return [("" if each.name in scope.initializers else each.name or "", each.type) for each in graph.input]
+    names = {each.name for each in graph.input}
+    constants = {each.name for each in graph.initializer if each.name in names}
+    return [("" if each.name in constants else each.name or "", each.type) for each in graph.input]
 
 
 def _outputs(scope: Scope) -> list[_Value]:

@@ -79,7 +79,7 @@ def _likeness(pairing: Pairing, mine: "_Bearers", its: "_Bearers") -> dict[tuple
     telling = {sign for sign, there in bearers.items() if counts[sign] and rarity[sign] * _MOST_BEARERS >= 1}
     operators, its_operators = pairing.base.operators, pairing.target.operators
     labels, its_labels = pairing.base.labels, pairing.target.labels
-    found = {}
+    found: dict[tuple[int, int], float] = {}
     for base, signs in mine.signs.items():
         operator = operators[base]
         near = {target for sign in signs if sign in telling for target in bearers[sign]}

@@ -50,8 +50,11 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     _pair_equal(pairing, *numbers)
     _pair_by_context(pairing)
     _pair_outputs(pairing)
+    is_repetitive = _is_repetitive(pairing)
+    if is_repetitive and _count_open(pairing) > _LARGE:
+        _pair_by_sequence(pairing, radius=0)
     _spread(pairing)
-    if not _is_repetitive(pairing):
+    if not is_repetitive:
         _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
         _spread(pairing)
         pair_kin(pairing)

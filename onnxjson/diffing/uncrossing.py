@@ -1,4 +1,4 @@
-"""Puts right what an alignment by order has crossed: branches that are alike, paired each with the other's counterpart."""
+"""Puts right what an alignment by order has crossed: like branches, paired each with the other's counterpart."""
 
 from typing import Final
 
@@ -43,7 +43,7 @@ def _pairs(pairing: Pairing) -> list[tuple[int, int]]:
 
 
 def _try(pairing: Pairing, base: int, wanted: int) -> None:
-    """Give `base` the partner `wanted`, and its old one to whoever had that; likewise up the branches; if that helps."""
+    """Exchange the partners of `base` and of who has `wanted`, and so on up the branches, if that helps."""
     swaps = _branch(pairing, base, wanted)
     if not swaps:
         return
@@ -58,7 +58,7 @@ def _branch(pairing: Pairing, base: int, wanted: int) -> list[Swap]:
     operators = pairing.base.operators
     swaps: list[Swap] = []
     pending = [(base, wanted)]
-    seen = set()
+    seen: set[int] = set()
     while pending and len(swaps) < _LONGEST:
         here, there = pending.pop()
         other = base_of[there]

@@ -1,5 +1,7 @@
 """Which value is which, once it is known which node is which: names of outputs, inputs, constants and aliases."""
 
+import numpy as np
+
 from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.columns import ALIAS, CONSTANT, SHIFT, Columns
 from onnxjson.diffing.pairing import Pairing
@@ -68,32 +70,44 @@ def _pair_outputs(pairs: _Names, base: Columns, target: Columns, target_of: list
 
 def _pair_constants(pairs: _Names, base: Columns, target: Columns, target_of: list[int]) -> None:
     """Constants by the paired nodes that take them at the same slot; those of equal content first."""
-    nodes, its_nodes = base.nodes, target.nodes
-    slots = base.is_constant_slot.nonzero()[0]
-    consumers = base.consumer[slots]
-    places = zip(consumers.tolist(), (slots - base.starts[consumers]).tolist(), strict=True)
+    partners = np.array(target_of, np.int64)[base.consumer]
+    slots = np.arange(len(base.codes)) - base.starts[base.consumer]
+    has_place = base.is_constant_slot & (partners >= 0)
+    has_place &= slots < (target.starts[partners + 1] - target.starts[partners])
+    places = np.nonzero(has_place)[0]
+    there = target.starts[partners[places]] + slots[places]
+    is_same = base.codes[places] == target.codes[there]
+    mine, its = base.names.__getitem__, target.names.__getitem__
+    same = dict.fromkeys(zip(map(mine, places[is_same].tolist()), map(its, there[is_same].tolist()), strict=True))
+    own = None if base.scope.outer is None else base.scope.defines
+    for name, other in same:
+        if own is None or own(name):
+            pairs.add(*_same_level(base, target, name, other))
+    _pair_other_constants(pairs, base, target, target_of, places[~is_same].tolist())
+
+
+def _pair_other_constants(
+    pairs: _Names, base: Columns, target: Columns, target_of: list[int], places: list[int]
+) -> None:
+    """Constants that stand at another slot of a node whose inputs have no order; then those that have other content."""
     late = []
-    values, sources, its_sources = pairs.values, base.sources, target.sources
-    outer = base.scope.outer is not None
-    for consumer, slot in places:
-        partner = target_of[consumer]
-        names = nodes[consumer].input
-        if partner < 0 or slot >= len(names) or names[slot] in values:
+    consumers, constants = base.consumer, target.constant_codes
+    own = None if base.scope.outer is None else base.scope.defines
+    for place in places:
+        consumer = int(consumers[place])
+        name, code = base.names[place], int(base.codes[place])
+        slot = place - int(base.starts[consumer])
+        its_names = target.nodes[target_of[consumer]].input
+        if name in pairs.values or slot >= len(its_names) or (own is not None and not own(name)):
             continue
-        name = names[slot]
-        its_names = its_nodes[partner].input
         candidates = its_names if base.commutative[consumer] else its_names[slot : slot + 1]
-        if outer and not base.scope.defines(name):
-            continue
-        code = sources[name]
         for there in candidates:
-            if its_sources[there] == code and pairs.add(*_same_level(base, target, name, there)):
+            if target.sources[there] == code and pairs.add(*_same_level(base, target, name, there)):
                 break
         else:
             late += [(name, there) for there in candidates]
-    constants = target.constant_codes
     for name, there in late:
-        if its_sources[there] in constants:
+        if target.sources[there] in constants:
             pairs.add(*_same_level(base, target, name, there))
 
 
