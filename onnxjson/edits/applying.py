@@ -1,5 +1,6 @@
 """Edits made on a model: one or many, all or nothing."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -34,14 +35,21 @@ class Result(NamedTuple):
         return sum(outcome.matches for outcome in self.outcomes)
 
 
-def apply(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Model:
+def apply(
+    model: Model,
+    changes: Change | Iterable[Change],
+    *,
+    folder: str | Path | None = None,
+    model_folder: str | Path | None = None,
+) -> Model:
     """The model after edits, scripts or patches; all of them are made, or none.
 
     Args:
         model: stays as it is; what is not touched is shared.
         changes: one or several, made in their order.
         folder: where files that edits name are looked for; that of the script where they stand in one. Without either
-            no file is read.
+            no file is read. What a script names must stand in its folder.
+        model_folder: where the model stands, and its external data is looked for; `folder` if it is None.
 
     Raises:
         EditError: an edit cannot do what it is asked for, or what it did leaves the model in pieces.
@@ -49,7 +57,7 @@ def apply(model: Model, changes: Change | Iterable[Change], *, folder: str | Pat
         PatchError: a patch does not fit.
         OutputError, AccessDeniedError, FileError: a file that an edit makes cannot be written.
     """
-    result = run(model, changes, folder=folder)
+    result = run(model, changes, folder=folder, model_folder=model_folder)
     write_files(result)
     return result.model
 
@@ -74,31 +82,49 @@ def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path
     return Patch.between(model, run(model, changes, folder=folder).model)
 
 
-def run(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Result:
+def run(
+    model: Model,
+    changes: Change | Iterable[Change],
+    *,
+    folder: str | Path | None = None,
+    model_folder: str | Path | None = None,
+) -> Result:
     """`apply`, with what came of each edit."""
     steps = list(_steps(changes, None if folder is None else Path(folder)))
     workspace = Workspace(model)
+    workspace.model_folder = _model_folder(folder, model_folder)
     outcomes = []
-    for position, (step, place) in enumerate(steps):
+    for position, step in enumerate(steps):
         try:
-            outcomes.append(_made(workspace, step, place))
+            outcomes.append(_made(workspace, step))
         except (EditError, SelectorError, PatchError) as error:
-            raise _placed(error, step, position, len(steps)) from error
+            raise _placed(error, step.change, position, len(steps)) from error
     if workspace.can_be_wrong and workspace.model is not model:
-        _check(model, workspace.model, steps)
+        _check(model, workspace, steps)
     return Result(workspace.model, tuple(outcomes), workspace.files)
 
 
-_Step = tuple[Edit | Patch, Path | None]
-"""One change, and the folder of the files that it names."""
+class _Step(NamedTuple):
+    """One change."""
+
+    change: Edit | Patch
+    folder: Path | None
+    """Where the files that it names are looked for."""
+    is_contained: bool = False
+    """Whether they must stand in that folder, since nobody named them but a script."""
+
+
+def _model_folder(folder: str | Path | None, model_folder: str | Path | None) -> Path | None:
+    found = folder if model_folder is None else model_folder
+    return None if found is None else Path(found)
 
 
 def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[_Step]:
     if isinstance(changes, Edit | Patch):
-        yield changes, folder
+        yield _Step(changes, folder)
     elif isinstance(changes, Script):
         for edit in changes.edits:
-            yield edit, folder or changes.folder
+            yield _Step(edit, folder or changes.folder, is_contained=True)
     elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
         raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
     else:
@@ -106,13 +132,15 @@ def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[
             yield from _steps(change, folder)
 
 
-def _made(workspace: Workspace, step: Edit | Patch, folder: Path | None) -> Outcome:
-    if isinstance(step, Patch):
-        workspace.replace_model(step.apply(workspace.model))
-        return Outcome(sum(1 for _ in step.units()))
-    workspace.folder = folder
-    outcome = step.change(workspace)
-    check_expectation(step, outcome)
+def _made(workspace: Workspace, step: _Step) -> Outcome:
+    change = step.change
+    if isinstance(change, Patch):
+        workspace.replace_model(change.apply(workspace.model))
+        return Outcome(sum(1 for _ in change.units()))
+    workspace.folder = step.folder
+    workspace.is_contained = step.is_contained
+    outcome = change.change(workspace)
+    check_expectation(change, outcome)
     return outcome
 
 
@@ -138,22 +166,28 @@ def new_findings(before: Model, after: Model) -> list[Finding]:
     found = check_structure(after)
     if not found:
         return []
-    known = Counter((finding.code, finding.message) for finding in check_structure(before))
+    known = Counter([_kind(finding) for finding in check_structure(before)])
     new = []
     for finding in found:
-        known[finding.code, finding.message] -= 1
-        if known[finding.code, finding.message] < 0:
+        kind = _kind(finding)
+        known[kind] -= 1
+        if known[kind] < 0:
             new.append(finding)
     return new
 
 
-def _check(before: Model, after: Model, steps: Sequence[_Step]) -> None:
+def _kind(finding: Finding) -> tuple[str, str]:
+    # Messages name nodes by their positions, which an edit may move.
+    return finding.code, re.sub(r"[0-9]+", "0", finding.message)
+
+
+def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
     """Do nothing if the model hangs together as well as before.
 
     Raises:
         EditError: something is wrong that was not; it says which edit made it so.
     """
-    new = new_findings(before, after)
+    new = new_findings(before, after.model)
     if not new:
         return
     finding, more = new[0], len(new) - 1
@@ -161,16 +195,17 @@ def _check(before: Model, after: Model, steps: Sequence[_Step]) -> None:
     others = f" (and {more:,} more)" if more else ""
     what = f"the model would be broken: {visible(finding.address, 200)}: {finding.message}{hint}{others}"
     if len(steps) == 1:
-        name = name_of(steps[0][0]) if isinstance(steps[0][0], Edit) else "the patch"
+        name = name_of(steps[0].change) if isinstance(steps[0].change, Edit) else "the patch"
         raise EditError(f"{name}: {what}", finding.address)
     # Which edit it was is worth finding out only now: all of them once more, looked at one by one.
     workspace = Workspace(before)
+    workspace.model_folder = after.model_folder
     known = before
-    for position, (step, folder) in enumerate(steps):
-        _made(workspace, step, folder)
-        left = {(each.code, each.message) for each in new_findings(known, workspace.model)}
-        if any((each.code, each.message) in left for each in new):
-            name = name_of(step) if isinstance(step, Edit) else "a patch"
+    for position, step in enumerate(steps):
+        _made(workspace, step)
+        left = {_kind(each) for each in new_findings(known, workspace.model)}
+        if any(_kind(each) in left for each in new):
+            name = name_of(step.change) if isinstance(step.change, Edit) else "a patch"
             raise EditError(f"edit {position + 1} of {len(steps):,} ({name}): {what}", finding.address, position)
         known = workspace.model
     raise EditError(what, finding.address)

@@ -37,7 +37,7 @@ class InferShapes(Edit, frozen=True, kw_only=True, eq=False, tag="infer-shapes")
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        found = infer(workspace.model, workspace.folder, overwrite=self.overwrite)
+        found = infer(workspace.model, workspace.model_folder, overwrite=self.overwrite)
         workspace.replace_model(found.model)
         share = f"{found.now:,} of {found.values:,} values have a type and a rank now, {found.before:,} had before"
         what = "replaced" if self.overwrite else "left as it is; overwrite takes what is inferred"
@@ -61,7 +61,7 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
             return Outcome(0, ("the model has no functions",))
         if before.graph is None:
             raise EditError("the model has no graph")
-        shown = Shown(before, workspace.folder)
+        shown = Shown(before, workspace.model_folder)
         after = shown.read(worker().inline_functions(shown.data))
         assert after.graph is not None
         left = {_key(each.domain, each.name, each.overload) for each in after.functions}
@@ -116,7 +116,7 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        found = convert(workspace.model, self.version, plain_domain(self.domain), workspace.folder)
+        found = convert(workspace.model, self.version, plain_domain(self.domain), workspace.model_folder)
         if found.model is not workspace.model:
             workspace.replace_model(found.model)
         return Outcome(1, found.notes)

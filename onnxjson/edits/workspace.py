@@ -15,7 +15,7 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor
 from onnxjson.edits.surgery import put
-from onnxjson.errors import EditError, SelectorError
+from onnxjson.errors import EditError, SelectorError, UntrustedError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import plain_domain
 from onnxjson.selectors import TensorRef, select_nodes, select_tensor
@@ -34,6 +34,10 @@ class Workspace:
         """The model as it was."""
         self.folder = folder
         """Where files that edits name are looked for; None where none may be read."""
+        self.is_contained = False
+        """Whether files that edits name must stand in `folder`."""
+        self.model_folder: Path | None = folder
+        """Where the model stands, and its external data is looked for; None where that is nowhere."""
         self.can_be_wrong = False
         """Whether more than attributes and constants was changed, so that the structure must be checked."""
         self._shifted: set[Scope] = set()
@@ -145,6 +149,20 @@ class Workspace:
             name, number = f"{wanted}_{number}", number + 1
         return name
 
+    def file(self, name: str) -> Path:
+        """The place of a file that an edit names.
+
+        Raises:
+            EditError: no folder is given.
+            UntrustedError: a script names a file outside its folder.
+        """
+        if self.folder is None:
+            raise EditError(f"{visible(name)}: no file is read or written where no folder is given; name it: folder=")
+        place = self.folder / name
+        if self.is_contained and not _is_inside(place, self.folder):
+            raise UntrustedError(f"{visible(name)} is not in the folder of the script, {visible(str(self.folder))}")
+        return place
+
     # Changing
 
     def write_later(self, path: Path, tensor: Tensor) -> None:
@@ -255,6 +273,11 @@ class Workspace:
     def _set(self, model: Any, index: Index | None) -> None:
         self._model = model
         self._index = index
+
+
+def _is_inside(place: Path, folder: Path) -> bool:
+    """Whether a path leads to a place in a folder, links followed."""
+    return place.resolve().is_relative_to(folder.resolve())
 
 
 def _model(made: Mapping[str, Any]) -> Model:
