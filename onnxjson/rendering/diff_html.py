@@ -22,6 +22,7 @@ from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verifie
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.tables import counted, size
 
+MOST_EVENTS: Final = 1_000
 MOST_ROWS: Final = 4_000
 """Rows of the table of nodes; of bigger models only what changed, and of that no more."""
 
@@ -85,10 +86,7 @@ def _badges(report: Report) -> str:
     first: dict[Kind, int] = {}
     for position, event in enumerate(report.events):
         first.setdefault(event.kind, position)
-    items = [
-        f'<li><a href="#e{first[kind]}" class="kind {EFFECTS[kind]}">{number:,} {kind}</a></li>'
-        for kind, number in report.places.items()
-    ]
+    items = [f"<li>{_badge(kind, first[kind], f'{number:,} {kind}')}</li>" for kind, number in report.places.items()]
     return f'<ul class="badges">{"".join(items)}</ul>\n'
 
 
@@ -134,10 +132,13 @@ def _events(report: Report) -> Iterator[str]:
     if unverified:
         yield f'<p class="soft">{counted(unverified, "rewrite")} not verified; --prove runs both sides of each</p>\n'
     nodes, drawn = Nodes(report.alignment), 0
-    for position, event in enumerate(report.events):
+    for position, event in enumerate(report.events[:MOST_EVENTS]):
         pair = pictures(event.members[0], nodes) if event.kind in _DRAWN and drawn < _MOST_DRAWINGS else None
         drawn += pair is not None
         yield from _event(position, event, pair, says_verdict=not unverified)
+    left = len(report.events) - MOST_EVENTS
+    if left > 0:
+        yield f'<p class="soft">{counted(left, "more pattern")} not shown; --format json has all of them</p>\n'
 
 
 def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool) -> Iterator[str]:
@@ -230,7 +231,8 @@ _ELEMENTS: Final[dict[State, str]] = {"removed": "del", "added": "ins", "changed
 
 
 def _node_row(row: NodeRow, report: Report) -> str:
-    badges = [_badge(report.events[position].kind, position) for position in row.events]
+    kinds = [(report.events[position].kind, position) for position in row.events]
+    badges = [_badge(kind, position, kind) for kind, position in kinds]
     if not badges and row.state != "same":
         badges.append(f'<span class="kind {row.state}">{row.state}</span>')
     addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
@@ -242,5 +244,7 @@ def _node_row(row: NodeRow, report: Report) -> str:
     )
 
 
-def _badge(kind: Kind, position: int) -> str:
-    return f'<a class="kind {EFFECTS[kind]}" href="#e{position}">{kind}</a>'
+def _badge(kind: Kind, position: int, text: str) -> str:
+    if position >= MOST_EVENTS:
+        return f'<span class="kind {EFFECTS[kind]}">{text}</span>'
+    return f'<a class="kind {EFFECTS[kind]}" href="#e{position}">{text}</a>'

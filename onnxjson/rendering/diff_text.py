@@ -201,8 +201,7 @@ def _event(event: Event, column: int, width: int, *, details: bool, says_not_run
     )
     yield from ((Span(" " * column), Span(text, "title")) for text in rest)
     if event.evidence and (details or event.verdict in (None, "different", "not-run")):
-        said = event.evidence if details else shortened(event.evidence, (width - column) * _MOST_EVIDENCE_LINES)
-        for text in wrapped(said, width, indent=column):
+        for text in wrapped(event.evidence, width, indent=column)[: None if details else _MOST_EVIDENCE_LINES]:
             yield (Span(text, "quiet"),)
     if details:
         for member in event.members:

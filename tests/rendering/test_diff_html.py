@@ -153,6 +153,17 @@ def test_big_models_list_only_what_changed() -> None:
     assert "what changed of 4,011" in text
 
 
+def test_very_many_patterns_end_in_a_sentence() -> None:
+    same, _ = networks()
+    member = Member(("/graph/node/0",), ("/graph/node/0",))
+    events = [Event("field-changed", f"{n}", (member,)) for n in range(page.MOST_EVENTS + 5)]
+    text = html_of(Made(align(same, same), [*events, Event("renamed", "nodes", (member,))]))
+    assert text.count("<article") == page.MOST_EVENTS
+    assert "6 more patterns not shown" in text
+    ids = set(re.findall(r' id="(e[0-9]+)"', text))
+    assert set(re.findall(r'href="#(e[0-9]+)"', text)) <= ids
+
+
 def test_same_models() -> None:
     same, _ = networks()
     text = html_of(Made(align(same, same), equal=True))
