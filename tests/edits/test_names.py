@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import onnxjson
 from onnxjson.document import (
@@ -192,7 +193,7 @@ def test_dimension_takes_another_name_everywhere_and_in_expressions() -> None:
     graph = before.graph
     assert graph is not None
     info = ValueInfo("z", parse_type("float32['2*N + M',N]"))
-    before = onnxjson.Model(**{**_fields(before), "graph": onnxjson.Graph(**{**_fields(graph), "value_info": (info,)})})
+    before = replace(before, graph=replace(graph, value_info=(info,)))
     after = _renamed(before, "dim", "N", "batch")
     assert after.graph is not None
     assert format_type(after.graph.value_info[0].type) == "float32['2*batch + M',batch]"  # type: ignore[arg-type]
@@ -201,10 +202,6 @@ def test_dimension_takes_another_name_everywhere_and_in_expressions() -> None:
         _renamed(model_of("g (float[N,M] x) => (float[N,M] y) { y = Relu(x) }"), "dim", "N", "M")
     with pytest.raises(SelectorError, match='no dimension is called "K"'):
         _renamed(before, "dim", "K", "L")
-
-
-def _fields(record: object) -> dict[str, object]:
-    return {name: getattr(record, name) for name in record.__struct_fields__}  # type: ignore[attr-defined]
 
 
 def test_keys_of_metadata_take_other_names() -> None:
