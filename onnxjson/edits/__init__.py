@@ -10,18 +10,32 @@
 
 from onnxjson.edits.applying import Result, apply, plan, run
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
+from onnxjson.edits.deduplication import DeduplicateInitializers
+from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
+from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.script import Script
+from onnxjson.edits.stripping import Strip
 from onnxjson.edits.workspace import Workspace
 
 __all__ = [
+    "ConstantsToInitializers",
+    "DeduplicateInitializers",
     "Edit",
+    "InitializersToConstants",
+    "InitializersToInputs",
+    "NameNodes",
     "Outcome",
+    "Prefix",
+    "Prune",
     "RemoveAttribute",
+    "Rename",
     "Result",
     "Script",
     "SetAttribute",
+    "Strip",
     "Workspace",
     "apply",
     "plan",

@@ -4,8 +4,13 @@ from typing import Final
 
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.deduplication import DeduplicateInitializers
+from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
+from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
+from onnxjson.edits.stripping import Strip
 from onnxjson.edits.versions import SetMetadata, StampOpset
 from onnxjson.errors import ParameterError
 from onnxjson.suggestions import suggest
@@ -18,6 +23,15 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ConvertOpset,
     StampOpset,
     SetMetadata,
+    Rename,
+    NameNodes,
+    Prefix,
+    DeduplicateInitializers,
+    Prune,
+    Strip,
+    ConstantsToInitializers,
+    InitializersToConstants,
+    InitializersToInputs,
 )
 """Every edit, in the order of the help."""
 

@@ -19,7 +19,7 @@ from onnxjson.walking import walk
 What = Literal["nodes", "initializers", "functions"]
 
 
-class Prune(Edit, frozen=True, kw_only=True, tag="prune"):
+class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
     """Take away nodes whose outputs lead to no output, constants that nothing uses, and what is said of them.
 
     Inputs and outputs stay. What training uses is used; so are the scales and zero points of annotated tensors.

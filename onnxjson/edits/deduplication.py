@@ -32,7 +32,7 @@ Content = tuple[int | None, tuple[int, ...], object]
 """Dtype, dims, and something that is equal only for equal bytes."""
 
 
-class DeduplicateInitializers(Edit, frozen=True, kw_only=True, tag="deduplicate-initializers"):
+class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="deduplicate-initializers"):
     """Keep one of several constants with the same dtype, shape and bytes; all that used the others uses that one.
 
     Constants are compared bit by bit: -0.0 is not 0.0, and a NaN equals itself. One that can be replaced from outside

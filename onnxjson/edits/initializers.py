@@ -40,7 +40,7 @@ _SPARSE_SINCE: Final = 11
 """The opset from which a Constant may be sparse."""
 
 
-class ConstantsToInitializers(Edit, frozen=True, kw_only=True, tag="constants-to-initializers"):
+class ConstantsToInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="constants-to-initializers"):
     """Make initializers of the outputs of nodes Constant, under the names that these have.
 
     Functions have no initializers, so their nodes stay. A node whose value is an output of its graph, or that a
@@ -100,7 +100,7 @@ class ConstantsToInitializers(Edit, frozen=True, kw_only=True, tag="constants-to
         return Outcome(count, tuple(notes))
 
 
-class InitializersToConstants(Edit, frozen=True, kw_only=True, tag="initializers-to-constants"):
+class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-constants"):
     """Make nodes Constant of initializers, before all other nodes of their graphs.
 
     Inputs with a default stay, and so do constants in other files, which few runtimes look for in nodes.
@@ -156,7 +156,7 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, tag="initializers
         return Outcome(count, tuple(notes))
 
 
-class InitializersToInputs(Edit, frozen=True, kw_only=True, tag="initializers-to-inputs"):
+class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initializers-to-inputs"):
     """Make inputs of constants of the main graph, which a caller then has to give; their values can be saved.
 
     An input whose default a constant is loses the default.

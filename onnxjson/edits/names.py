@@ -28,7 +28,7 @@ _WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
 NameKind = Literal["tensor", "node", "input", "output", "dim", "metadata"]
 
 
-class Rename(Edit, frozen=True, kw_only=True, tag="rename"):
+class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
     """Give tensors, nodes, inputs, outputs, dimensions or metadata keys other names; what refers to them follows.
 
     Names that are kept apart stay apart: where two would become one, nothing is changed and all of them are listed.
@@ -84,7 +84,7 @@ class Rename(Edit, frozen=True, kw_only=True, tag="rename"):
         return Changer(dictionary_of(self.mapping, workspace.folder), None)
 
 
-class NameNodes(Edit, frozen=True, kw_only=True, tag="name-nodes"):
+class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
     """Give every node without a name one that no other node has, in all graphs and functions."""
 
     examples: ClassVar = ('{"edit": "name-nodes"}',)
@@ -122,7 +122,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, tag="name-nodes"):
         return Outcome(len(names))
 
 
-class Prefix(Edit, frozen=True, kw_only=True, tag="prefix"):
+class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
     """Put a prefix before names of tensors and nodes; those of inputs and outputs stay unless they are asked for."""
 
     words: ClassVar = ("prefix",)

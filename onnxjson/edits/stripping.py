@@ -41,7 +41,7 @@ _ELEMENTS: Final[dict[type[Record], Element]] = {
 }
 
 
-class Strip(Edit, frozen=True, kw_only=True, tag="strip"):
+class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
     """Take away what a model says beside what it computes, and say how many bytes that saves."""
 
     words: ClassVar = ("what",)
