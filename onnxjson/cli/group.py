@@ -29,6 +29,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("fmt", "Write texts in their one canonical form."),
         Entry("check", "Say what is wrong with models, and where."),
         Entry("diff", "Say what differs between two models."),
+        Entry("rewrite", "Make one edit on one or many models."),
         Entry("apply", "Make a stored change again, on one or many models."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),

@@ -126,7 +126,7 @@ def test_what_is_no_change_is_refused_by_what_it_is(binary: Path, text: Path, ch
     result = run("apply", binary, change, "-i")
     assert result.exit_code == 65
     assert "it is no JSON; the order is onnxjson apply CHANGE MODEL" in result.stderr
-    assert "its format is onnxjson/1, and onnxjson-patch/1 is known" in run("apply", text, binary, "-i").stderr
+    assert "its format is onnxjson/1, and onnxjson-patch/1 and onnxjson-rewrite/1 are known" in run("apply", text, binary, "-i").stderr
     change.write_text('{"format": "onnxjson-patch/1", "operations": [{"set": "/domian", "new": ""}]}')
     result = run("apply", change, binary, "-i")
     assert result.exit_code == 65
@@ -144,7 +144,7 @@ def test_an_empty_change_in_place_changes_nothing(binary: Path, change: Path) ->
     Patch().save(change)
     before = binary.stat()
     result = run("apply", change, binary, "-i")
-    assert (result.exit_code, result.stderr) == (0, f"the change is empty; {binary} stays as it is\n")
+    assert (result.exit_code, result.stderr) == (0, f"nothing changes; {binary} stays as it is\n")
     assert binary.stat().st_mtime_ns == before.st_mtime_ns
 
 

@@ -1,0 +1,137 @@
+"""Rewrite scripts in Python: a file with ``def rewrite(model)``, run only where a person names it.
+
+The function gets an `onnxjson.Model` and gives a model, an ``onnx.ModelProto``, a patch, or edits to be made. In its
+place the file may have ``rules`` for the rewriter of onnxscript.
+"""
+
+import traceback
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import Graph, Model
+from onnxjson.edits.applying import Result, new_findings, run
+from onnxjson.edits.declaration import Edit
+from onnxjson.edits.outcome import Outcome
+from onnxjson.edits.reconciling import reconcile
+from onnxjson.edits.script import Script
+from onnxjson.errors import EditError, OnnxJsonError
+from onnxjson.identity import open_source
+from onnxjson.patching import Patch
+
+_FUNCTION: Final = "rewrite"
+_RULES: Final = "rules"
+
+
+class PythonScript:
+    """A script that was run once, and what it defines."""
+
+    def __init__(self, path: Path) -> None:
+        """Runs the file.
+
+        Raises:
+            MissingInputError, AccessDeniedError, FileError: it cannot be read.
+            EditError: it fails, or defines neither ``rewrite`` nor ``rules``.
+        """
+        self.path = path
+        source = open_source(path)
+        module = ModuleType("rewrite_script")
+        module.__file__ = str(path)
+        try:
+            code = compile(source.read_at(0, source.size), str(path), "exec")
+            exec(code, module.__dict__)  # the person named this very file to be run
+        except Exception as error:
+            raise _failed(path, error) from error
+        self._rewrite = getattr(module, _FUNCTION, None)
+        self._rules = getattr(module, _RULES, None)
+        if not callable(self._rewrite) and self._rules is None:
+            raise EditError(
+                f"{path} defines neither `def rewrite(model)` nor `rules`; it needs one of them to change a model"
+            )
+
+    def run(self, model: Model, model_folder: Path | None = None) -> Result:
+        """What the script makes of a model.
+
+        Raises:
+            EditError: it fails, gives nothing that changes a model, or leaves the model in pieces.
+            OnnxJsonError: an edit that it asks for cannot be made.
+        """
+        if not callable(self._rewrite):
+            made = self._rules
+        else:
+            try:
+                made = self._rewrite(model)
+            except OnnxJsonError:
+                raise
+            except Exception as error:
+                raise _failed(self.path, error) from error
+        return self._result(model, made, model_folder)
+
+    def _result(self, model: Model, made: Any, model_folder: Path | None) -> Result:
+        if isinstance(made, Edit | Script | Patch):
+            return run(model, made, folder=self.path.parent, model_folder=model_folder)
+        if isinstance(made, Model):
+            return self._checked(model, made)
+        if _is_proto(made):
+            from onnxjson import serde
+
+            return self._checked(model, serde.from_proto(made))
+        if _is_rules(made):
+            return self._checked(model, self._by_rules(model, made))
+        if isinstance(made, Iterable) and not isinstance(made, str | bytes | Path):
+            changes = list(made)
+            if changes and all([isinstance(each, Edit | Script | Patch) for each in changes]):
+                return run(model, changes, folder=self.path.parent, model_folder=model_folder)
+            if changes and all([_is_rules(each) for each in changes]):
+                return self._checked(model, self._by_rules(model, changes))
+        what = "nothing" if made is None else f"a {type(made).__name__}"
+        raise EditError(
+            f"{self.path}: rewrite gives {what}; a model, edits, a patch or rules of onnxscript change a model"
+        )
+
+    def _checked(self, before: Model, after: Model) -> Result:
+        new = new_findings(before, after)
+        if new:
+            raise EditError(f"{self.path}: the model would be broken: {new[0]}", new[0].address)
+        return Result(after, (Outcome(sum(1 for _ in Patch.between(before, after).units())),), {})
+
+    def _by_rules(self, model: Model, rules: Any) -> Model:
+        try:
+            from onnxscript import rewriter
+        except ImportError as error:
+            raise EditError(
+                f"{self.path} has rules for onnxscript, which is not installed; pip install onnxscript"
+            ) from error
+        from onnxjson import serde
+
+        try:
+            made = rewriter.rewrite(serde.to_proto(model), pattern_rewrite_rules=rules)
+        except Exception as error:
+            raise _failed(self.path, error) from error
+        after = serde.from_proto(made)
+        if model.graph is None or not isinstance(after.graph, Graph):
+            return after
+        # The rewriter takes the model apart; what its rules are not about is put back as it was.
+        graph = reconcile(model.graph, after.graph).graph
+        same = msgspec.structs.replace(model, graph=graph)
+        return same if not new_findings(model, same) else after
+
+
+def _failed(path: Path, error: Exception) -> EditError:
+    """The error that says where in the script something went wrong."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    line = frames[-1].lineno if frames else getattr(error, "lineno", None)
+    place = f"{path}:{line}" if line else str(path)
+    return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 300)}")
+
+
+def _is_proto(made: Any) -> bool:
+    return getattr(getattr(made, "DESCRIPTOR", None), "full_name", "") == "onnx.ModelProto"
+
+
+def _is_rules(made: Any) -> bool:
+    return type(made).__module__.partition(".")[0] == "onnxscript"

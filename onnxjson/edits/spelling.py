@@ -1,0 +1,373 @@
+"""Edits as words of a command line and back, from their declarations; the shell and other prompts share it.
+
+::
+
+    set-attribute op:Conv pads [0,0,0,0]
+    set-attribute --node op:Conv --attribute pads --value [0,0,0,0] --expect 3
+
+Parameters that a declaration lists in ``words`` may stand without their names, in that order. Values are JSON, and what
+is no JSON is a text: ``0.2``, ``[1, 2]``, ``linear``, ``"12"`` for the text 12. An option of a list stands once for
+each item, or with all of them as JSON; whole numbers and dimensions may be joined by commas. Members of an object stand
+as ``NAME=VALUE``.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.edits.catalogue import NAMES, edit_named
+from onnxjson.edits.declaration import Edit, name_of, parameter_error, said
+from onnxjson.edits.parameters import Parameter, Shape, parameters
+from onnxjson.edits.values import ValueMistakeError, write_value
+from onnxjson.errors import ParameterError
+from onnxjson.reading import tree as json_tree
+from onnxjson.suggestions import suggest
+
+_OPENS_JSON: Final = ('"', "[", "{")
+_JOINED: Final = ("integer", "size", "number")
+"""Items of lists that commas may join."""
+
+
+def parse_line(line: str) -> Edit:
+    """The edit that one line spells, quoted as in a shell.
+
+    Raises:
+        ParameterError: it is none, or a quote is not closed.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ParameterError(f"{visible(line)}: {str(error).lower()}") from None
+    if not words:
+        raise ParameterError(f"an edit begins with its name: {', '.join(NAMES)}")
+    return parse_words(edit_named(words[0]), words[1:])
+
+
+def parse_words(edit: type[Edit], words: Sequence[str]) -> Edit:
+    """The edit that words after its name spell.
+
+    Raises:
+        ParameterError: a parameter is unknown, missing, there twice, or has a value that does not fit.
+    """
+    given, free = scan(edit, words)
+    return build(edit, given, free)
+
+
+class Scanned(NamedTuple):
+    """The words of an edit, told apart."""
+
+    given: dict[str, list[str]]
+    """What stands after each ``--name``; nothing for a flag, "no" for one that is denied."""
+    free: list[str]
+    """The words that stand without a name."""
+
+
+def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
+    """Tells options from other words.
+
+    Raises:
+        ParameterError: an option is unknown, or its value is missing.
+    """
+    known = {option_of(each): each for each in parameters(edit)}
+    given: dict[str, list[str]] = {}
+    free: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            free += rest
+            break
+        if not word.startswith("--"):
+            free.append(word)
+            continue
+        option, has_value, value = word.partition("=")
+        denied = "--" + option.removeprefix("--no-") if option.startswith("--no-") else ""
+        if option not in known and denied in known and known[denied].shape.form == "flag" and not has_value:
+            given.setdefault(known[denied].name, []).append("no")
+            continue
+        if option not in known:
+            hint = suggest(option, known) or f"there are {', '.join(known)}"
+            raise ParameterError(f"{name_of(edit)} has no {visible(option)}; {hint}")
+        parameter = known[option]
+        if parameter.shape.form == "flag":
+            if has_value:
+                raise ParameterError(f"{name_of(edit)}: {option} takes no value; write {option} or --no-{option[2:]}")
+            given.setdefault(parameter.name, [])
+            continue
+        if not has_value:
+            if not rest:
+                raise ParameterError(f"{name_of(edit)}: nothing stands after {option}, which takes {_fits(parameter)}")
+            value = rest.pop(0)
+        given.setdefault(parameter.name, []).append(value)
+    return Scanned(given, free)
+
+
+def build(edit: type[Edit], given: Mapping[str, Sequence[str]], free: Sequence[str]) -> Edit:
+    """The edit of options and of words without names.
+
+    Raises:
+        ParameterError: a parameter is missing, there twice, or has a value that does not fit.
+    """
+    texts = dict(given)
+    open_places = [each for each in positional(edit) if each.name not in texts]
+    if len(free) > len(open_places):
+        raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is too much; {usage(edit)}")
+    for parameter, word in zip(open_places, free, strict=False):
+        texts[parameter.name] = [word]
+    values: dict[str, Any] = {}
+    for parameter in parameters(edit):
+        if parameter.name in texts:
+            try:
+                values[parameter.field] = value_of_texts(parameter, texts[parameter.name])
+            except ValueMistakeError as mistake:
+                raise parameter_error(edit, parameter.name, mistake) from None
+        elif parameter.required:
+            said_of_it = f" ({parameter.description.rstrip('.')})" if parameter.description else ""
+            raise ParameterError(f"{name_of(edit)} needs {option_of(parameter)}{said_of_it}; {usage(edit)}")
+    return edit(**values)
+
+
+def value_of_texts(parameter: Parameter, texts: Sequence[str]) -> Any:
+    """The value of a parameter that words spell.
+
+    Raises:
+        ValueMistakeError: they do not fit.
+    """
+    shape = parameter.shape
+    if shape.form == "flag":
+        return "no" not in texts[-1:]
+    if shape.form in ("list", "mapping"):
+        return shape.read(_many(shape, texts))
+    if len(texts) > 1:
+        raise ValueMistakeError(f"{len(texts)} values", "one value")
+    return shape.read(_single(shape, texts[0]))
+
+
+def _single(shape: Shape, text: str) -> Any:
+    match shape.form:
+        case "value":
+            return json_or_text(text)
+        case "integer":
+            return _integer(text) if _integer(text) is not None else text
+        case "size":
+            number = _integer(text)
+            return text if number is None else number
+        case "number":
+            value = json_or_text(text)
+            return value
+        case "list" | "mapping":
+            return _many(shape, [text])
+        case _:
+            return text
+
+
+def _integer(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 19 else None
+
+
+def json_or_text(text: str) -> Any:
+    """The JSON value in a text, or the text where it is none.
+
+    Raises:
+        ValueMistakeError: it begins like JSON and is none.
+    """
+    is_clean, tree = json_tree.parse(text.encode("utf-8", "surrogateescape"))
+    if is_clean:
+        return tree
+    if text.lstrip().startswith(_OPENS_JSON):
+        raise ValueMistakeError(f"the text {visible(text, 40)}, which begins like JSON and is none", "JSON")
+    return -0.0 if text == "-0" else text
+
+
+def _many(shape: Shape, texts: Sequence[str]) -> Any:
+    item = shape.item or Shape("value")
+    if shape.form == "mapping":
+        found: dict[str, Any] = {}
+        for text in texts:
+            members = json_or_text(text) if text.startswith("{") else None
+            if isinstance(members, dict):
+                found |= members
+                continue
+            name, mark, value = text.partition("=")
+            if not mark:
+                raise ValueMistakeError(f'the text "{visible(text, 40)}"', "NAME=VALUE, or an object as JSON,")
+            found[name] = _single(item, value)
+        return found
+    items: list[Any] = []
+    for text in texts:
+        members = json_or_text(text) if text.startswith("[") else None
+        if isinstance(members, list):
+            items += members
+        elif item.form in _JOINED:
+            items += [_single(item, part.strip()) for part in text.split(",")] if text else []
+        else:
+            items.append(_single(item, text))
+    return items
+
+
+def spell(edit: Edit) -> list[str]:
+    """The words that spell an edit, its name first; `parse_words` of the rest gives the edit back."""
+    free, options = spell_words(edit)
+    return [name_of(edit), *free, *options]
+
+
+def spell_words(edit: Edit) -> tuple[list[str], list[str]]:
+    """The words of an edit that need no names, and the options."""
+    places = {parameter.name: parameter for parameter in parameters(type(edit))}
+    values = said(edit)
+    free: list[str] = []
+    for parameter in positional(type(edit)):
+        if parameter.name not in values or not parameter.required:
+            break
+        texts = texts_of(parameter.shape, values[parameter.name])
+        if len(texts) != 1 or texts[0].startswith("-"):
+            break
+        free += texts
+        del values[parameter.name]
+    options: list[str] = []
+    for name, value in values.items():
+        option = option_of(places[name])
+        if places[name].shape.form == "flag":
+            options.append(option if value else f"--no-{option[2:]}")
+            continue
+        for text in texts_of(places[name].shape, value):
+            options += [option, text]
+    return free, options
+
+
+def spell_line(edit: Edit) -> str:
+    """The line that spells an edit, quoted for a shell."""
+    return shlex.join(spell(edit))
+
+
+def texts_of(shape: Shape, value: Any) -> list[str]:
+    """The words that stand for a value."""
+    if shape.form == "mapping":
+        item = shape.item or Shape("value")
+        if value and not any([key.startswith("{") or "=" in key for key in value]):
+            return [f"{key}={_text(item, each)}" for key, each in value.items()]
+        return [write_value(value)]
+    if shape.form == "list":
+        item = shape.item or Shape("value")
+        texts = [_text(item, each) for each in value]
+        if not texts or any([text.startswith("[") for text in texts]) or item.form in ("list", "mapping"):
+            return [write_value(value)]
+        if item.form in _JOINED:
+            if all([_single(item, text) == each and "," not in text for text, each in zip(texts, value, strict=True)]):
+                return [",".join(texts)]
+            return [write_value(value)]
+        return texts
+    return [_text(shape, value)]
+
+
+def _text(shape: Shape, value: Any) -> str:
+    if shape.form in ("text", "choice", "size"):
+        return str(value)
+    if isinstance(value, str):
+        try:
+            if json_or_text(value) == value and type(json_or_text(value)) is str:
+                return value
+        except ValueMistakeError:
+            pass
+    return write_value(value)
+
+
+def positional(edit: type[Edit]) -> list[Parameter]:
+    """The parameters that may stand without their names, in their order."""
+    known = {parameter.name: parameter for parameter in parameters(edit)}
+    return [known[name] for name in edit.words]
+
+
+def option_of(parameter: Parameter) -> str:
+    """The option of a parameter, such as ``--node``."""
+    return "--" + parameter.name.replace("_", "-")
+
+
+def usage(edit: type[Edit]) -> str:
+    """How an edit is written, on one line."""
+    places = positional(edit)
+    words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in places]
+    others = [each for each in parameters(edit) if each not in places and each.required]
+    words += [f"{option_of(each)} {metavar(each)}" for each in others]
+    return f"it is written {' '.join([name_of(edit), *words])}"
+
+
+def metavar(parameter: Parameter) -> str:
+    """What stands for the value of an option in a help, "" for a flag."""
+    shape = parameter.shape
+    match shape.form:
+        case "flag":
+            return ""
+        case "choice":
+            return "|".join(shape.choices)
+        case "mapping":
+            return "NAME=VALUE"
+        case "list" if shape.item is not None and shape.item.form in _JOINED:
+            return {"size": "DIM,..."}.get(shape.item.form, "NUMBER,...")
+        case "integer" | "number":
+            return "NUMBER"
+        case "value":
+            return "JSON"
+        case "size":
+            return "SIZE"
+        case _:
+            role = _METAVARS.get(parameter.role)
+            return role or parameter.role.upper() or "TEXT"
+
+
+_METAVARS: Final = {"nodes": "SELECTOR", "node": "SELECTOR"}
+
+
+def _fits(parameter: Parameter) -> str:
+    return parameter.shape.fits
+
+
+class Candidate(NamedTuple):
+    """A word that may come next."""
+
+    word: str
+    help: str = ""
+
+
+def candidates(words: Sequence[str], incomplete: str) -> list[Candidate]:
+    """What `incomplete` may become after some words of an edit: names of edits, options, choices.
+
+    Names of nodes and tensors are for those who have a model: `expected` says which they are to offer.
+    """
+    if not words:
+        return [Candidate(name, summary(edit)) for name, edit in NAMES.items() if name.startswith(incomplete)]
+    edit = NAMES.get(words[0])
+    if edit is None:
+        return []
+    parameter = expected(words, incomplete)
+    if parameter is not None and parameter.shape.form == "choice":
+        return [Candidate(each) for each in parameter.shape.choices if each.startswith(incomplete)]
+    if incomplete.startswith("-"):
+        options = [Candidate(option_of(each), each.description) for each in parameters(edit)]
+        return [each for each in options if each.word.startswith(incomplete)]
+    return []
+
+
+def expected(words: Sequence[str], incomplete: str) -> Parameter | None:
+    """The parameter whose value comes after some words of an edit; None where an option or nothing comes."""
+    edit = NAMES.get(words[0]) if words else None
+    if edit is None:
+        return None
+    known = {option_of(each): each for each in parameters(edit)}
+    if len(words) > 1 and words[-1] in known and known[words[-1]].shape.form != "flag":
+        return known[words[-1]]
+    if incomplete.startswith("--"):
+        return None
+    try:
+        given, free = scan(edit, words[1:])
+    except ParameterError:
+        return None
+    places = [each for each in positional(edit) if each.name not in given]
+    return places[len(free)] if len(free) < len(places) else None
+
+
+def summary(edit: type[Edit]) -> str:
+    """What an edit does, in one line."""
+    return (edit.__doc__ or "").strip().partition("\n")[0]
