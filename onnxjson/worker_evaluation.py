@@ -114,10 +114,15 @@ def _taken(name: str, value: "OrtValue") -> Tensor:
 
 
 def _by_reference(evaluation: Evaluation) -> Evaluator:
-    from onnx import ModelProto
+    from onnx import ModelProto, defs
     from onnx.reference import ReferenceEvaluator
 
-    evaluator = ReferenceEvaluator(ModelProto.FromString(evaluation.model))
+    model = ModelProto.FromString(evaluation.model)
+    newest = defs.onnx_opset_version()
+    for each in model.opset_import:
+        if each.domain in ("", "ai.onnx") and each.version > newest:  # it would be taken for the newest one
+            raise UnsupportedError(f"operator set {each.version} is not known, only those up to {newest}")
+    evaluator = ReferenceEvaluator(model)
     return lambda values: _reference_outputs(evaluator, values)
 
 

@@ -10,6 +10,8 @@ from onnxjson.document import Dimension, Model, Tensor, TensorShape, TensorType,
 from onnxjson.elements import element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Index, Scope
+from onnxjson.payloads import Digest
+from onnxjson.tensors import is_external
 from onnxjson.wire.writing import message_bytes
 from onnxjson.worker import Worker
 
@@ -59,9 +61,14 @@ def _without_weights(model: Model) -> Model:
     graph = model.graph
     if graph is None:
         return model
-    large = [tensor for tensor in graph.initializer if element_count(tensor.dims) > _MOST_ELEMENTS]
+    large = [tensor for tensor in graph.initializer if _is_large(tensor)]
     names = {value.name for value in graph.input}
     added = [ValueInfo(name=each.name, type=_type_of_tensor(each)) for each in large if each.name not in names]
-    kept = tuple([each for each in graph.initializer if element_count(each.dims) <= _MOST_ELEMENTS])
+    kept = tuple([each for each in graph.initializer if not _is_large(each)])
     changed = msgspec.structs.replace(graph, initializer=kept, input=(*graph.input, *added))
     return msgspec.structs.replace(model, graph=changed)
+
+
+def _is_large(tensor: Tensor) -> bool:
+    """Whether a tensor is too large to be a shape, or not here."""
+    return element_count(tensor.dims) > _MOST_ELEMENTS or is_external(tensor) or isinstance(tensor.raw_data, Digest)

@@ -1,0 +1,440 @@
+"""Verdicts on rewrites, from diffs of small models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxjson
+from onnxjson import Model
+from onnxjson.diffing.difference import Diff, diff, diff_models
+from onnxjson.diffing.events import Event
+from onnxjson.external_files import externalize
+from onnxjson.running.proof import prove
+from onnxjson.running.tolerances import Tolerance
+
+RANDOM = np.random.default_rng(0)
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+Node = onnx.NodeProto
+
+
+def node(op_type: str, inputs: str, outputs: str, **attributes: Any) -> Node:
+    return helper.make_node(op_type, inputs.split(), outputs.split(), **attributes)
+
+
+def value(name: str, shape: Sequence[int | str | None] | None, data_type: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, data_type, shape)
+
+
+def made(
+    nodes: Sequence[Node],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: str = "y",
+    opset: int = 20,
+    constants: dict[str, Any] | None = None,
+    **options: Any,
+) -> Model:
+    tensors = [numpy_helper.from_array(np.asarray(array), name) for name, array in (constants or {}).items()]
+    results = [onnx.ValueInfoProto(name=name) for name in outputs.split()]
+    graph = helper.make_graph(list(nodes), "g", list(inputs), results, tensors)
+    options.setdefault("opset_imports", [helper.make_opsetid("", opset)])
+    return onnxjson.from_proto(helper.make_model(graph, ir_version=10, **options))
+
+
+def rewritten(proved: Diff) -> Event:
+    """The one event that has a verdict."""
+    (event,) = [each for each in proved.events if each.verdict is not None]
+    return event
+
+
+def verdict(base: Model, target: Model, **options: Any) -> tuple[str | None, str]:
+    event = rewritten(prove(diff_models(base, target), **options))
+    return event.verdict, event.evidence
+
+
+def floats(*shape: int) -> Any:
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+WEIGHT, BIAS = floats(8, 3, 3, 3), floats(8)
+NORM = {"s": floats(8), "b": floats(8), "m": floats(8), "v": np.abs(floats(8)) + 0.5}
+IMAGE = [value("x", ["N", 3, 8, 8])]
+
+
+def with_norm() -> Model:
+    nodes = [
+        node("Relu", "x", "r"),
+        node("Conv", "r w c", "n"),
+        node("BatchNormalization", "n s b m v", "o"),
+        node("Sigmoid", "o", "y"),
+    ]
+    return made(nodes, IMAGE, constants={"w": WEIGHT, "c": BIAS, **NORM})
+
+
+def without_norm(error: float = 0.0) -> Model:
+    factor = NORM["s"] / np.sqrt(NORM["v"] + 1e-5)
+    bias = (BIAS - NORM["m"]) * factor + NORM["b"] + np.float32(error)
+    constants = {"w": WEIGHT * factor[:, None, None, None], "c": bias}
+    return made(
+        [node("Relu", "x", "r"), node("Conv", "r w c", "o"), node("Sigmoid", "o", "y")], IMAGE, constants=constants
+    )
+
+
+def test_right_fusion_is_within_tolerance_and_a_wrong_one_different() -> None:
+    found, evidence = verdict(with_norm(), without_norm())
+    assert found == "within-tolerance"
+    assert "on 3 made-up inputs (onnxruntime)" in evidence
+    found, evidence = verdict(with_norm(), without_norm(0.01))
+    assert found == "different"
+    assert 'elements of "o" differ by up to 0.01' in evidence
+
+
+def test_tolerance_can_be_given() -> None:
+    loose = {"float32": Tolerance(absolute=0.1)}
+    assert verdict(with_norm(), without_norm(0.01), tolerances=loose)[0] == "within-tolerance"
+    assert verdict(with_norm(), without_norm(), tolerances={"float32": Tolerance()})[0] == "different"
+
+
+def test_same_seed_gives_the_same_figures() -> None:
+    first = verdict(with_norm(), without_norm())
+    assert verdict(with_norm(), without_norm()) == first
+    assert verdict(with_norm(), without_norm(), seed=1)[1] != first[1]
+
+
+def test_diff_itself_stays_as_it_is() -> None:
+    before = diff_models(with_norm(), without_norm())
+    assert rewritten(before).verdict == "not-run"
+    after = prove(before)
+    assert rewritten(before).verdict == "not-run"
+    assert [each.kind for each in after.events] == [each.kind for each in before.events]
+    assert after.events[0].members == before.events[0].members
+
+
+def test_fold_is_evaluated_once_without_inputs() -> None:
+    x = [value("x", ["N", 4])]
+    base = made(
+        [node("Mul", "a a", "b"), node("Add", "x b", "y")], x, constants={"a": np.array([1, 2, 3, 4], np.float32)}
+    )
+    for wrong, expected in ((0, "equal"), (1, "different")):
+        folded = np.array([1, 4, 9, 16 + wrong], np.float32)
+        target = made([node("Add", "x b", "y")], x, constants={"b": folded})
+        found, evidence = verdict(base, target)
+        assert found == expected
+        assert "evaluated once, without inputs" in evidence
+
+
+def test_three_dimensions_with_names() -> None:
+    x = [value("x", ["batch", "sequence", 16])]
+    constants = {"r": np.float32(np.sqrt(2)), "one": np.float32(1), "half": np.float32(0.5)}
+    nodes = [
+        node("Div", "h r", "d"),
+        node("Erf", "d", "e"),
+        node("Add", "e one", "p"),
+        node("Mul", "h p", "q"),
+        node("Mul", "q half", "g"),
+    ]
+    around = [node("Softplus", "x", "h")], [node("Tanh", "g", "y")]
+    base = made([*around[0], *nodes, *around[1]], x, constants=constants)
+    for approximate, expected in (("none", "within-tolerance"), ("tanh", "different")):
+        gelu = node("Gelu", "h", "g", approximate=approximate)
+        found, evidence = verdict(base, made([*around[0], gelu, *around[1]], x))
+        assert found == expected, evidence
+
+
+def test_dimensions_without_names_that_must_agree_are_found_by_trying() -> None:
+    inputs = [value("x", [None, 4]), value("z", [None, 4])]
+    ends = [node("Exp", "x", "a"), node("Exp", "z", "b")], node("Neg", "t", "y")
+    base = made([*ends[0], node("Add", "a b", "s"), node("Relu", "s", "t"), ends[1]], inputs)
+    other = [node("Max", "a c", "d"), node("Sum", "d b", "t")]
+    target = made([*ends[0], *other, ends[1]], inputs, constants={"c": np.float32(-1000)})
+    proved = prove(diff_models(base, target))
+    assert not {each.verdict for each in proved.events if each.verdict} & {"not-run"}, proved.events
+
+
+def test_indices_stay_within_what_they_count() -> None:
+    inputs = [value("ids", ["batch", "sequence"], INT64)]
+    table = floats(3, 8)
+    before, after = node("Abs", "ids", "i"), node("Neg", "g", "y")
+    base = made(
+        [before, node("Gather", "t i", "e"), node("Mul", "e k", "g"), after],
+        inputs,
+        constants={"t": table, "k": np.float32(2)},
+    )
+    target = made([before, node("Gather", "t i", "g"), after], inputs, constants={"t": table * 2})
+    assert verdict(base, target)[0] == "equal"
+
+
+def test_shapes_that_are_inputs_fit_their_data() -> None:
+    inputs = [value("x", [2, 3, 4]), value("shape", [2], INT64)]
+    base = made(
+        [node("Reshape", "x shape", "r"), node("Neg", "r", "s"), node("Neg", "s", "t"), node("Exp", "t", "y")], inputs
+    )
+    target = made([node("Reshape", "x shape", "t"), node("Exp", "t", "y")], inputs)
+    assert verdict(base, target)[0] == "equal"
+
+
+def test_inserted_and_eliminated_nodes_show_whether_they_compute_anything() -> None:
+    x = [value("x", [4])]
+    plain = made([node("Exp", "x", "a"), node("Neg", "a", "y")], x)
+    relu = made([node("Exp", "x", "a"), node("Relu", "a", "b"), node("Neg", "b", "y")], x)
+    square = made([node("Exp", "x", "a"), node("Mul", "a a", "b"), node("Neg", "b", "y")], x)
+    assert verdict(plain, square)[0] == "different"
+    assert verdict(square, plain)[0] == "different"
+    # On any real number: that exponentials are positive is nothing that the Relu itself knows.
+    assert verdict(relu, plain)[0] == "different"
+
+
+def test_values_that_a_subgraph_takes_from_around_it_are_inputs() -> None:
+    inputs = [value("x", [2, 3]), value("c", [], BOOL)]
+
+    def model(*branch: Node, constants: dict[str, Any]) -> Model:
+        then = helper.make_graph(list(branch), "then", [], [value("t", None)])
+        other = helper.make_graph([node("Sin", "h", "u")], "else", [], [value("u", None)])
+        choice = node("If", "c", "r", then_branch=then, else_branch=other)
+        return made([node("Exp", "x", "h"), choice, node("Neg", "r", "y")], inputs, constants=constants)
+
+    base = model(
+        node("Tanh", "h", "a"), node("Mul", "a k", "b"), node("Mul", "b k", "d"), node("Cos", "d", "t"),
+        constants={"k": np.float32(2)},
+    )  # fmt: skip
+    for factor, expected in ((4, "equal"), (5, "different")):
+        target = model(
+            node("Tanh", "h", "a"), node("Mul", "a k", "d"), node("Cos", "d", "t"), constants={"k": np.float32(factor)}
+        )
+        found, evidence = verdict(base, target)
+        assert found == expected, evidence
+
+
+def test_subgraph_within_a_rewrite_takes_what_it_needs() -> None:
+    inputs = [value("x", [2, 3]), value("c", [], BOOL)]
+    branches = [
+        helper.make_graph([node(kind, "h", "o")], kind, [], [value("o", None)]) for kind in ("Identity", "Identity")
+    ]
+    choice = node("If", "c", "r", then_branch=branches[0], else_branch=branches[1])
+    base = made([node("Exp", "x", "h"), choice, node("Neg", "r", "y")], inputs)
+    target = made([node("Exp", "x", "h"), node("Neg", "h", "y")], inputs)
+    proved = prove(diff_models(base, target))
+    assert [each.verdict for each in proved.events if each.verdict] == ["equal"], proved.events
+
+
+def test_functions_are_taken_along() -> None:
+    x = [value("x", [2, 3])]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("my", 1)]
+    function = helper.make_function(
+        "my", "Twice", ["a"], ["b"], [node("Add", "a a", "b")], [helper.make_opsetid("", 20)]
+    )
+    base = made(
+        [node("Exp", "x", "h"), node("Twice", "h", "t", domain="my"), node("Neg", "t", "y")],
+        x,
+        opset_imports=opsets,
+        functions=[function],
+    )
+    target = made([node("Exp", "x", "h"), node("Add", "h h", "t"), node("Neg", "t", "y")], x, opset_imports=opsets)
+    proved = prove(diff_models(base, target))
+    assert {each.verdict for each in proved.events if each.kind in {"replaced", "function-inlined"}} == {"equal"}
+
+
+def test_attribute_of_the_function_around_is_not_known() -> None:
+    x = [value("x", [2, 3])]
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("my", 1)]
+
+    def model(*nodes: Node) -> Model:
+        first = helper.make_node("LeakyRelu", ["a"], ["c"])
+        first.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+        function = helper.make_function(
+            "my", "F", ["a"], ["b"], [node("Exp", "a", "z"), first, *nodes], [helper.make_opsetid("", 20)], ["slope"]
+        )
+        call = node("F", "x", "y", domain="my", slope=0.5)
+        return made([call], x, opset_imports=opsets, functions=[function])
+
+    proved = prove(diff_models(model(node("Add", "z c", "b")), model(node("Sub", "z c", "d"), node("Neg", "d", "b"))))
+    assert {each.verdict for each in proved.events if each.verdict} == {"not-run"}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([node("RandomNormalLike", "h", "t")], "RandomNormalLike gives random results"),
+        ([node("Bernoulli", "h", "t")], "Bernoulli gives random results"),
+        ([node("Dropout", "h rate yes", "t")], "Dropout gives random results"),
+        ([node("Log", "bad", "u"), node("Mul", "u h", "t")], "no finite elements"),
+        ([node("NoSuchOperator", "h", "t")], "part of the target"),
+    ],
+    ids=["random", "bernoulli", "dropout", "nan", "unknown"],
+)
+def test_what_cannot_be_compared_is_not_run(nodes: list[Node], reason: str) -> None:
+    x = [value("x", [4])]
+    constants = {"rate": np.float32(0.5), "yes": np.bool_(True), "bad": np.float32(-1)}
+    base = made([node("Exp", "x", "h"), node("Tanh", "h", "t"), node("Neg", "t", "y")], x)
+    if reason == "no finite elements":
+        base = made([node("Exp", "x", "h"), node("Add", "h bad2", "t"), node("Neg", "t", "y")], x,
+                    constants={"bad2": np.float32("nan")})  # fmt: skip
+    target = made([node("Exp", "x", "h"), *nodes, node("Neg", "t", "y")], x, constants=constants)
+    proved = prove(diff_models(base, target))
+    events = [each for each in proved.events if each.verdict]
+    assert {each.verdict for each in events} == {"not-run"}, events
+    assert any(reason in each.evidence for each in events), events
+
+
+def test_dropout_that_drops_nothing_is_none() -> None:
+    x = [value("x", [4])]
+    base = made(
+        [node("Exp", "x", "h"), node("Dropout", "h rate no", "t"), node("Neg", "t", "y")],
+        x,
+        constants={"rate": np.float32(0.5), "no": np.bool_(False)},
+    )
+    assert verdict(base, made([node("Exp", "x", "h"), node("Neg", "h", "y")], x))[0] == "equal"
+
+
+def test_operator_set_that_nothing_knows_is_a_reason() -> None:
+    x = [value("x", [4])]
+    base = made([node("Exp", "x", "h"), node("Abs", "h", "t"), node("Neg", "t", "y")], x, opset=999)
+    target = made([node("Exp", "x", "h"), node("Relu", "h", "t"), node("Neg", "t", "y")], x, opset=999)
+    found, evidence = verdict(base, target)
+    assert found == "not-run"
+    assert "operator set 999 is not known" in evidence
+
+
+def test_operator_set_that_only_the_reference_knows_is_evaluated_by_that() -> None:
+    x = [value("x", [4])]
+    base = made(
+        [node("Exp", "x", "h"), node("Abs", "h", "a"), node("Abs", "a", "t"), node("Neg", "t", "y")], x, opset=28
+    )
+    target = made([node("Exp", "x", "h"), node("Abs", "h", "t"), node("Neg", "t", "y")], x, opset=28)
+    found, evidence = verdict(base, target)
+    assert found == "equal"
+    assert "(reference)" in evidence
+
+
+def test_type_that_nobody_knows_is_a_reason() -> None:
+    x = [onnx.ValueInfoProto(name="x")]
+    base = made([node("Foo", "x", "h", domain="my"), node("Abs", "h", "t"), node("Foo", "t", "y", domain="my")], x)
+    target = made([node("Foo", "x", "h", domain="my"), node("Relu", "h", "t"), node("Foo", "t", "y", domain="my")], x)
+    found, evidence = verdict(base, target)
+    assert found == "not-run"
+    assert "nothing says what type" in evidence
+
+
+def test_half_precision_is_compared_as_such() -> None:
+    def model(data_type: int, dtype: Any) -> Model:
+        nodes = [node("Relu", "x", "h"), node("MatMul", "h w", "m"), node("Add", "m b", "t"), node("Neg", "t", "y")]
+        return made(
+            nodes, [value("x", [2, 4], data_type)], constants={"w": weight.astype(dtype), "b": bias.astype(dtype)}
+        )
+
+    weight, bias = floats(4, 4), floats(4)
+    base = model(TensorProto.FLOAT16, np.float16)
+    gemm = [node("Relu", "x", "h"), node("Gemm", "h w b", "t"), node("Neg", "t", "y")]
+    target = made(
+        gemm, [value("x", [2, 4], TensorProto.FLOAT16)],
+        constants={"w": weight.astype(np.float16), "b": bias.astype(np.float16)},
+    )  # fmt: skip
+    assert verdict(base, target)[0] in {"equal", "within-tolerance"}
+
+
+def many(count: int, wrong: int | None = None, *, fused: bool) -> Model:
+    nodes: list[Node] = []
+    constants: dict[str, Any] = {}
+    last = "x"
+    for number in range(count):
+        weight = np.random.default_rng(number).standard_normal((4, 4)).astype(np.float32)
+        bias = weight[0] + np.float32(number == wrong)
+        constants |= {f"w{number}": weight, f"b{number}": bias}
+        if fused:
+            nodes.append(node("Gemm", f"{last} w{number} b{number}", f"t{number}"))
+        else:
+            nodes.append(node("MatMul", f"{last} w{number}", f"m{number}"))
+            nodes.append(node("Add", f"m{number} b{number}", f"t{number}"))
+        nodes.append(node("Tanh", f"t{number}", f"h{number}"))
+        last = f"h{number}"
+    return made(nodes, [value("x", ["N", 4])], last, constants=constants)
+
+
+def test_many_places_are_one_verdict_of_some_of_them() -> None:
+    found, evidence = verdict(many(12, fused=False), many(12, fused=True))
+    assert found in {"equal", "within-tolerance"}
+    assert "at 8 of 12 places" in evidence
+    assert "at 1 of 12 places" in verdict(many(12, fused=False), many(12, fused=True), places=1)[1]
+    assert verdict(many(12, fused=False), many(12, 11, fused=True))[0] == "different"
+    assert verdict(many(12, fused=False), many(12, 5, fused=True), places=12)[0] == "different"
+
+
+def test_weights_that_are_not_here_are_a_reason() -> None:
+    texts = [onnxjson.dumps(each, weights="digest") for each in (with_norm(), without_norm())]
+    found, evidence = verdict(onnxjson.loads(texts[0]), onnxjson.loads(texts[1]))
+    assert found == "not-run"
+    assert 'only the sha256 of "w" is here' in evidence
+
+
+def test_weights_in_other_files_are_taken_from_there(tmp_path: Path) -> None:
+    paths = tmp_path / "base.onnx", tmp_path / "target.onnx"
+    for path, model in zip(paths, (with_norm(), without_norm()), strict=True):
+        onnxjson.save(externalize(model, path.with_suffix(".bin"), threshold=100).model, path)
+    proved = prove(diff(*paths))
+    assert rewritten(proved).verdict == "within-tolerance"
+    paths[1].with_suffix(".bin").unlink()
+    event = rewritten(prove(diff(*paths)))
+    assert (event.verdict, "cannot be had" in event.evidence) == ("not-run", True)
+
+
+def test_evaluation_that_hangs_is_not_run_and_the_others_are() -> None:
+    body = helper.make_graph(
+        [node("Identity", "go", "still"), node("Add", "state state", "next")],
+        "body",
+        [value("number", [], INT64), value("go", [], BOOL), value("state", None)],
+        [value("still", [], BOOL), value("next", None)],
+    )
+    x = [value("x", [4])]
+    ends = [node("Neg", "t", "n"), node("Abs", "n", "a"), node("Abs", "a", "r"), node("Exp", "r", "y")]
+    base = made([node("Exp", "x", "h"), node("Tanh", "h", "t"), *ends], x)
+    loop = [
+        node("Constant", "", "count", value_int=2**62),
+        helper.make_node("Loop", ["count", "", "h"], ["t"], body=body),
+    ]
+    shorter = [node("Neg", "t", "n"), node("Abs", "n", "r"), node("Exp", "r", "y")]
+    proved = prove(diff_models(base, made([node("Exp", "x", "h"), *loop, *shorter], x)), timeout=2)
+    found = {each.verdict: each.evidence for each in proved.events if each.verdict}
+    assert set(found) == {"equal", "not-run"}, found
+    assert "does not come to an end" in found["not-run"]
+
+
+def test_crash_of_an_evaluator_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxjson import worker
+
+    crashing = worker._START.replace(
+        "main()\n",
+        "import os\nfrom onnxjson import worker_evaluation\n"
+        "worker_evaluation.evaluated = lambda each, told: os.abort()\nmain()\n",
+    )
+    monkeypatch.setattr(worker, "_START", crashing)
+    found, evidence = verdict(with_norm(), without_norm())
+    assert found == "not-run"
+    assert "crashed" in evidence
+    assert "SIGABRT" in evidence
+
+
+def test_names_in_evidence_are_made_visible() -> None:
+    x = [value("x", [4])]
+
+    def model(op_type: str) -> Model:
+        nodes = [
+            helper.make_node("Exp", ["x"], ["h"]),
+            helper.make_node(op_type, ["h"], ["\x1b[31m"]),
+            helper.make_node("Neg", ["\x1b[31m"], ["y"]),
+        ]
+        return made(nodes, x)
+
+    found, evidence = verdict(model("Tanh"), model("Sin"))
+    assert found == "different"
+    assert evidence.isprintable()
+    assert "\\u{1b}[31m" in evidence
+
+
+def test_models_without_rewrites_start_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.Popen", None)
+    model = with_norm()
+    assert prove(diff_models(model, model)).events == ()
