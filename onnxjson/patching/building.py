@@ -6,10 +6,13 @@ Nothing here knows the model; what only a model can tell is found when the patch
 import re
 from typing import Any, Final
 
+import msgspec
+
 from onnxjson.addresses import parse_address
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Model, Record
 from onnxjson.errors import AddressError
+from onnxjson.messages import Kind
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, Sequence, is_absent, plans
 from onnxjson.patching.deriving import difference
 from onnxjson.patching.sequences import Positions, is_identity, joined
@@ -23,28 +26,22 @@ _LARGEST: Final = 2**62
 """No list has so many members."""
 
 
-class _Fields:
+class _Fields(msgspec.Struct, gc=False):
     """The changes of one record, as they are found."""
 
-    __slots__ = ("changes", "message", "place")
-
-    def __init__(self, message: type[Record], place: Place) -> None:
-        self.message = message
-        self.place = place
-        """Of the first operation that needs this record."""
-        self.changes: dict[str, _Fields | _Members | Replace] = {}
+    message: type[Record]
+    place: Place
+    """Of the first operation that needs this record."""
+    changes: "dict[str, _Fields | _Members | Replace]" = msgspec.field(default_factory=dict)
 
 
-class _Members:
+class _Members(msgspec.Struct, gc=False):
     """The changes of one list, as they are found."""
 
-    __slots__ = ("changes", "plan", "removed", "sequence")
-
-    def __init__(self, plan: FieldPlan) -> None:
-        self.plan = plan
-        self.sequence: Sequence | None = None
-        self.removed: dict[int, Record] = {}
-        self.changes: dict[int | str, _Fields] = {}
+    plan: FieldPlan
+    sequence: Sequence | None = None
+    removed: dict[int, Record] = msgspec.field(default_factory=dict)
+    changes: dict[int | str, _Fields] = msgspec.field(default_factory=dict)
 
 
 class _RefusedError(Exception):
@@ -74,19 +71,30 @@ class Builder:
         except _RefusedError:
             return
         before = len(context.remarks)
-        reader = field_readers(owner.message)[name]
-        values = {key: reader(tree[key], place.at(key), context) for key in ("old", "new") if key in tree}
-        if len(context.remarks) > before or any(tree.get(key) is UNREADABLE for key in values):
+        old, new = [self._value(owner.message, name, plan, tree, key, place) for key in ("old", "new")]
+        if len(context.remarks) > before or UNREADABLE in (tree.get("old"), tree.get("new")):
             return
-        absent = b"" if plan is None else plan.absent
-        repeated = plan is None or plan.field.repeated
-        old, new = [
-            absent if is_absent(value := values.get(key), repeated=repeated) else value for key in ("old", "new")
-        ]
         if old is new or old == new:
             self._refuse(place, "set", "bad-change", "old and new are the same", "a missing key is an absent field")
             return
         owner.changes[name] = Replace(old, new)
+
+    def _value(
+        self, message: type[Record], name: str, plan: FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
+    ) -> Any:
+        """The value of a field as the record holds it; what is wrong with it is said."""
+        absent = b"" if plan is None else plan.absent
+        if key not in tree:
+            return absent
+        value = tree[key]
+        if plan is not None and plan.field.kind is Kind.STRING:
+            # Names are most of what changes in a big model.
+            if type(value) is str and not plan.field.repeated:
+                return value
+            if type(value) is list and plan.field.repeated and all([type(item) is str for item in value]):
+                return tuple(value)
+        value = field_readers(message)[name](value, place.at(key), self._context)
+        return absent if is_absent(value, repeated=plan is None or plan.field.repeated) else value
 
     def change_list(self, address: str, tree: dict[str, Tree], place: Place) -> None:
         """The operation ``{"list": address, "sequence": [...], "removed": {...}}``, which stands at `place`."""

@@ -5,7 +5,7 @@ messages of onnx.proto, so that whatever passes can be applied, inverted and com
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -124,18 +124,19 @@ def _has_format(tree: dict[str, Tree], context: Context) -> bool:
     return found == FORMAT
 
 
-def _items(tree: dict[str, Tree], key: str, fits: str, context: Context) -> list[tuple[Tree, Place]]:
+def _items(tree: dict[str, Tree], key: str, fits: str, context: Context) -> Iterator[tuple[Tree, Place]]:
     """The items of a list that may be missing, with their places."""
     items = tree.get(key, [])
     place = ROOT.at(key)
     if not isinstance(items, list):
         context.wrong_type(items, place, fits)
-        return []
-    return [(item, place.at(index)) for index, item in enumerate(items)]
+        return
+    for index, item in enumerate(items):
+        yield item, place.at(index)
 
 
 def _read_operation(tree: Tree, place: Place, context: Context, builder: Builder) -> None:
-    kinds = [key for key in _OPERATION_KEYS if isinstance(tree, dict) and key in tree]
+    kinds = [key for key in _OPERATION_KEYS if key in tree] if isinstance(tree, dict) else []
     if not isinstance(tree, dict) or not kinds:
         context.wrong_type(tree, place, 'an operation, {"set": ...} or {"list": ...},')
         return
@@ -146,8 +147,10 @@ def _read_operation(tree: Tree, place: Place, context: Context, builder: Builder
     for key in tree:
         if key not in _OPERATION_KEYS[kind]:
             context.unknown_key(key, place.at(key), _OPERATION_KEYS[kind], f'an operation "{kind}"')
-    address = read_string(tree[kind], place.at(kind), context)
-    if address is None:
+    address = tree[kind]
+    if type(address) is not str:
+        address = read_string(address, place.at(kind), context)
+    if not isinstance(address, str):
         return
     if kind == "set":
         builder.set_field(address, tree, place)
