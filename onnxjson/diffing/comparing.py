@@ -158,10 +158,11 @@ class GraphComparison:
         translated = self.translate(old)
         if translated is not None:
             return translated == new
-        return old == new and not self._is_alone(BASE, old) and not self._is_alone(TARGET, new)
+        # A name that a model uses and does not define: whatever took its definition away is another change.
+        return old == new and not (self._is_defined(BASE, old) and self._is_defined(TARGET, new))
 
-    def _is_alone(self, side: int, name: str) -> bool:
-        """Whether something here makes a value that has no counterpart; what nothing makes is not alone."""
+    def _is_defined(self, side: int, name: str) -> bool:
+        """Whether something makes a value, here or around."""
         for each in self.chain():
             scope = each.scopes[side]
             if name in each.made[side] or name in each.loose[side] or scope.initializer(name) is not None:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec.structs import astuple
 
 from onnxjson.diffing.bulk import Bulk
@@ -9,7 +10,7 @@ from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.fields import field_details
-from onnxjson.diffing.ordering_changes import note_order
+from onnxjson.diffing.ordering_changes import note_order, pair_rest
 from onnxjson.diffing.weight_changes import TensorChange, type_text
 from onnxjson.document import Function, SparseTensor, Tensor
 from onnxjson.messages import FIELDS
@@ -53,22 +54,14 @@ def _initializers(
         ):
             continue
         _pair(context, graph, bulk, position, there, one, other)
-    _nameless(base, target, pairs)
+    if len(pairs) < min(len(base), len(target)):
+        found = dict(pairs)
+        pair_rest([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
+        for position in found.keys() - {position for position, _ in pairs}:
+            _pair(context, graph, bulk, position, found[position], base[position], target[found[position]])
+        pairs = sorted(found.items())
     context.pairs[f"{graph.address}/initializer"] = pairs
     note_order(context, graph, "initializer", "initializers", pairs)
-
-
-def _nameless(base: tuple[Tensor, ...], target: tuple[Tensor, ...], pairs: list[tuple[int, int]]) -> None:
-    """Pairs of initializers that no name leads to: equal ones."""
-    mine, its = set(range(len(base))), set(range(len(target)))
-    mine -= {position for position, _ in pairs}
-    its -= {position for _, position in pairs}
-    mine = {position for position in mine if not base[position].name}
-    for position in sorted(mine):
-        found = next((each for each in sorted(its) if base[position] == target[each]), None)
-        if found is not None:
-            pairs.append((position, found))
-            its.discard(found)
 
 
 def _pair(
@@ -80,6 +73,8 @@ def _pair(
         change = _change(context, graph, found, one.name or "", address, its_address)
         fields = [address + field for field in _ELEMENT_FIELDS]
         context.ledger.claim(change, fields, [its_address + field for field in _ELEMENT_FIELDS])
+    if one.name != other.name and (not one.name or graph.values.get(one.name) != other.name):
+        bulk.add(graph, "renamed", "tensors", ("initializer", "name"), [Detail("tensor", one.name, other.name)])
     for field in ("doc_string", "metadata_props"):
         if getattr(one, field) != getattr(other, field):
             details = field_details(getattr(one, field), getattr(other, field), one.name or address)
@@ -108,12 +103,16 @@ def _sparse(
     context: Context, graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]
 ) -> None:
     places = graph.pair.target.sparse_initializers
-    pairs = []
-    for name, position in graph.pair.base.sparse_initializers.items():
-        there = places.get(graph.values.get(name) or "")
-        if there is None:
-            continue
-        pairs.append((position, there))
+    found = {
+        position: places[its_name]
+        for name, position in graph.pair.base.sparse_initializers.items()
+        if (its_name := graph.values.get(name, "")) in places
+    }
+    names = [[each.values.name if each.values is not None else None for each in side] for side in (base, target)]
+    pair_rest([graph.values.get(name or "") or name for name in names[0]], names[1], found)
+    pairs = sorted(found.items())
+    for position, there in pairs:
+        name = names[0][position] or ""
         one, other = base[position], target[there]
         address, its_address = [
             f"{scope}/sparse_initializer/{place}"
@@ -124,23 +123,35 @@ def _sparse(
             details.append(Detail("dims", str(list(one.dims)), str(list(other.dims))))
         for part in ("values", "indices"):
             mine, its = getattr(one, part), getattr(other, part)
-            found = context.weights.compare(mine, its) if mine is not None and its is not None else None
-            if found is not None:
-                details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in found.details]
+            changed = context.weights.compare(mine, its) if mine is not None and its is not None else None
+            if changed is not None:
+                details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in changed.details]
             elif (mine is None) != (its is None):
                 details.append(Detail(part, mine and type_text(mine), its and type_text(its)))
         if details:
-            change = _change(
-                context, graph, TensorChange("weights-changed", "", tuple(details)), name, address, its_address
-            )
-            fields = [
-                f"{address}/dims",
-                f"{address}/indices",
-                *[f"{address}/values{field}" for field in _ELEMENT_FIELDS],
-            ]
-            context.ledger.claim(change, fields, fields)
+            found_change = TensorChange("weights-changed", "", tuple(details))
+            change = _change(context, graph, found_change, name, address, its_address)
+            context.ledger.claim(change, [address], [its_address])
+        elif one != other:
+            _sparse_fields(context, graph, one, other, (address, its_address))
     context.pairs[f"{graph.address}/sparse_initializer"] = pairs
     note_order(context, graph, "sparse_initializer", "sparse initializers", pairs)
+
+
+def _sparse_fields(
+    context: Context, graph: GraphComparison, one: SparseTensor, other: SparseTensor, addresses: tuple[str, str]
+) -> None:
+    """What else can be different: names, documentation, unknown fields."""
+    name = one.values.name if one.values is not None else None
+    its_name = other.values.name if other.values is not None else None
+    if one.values is not None and name != its_name and graph.values.get(name or "") == its_name:
+        renamed = msgspec.structs.replace(one.values, name=its_name)
+        if msgspec.structs.replace(one, values=renamed) == other:
+            return  # told with the other names
+    details = field_details(one, other, "sparse initializer")
+    base, target = (addresses[0],), (addresses[1],)
+    change = Change("field-changed", "sparse initializer", base, target, name or "", details, order=(graph.number, -1))
+    context.ledger.add(change, base, target)
 
 
 def _moved(context: Context, graph: GraphComparison) -> None:

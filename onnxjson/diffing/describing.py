@@ -146,6 +146,5 @@ def _lone_constant(context: Context, graph: GraphComparison, side: int, address:
     detail = Detail(noun, text, None) if side == BASE else Detail(noun, None, text)
     base, target = one_sided(side, address)
     kind: Kind = "dead-code-removed" if side == BASE else "inserted"
-    pattern = f"unused {noun}" if noun == "initializer" else noun
-    change = Change(kind, pattern, base, target, "", (detail,), order=(graph.number, -1))
+    change = Change(kind, noun, base, target, "", (detail,), order=(graph.number, -1))
     context.ledger.add(change, base, target)

@@ -8,7 +8,7 @@ from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, S
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.fields import field_details
 from onnxjson.diffing.interface import pair_outputs
-from onnxjson.diffing.ordering_changes import note, note_order
+from onnxjson.diffing.ordering_changes import note, note_order, pair_rest
 from onnxjson.diffing.texts import info_text, value_type_text
 from onnxjson.document import Function, ValueInfo
 
@@ -63,6 +63,9 @@ class _Interface:
         self._target = target
 
     def run(self, pairs: dict[int, int]) -> None:
+        translate = self._graph.translate
+        names = [translate(value.name or "") or value.name for value in self._base]
+        pair_rest(names, [value.name for value in self._target], pairs)
         for position, there in pairs.items():
             one, other = self._base[position], self._target[there]
             if one is not other and one != other:
@@ -100,7 +103,7 @@ class _Interface:
             )
             change.kind = "field-changed"
             self._context.ledger.add(change, [f"{address}/unknown_fields"])
-        if (not one.name) != (not other.name):
+        if one.name != other.name and graph.translate(one.name or "") != other.name:
             self._bulk.add(
                 graph, "renamed", f"{self._field}s", (self._field, "name"), [Detail("name", one.name, other.name)]
             )

@@ -63,13 +63,16 @@ def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[
 def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]:
     """Values whose name is another one since a rewrite gave theirs away or took it, with the rewrite."""
     found: dict[str, Change] = {}
-    for slot, change in context.rewired_slots:
-        # Where an input keeps its name and takes another value, it is the values that changed names.
-        if slot.graph is graph and slot.old == slot.new and graph.pair.values.get(slot.old, slot.old) != slot.old:
-            found.setdefault(slot.old, change)
     for (home, name), change in context.explained_names.items():
         if home is graph and graph.pair.values.get(name, name) != name:
             found.setdefault(name, change)
+    for slot, change in context.rewired_slots:
+        # Where an input keeps its name and takes another value, it is the values that changed names.
+        is_renamed = graph.pair.values.get(slot.old, slot.old) != slot.old
+        if is_renamed and slot.old == slot.new and graph in slot.graph.chain():
+            first = found.setdefault(slot.old, change)
+            if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
+                change.into = first
     for side in (BASE, TARGET):
         for name, position in graph.made[side].items():
             old = graph.inverse.get(name, "") if side == BASE else name
@@ -79,6 +82,11 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
     if found:
         _claim_names(context, graph, found)
     return found
+
+
+def _keeps_names(context: Context, change: Change) -> bool:
+    """Whether all inputs that a change is about take the same names as before, so that it explains nothing alone."""
+    return all(slot.old == slot.new for slot, each in context.rewired_slots if each is change)
 
 
 def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Change]) -> None:

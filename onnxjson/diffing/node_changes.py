@@ -121,6 +121,17 @@ class _NodeComparison:
     def _attributes(self) -> None:
         mine, its = self._node.attribute, self._other.attribute
         segments, its_segments = attribute_segments(mine), attribute_segments(its)
+        if any(name.startswith("#") for name in (*segments, *its_segments)):
+            # Attributes without a name of their own: nobody can know which is which.
+            texts = [", ".join(map(attribute_value_text, each)) for each in (mine, its)]
+            self.add(
+                "attribute-changed",
+                f"{self._operator} attributes",
+                [Detail("attributes", *texts)],
+                ["/attribute"],
+                ["/attribute"],
+            )
+            return
         old, new = dict(zip(segments, mine, strict=True)), dict(zip(its_segments, its, strict=True))
         for name in dict.fromkeys((*segments, *its_segments)):
             one, other = old.get(name), new.get(name)
@@ -273,7 +284,10 @@ class _NodeComparison:
         names = [", ".join(each or '""' for each in node.output) for node in (self._node, self._other)]
         count = max(len(mine), len(its))
         there = [[bool(each) for each in (*outputs, *[""] * (count - len(outputs)))] for outputs in (mine, its)]
+        details = [Detail("outputs", *names)]
         if there[0] == there[1]:
-            self.add("storage-changed", "optional outputs left out or empty", [Detail("outputs", *names)], ["/output"])
+            change = self.add("storage-changed", "optional outputs left out or empty", details, ["/output"])
         else:
-            self.add("field-changed", f"{self._operator}.output", [Detail("outputs", *names)], ["/output"])
+            change = self.add("field-changed", f"{self._operator}.output", details, ["/output"])
+        for name in mine:
+            self._context.explained_names.setdefault((self._graph, name), change)

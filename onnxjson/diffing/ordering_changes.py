@@ -13,6 +13,24 @@ def breaks(positions: Sequence[int]) -> int:
     return sum(map(gt, positions, positions[1:]))
 
 
+def pair_rest(base: Sequence[str | None], target: Sequence[str | None], pairs: dict[int, int]) -> None:
+    """Pair what is left of two lists by equal names, in their order: what has no name of its own.
+
+    Args:
+        base: what the members are called, as the target calls it.
+        target: what its members are called.
+        pairs: positions in base -> positions in target; what is left is added.
+    """
+    taken = set(pairs.values())
+    left: dict[str, list[int]] = {}
+    for position, name in enumerate(target):
+        if position not in taken:
+            left.setdefault(name or "", []).append(position)
+    for position, name in enumerate(base):
+        if position not in pairs and left.get(name or ""):
+            pairs[position] = left[name or ""].pop(0)
+
+
 def note_order(
     context: Context, graph: GraphComparison, field: str, noun: str, pairs: Sequence[tuple[int, int]]
 ) -> None:

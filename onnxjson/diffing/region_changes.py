@@ -78,6 +78,8 @@ class RegionFinder:
                     break
         drafts = []
         for base, target in components.sets():
+            if self._is_nothing(graph, base, target):
+                continue
             node = (BASE, base[0]) if base else (TARGET, target[0])
             mine = tuple(slots.get(components.find(node), ()))
             own = [
@@ -105,6 +107,12 @@ class RegionFinder:
                     self._context.region_changes[graph, side, position] = change
             drafts.append(Draft(graph, region, mine, change))
         return drafts
+
+    @staticmethod
+    def _is_nothing(graph: GraphComparison, base: list[int], target: list[int]) -> bool:
+        """Whether it is one and the same node at the same place of lists that are the same."""
+        nodes, its_nodes = graph.nodes(BASE), graph.nodes(TARGET)
+        return base == target and len(base) == 1 and nodes[base[0]] == its_nodes[target[0]] and nodes == its_nodes
 
     def _join_dead_ends(self, graph: GraphComparison) -> None:
         """Regions that nothing takes anything of: one of each side that take the same values are one."""

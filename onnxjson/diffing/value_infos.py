@@ -8,7 +8,7 @@ from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.interface_changes import documentation
-from onnxjson.diffing.ordering_changes import note_order
+from onnxjson.diffing.ordering_changes import note_order, pair_rest
 from onnxjson.diffing.texts import info_text, value_type_text
 from onnxjson.document import ValueInfo
 
@@ -27,56 +27,58 @@ def compare_value_infos(
     base, target = graph.pair.base.graph, graph.pair.target.graph
     if base.value_info == target.value_info:
         return
-    places: dict[str | None, int] = {}
+    pairs = _pairs(context, graph, counterparts)
+    changed = []
+    for position, there in pairs.items():
+        value, other = base.value_info[position], target.value_info[there]
+        if value is other or value == other:
+            continue
+        if value.type != other.type:
+            changed.append((position, there))
+        if value.doc_string != other.doc_string or value.metadata_props != other.metadata_props:
+            documentation(bulk, graph, "value_info", "value_info", value, other)
+        if value.unknown_fields != other.unknown_fields:
+            texts = value.unknown_fields.hex() or None, other.unknown_fields.hex() or None
+            detail = Detail(value.name or "", *texts)
+            bulk.add(graph, "field-changed", "unknown fields of value_info", ("value_info", "unknown_fields"), [detail])
+        if (not value.name or not other.name) and value.name != other.name:
+            bulk.add(graph, "renamed", "tensors", ("value_info", "name"), [Detail("tensor", value.name, other.name)])
+    taken = set(pairs.values())
+    for position, value in enumerate(base.value_info):
+        if position not in pairs:
+            _alone(context, graph, bulk, position, value, BASE)
     for position, value in enumerate(target.value_info):
+        if position not in taken:
+            _alone(context, graph, bulk, position, value, TARGET)
+    _types(context, graph, bulk, changed)
+    context.pairs[f"{graph.address}/value_info"] = sorted(pairs.items())
+    note_order(context, graph, "value_info", "value_info", context.pairs[f"{graph.address}/value_info"])
+
+
+def _pairs(context: Context, graph: GraphComparison, counterparts: dict[str, tuple[str, Change]]) -> dict[int, int]:
+    """Positions of what is said about one and the same value; what is left goes by names."""
+    base, target = graph.pair.base.graph.value_info, graph.pair.target.graph.value_info
+    places: dict[str | None, int] = {}
+    for position, value in enumerate(target):
         places.setdefault(value.name, position)
     get = graph.values.get
-    pairs: list[tuple[int, int]] = []
+    pairs: dict[int, int] = {}
     taken: set[int] = set()
-    changed: list[tuple[int, int]] = []
-    alone = []
-    for position, value in enumerate(base.value_info):
+    for position, value in enumerate(base):
         name = value.name or ""
         paired, rewrite = get(name), None
         if paired is None and name in counterparts:
             paired, rewrite = counterparts[name]
         there = places.get(paired) if paired else None
-        if there is None and graph.translate(name) is None and not graph.pair.base.defines(name):
-            there = places.get(name)  # about a value that is not there
         if there is None or there in taken:
-            alone.append(position)
             continue
-        if rewrite is not None and value.name != paired:
-            context.ledger.claim(rewrite, [f"{graph.address}/value_info/{position}/name"])
         taken.add(there)
-        pairs.append((position, there))
-        other = target.value_info[there]
-        if value is not other and value.type != other.type:
-            changed.append((position, there))
-        if value is not other and (
-            value.doc_string != other.doc_string or value.metadata_props != other.metadata_props
-        ):
-            documentation(bulk, graph, "value_info", "value_info", value, other)
-        if value.unknown_fields != other.unknown_fields:
-            detail = Detail(name, value.unknown_fields.hex() or None, other.unknown_fields.hex() or None)
-            bulk.add(graph, "field-changed", "unknown fields of value_info", ("value_info", "unknown_fields"), [detail])
-    for position in alone:
-        value = base.value_info[position]
-        there = places.get(value.name)
-        if there is not None and there not in taken:
-            # Another value has that name now; what is said of it stays.
-            taken.add(there)
-            pairs.append((position, there))
-            if value.type != target.value_info[there].type:
-                changed.append((position, there))
-            continue
-        _alone(context, graph, bulk, position, base.value_info[position], BASE)
-    for position, value in enumerate(target.value_info):
-        if position not in taken:
-            _alone(context, graph, bulk, position, value, TARGET)
-    _types(context, graph, bulk, changed)
-    context.pairs[f"{graph.address}/value_info"] = pairs
-    note_order(context, graph, "value_info", "value_info", pairs)
+        pairs[position] = there
+        if rewrite is not None and name != paired:
+            context.ledger.claim(rewrite, [f"{graph.address}/value_info/{position}/name"])
+    if len(pairs) < min(len(base), len(target)):
+        pair_rest([value.name for value in base], [value.name for value in target], pairs)
+    return pairs
 
 
 def _types(context: Context, graph: GraphComparison, bulk: Bulk, changed: Sequence[tuple[int, int]]) -> None:
