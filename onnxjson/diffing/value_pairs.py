@@ -206,5 +206,5 @@ def _pair_constant_nodes(
     makers = {target.nodes[each].output[0]: each for each in (target.kind == CONSTANT).nonzero()[0].tolist()}
     for position in (base.kind == CONSTANT).nonzero()[0].tolist():
         there = makers.get(pairs.values.get(base.nodes[position].output[0], ""))
-        if there is not None:
+        if there is not None and base_of[there] < 0:
             target_of[position], base_of[there] = there, position
