@@ -5,6 +5,7 @@ from typing import Final
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.dead_code import Prune
+from onnxjson.edits.composing import Combine, Extract
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.deduplication import DeduplicateInitializers
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
@@ -23,6 +24,8 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ConvertOpset,
     StampOpset,
     SetMetadata,
+    Extract,
+    Combine,
     Rename,
     NameNodes,
     Prefix,

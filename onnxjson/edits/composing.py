@@ -1,0 +1,201 @@
+"""Edits that make a model of a part of one, or of two: extract, combine."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.display import visible
+from onnxjson.document import Graph, Model, ValueInfo
+from onnxjson.edits.declaration import Edit
+from onnxjson.edits.extraction import Extraction
+from onnxjson.edits.merging import merge
+from onnxjson.edits.outcome import Outcome
+from onnxjson.edits.parameters import Role
+from onnxjson.edits.workspace import Workspace
+from onnxjson.errors import EditError, SelectorError
+from onnxjson.index import Index
+from onnxjson.suggestions import suggest
+
+__all__ = ["Combine", "Extract"]
+
+_ENDINGS = (".onnx.json", ".onnxjson", ".onnx", ".json")
+
+
+class Extract(Edit, frozen=True, kw_only=True, eq=False, tag="extract"):
+    """Keep the part of the model between some values, as a model of its own.
+
+    The model then has exactly the named inputs and outputs, in their order. An input may be any value: the nodes that
+    make it are left out. Outputs inside a subgraph are extracted from there, and what that takes from around it
+    becomes inputs; constants come along. Types that the model does not say are inferred.
+    """
+
+    words = ()
+    examples = (
+        '{"edit": "extract", "outputs": ["features"]}',
+        '{"edit": "extract", "inputs": ["features"], "outputs": ["scores", "boxes"]}',
+    )
+
+    inputs: Annotated[
+        tuple[str, ...] | None,
+        Role("tensor"),
+        Meta(description="The values that become inputs; else those inputs of the model that the outputs need."),
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...], Role("tensor"), Meta(min_length=1, description="The values that become outputs.")
+    ]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        outputs = [workspace.value(each) for each in self.outputs]
+        inputs = None if self.inputs is None else [workspace.value(each) for each in self.inputs]
+        extraction = Extraction(workspace.model, workspace.index, workspace.model_folder)
+        part = extraction.between(inputs, outputs)
+        before, after = len(outputs[0][0].graph.node), len(part.model.graph.node if part.model.graph else ())
+        workspace.replace_model(part.model)
+        return Outcome(len(outputs), (f"{after:,} of {before:,} nodes are kept", *part.notes))
+
+
+class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
+    """Put another model behind this one, as one model.
+
+    Each join OUT=IN gives the input IN of the other model the value OUT of this one: an output, an input, or any value
+    between. Without joins, inputs of the other take outputs of the same names. A joined output is no output any more,
+    unless `outputs` names it. Where both import an operator set in two versions, the older model is converted; names
+    of the other model that are taken get a prefix, constants that are equal become one, and functions and metadata
+    are united. Whatever differs is said.
+    """
+
+    words = ("with",)
+    examples = (
+        '{"edit": "combine", "with": "head.onnx", "join": ["features=x"]}',
+        '{"edit": "combine", "with": "postprocess.onnx.json", "join": ["scores=s", "boxes=b"], "prefix": "post/"}',
+    )
+
+    with_: Annotated[
+        str, Role("file"), Meta(min_length=1, description="The other model; in a script a file of its folder.")
+    ] = msgspec.field(name="with")
+    join: Annotated[
+        tuple[str, ...], Role("join"), Meta(description="Values of this model and inputs of the other, as OUT=IN.")
+    ] = ()
+    prefix: Annotated[
+        str | None,
+        Meta(
+            description="What is put before names of the other that are taken; else the name of its file and a slash."
+        ),
+    ] = None
+    outputs: Annotated[
+        tuple[str, ...],
+        Role("tensor"),
+        Meta(description="The outputs of the result in their order; else those of both that are not joined."),
+    ] = ()
+    inputs: Annotated[
+        tuple[str, ...],
+        Role("tensor"),
+        Meta(description="The order of the inputs of the result; else those of this model, then those of the other."),
+    ] = ()
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        from onnxjson import files
+        from onnxjson.external_files import internalize
+
+        path = workspace.file(self.with_)
+        other = files.load(path).model
+        # What it has in other files is found beside it, and the result may stand elsewhere.
+        other = internalize(other, path.parent, model_file=path)
+        joins = self._joins(workspace.model, other)
+        prefix = self.prefix if self.prefix is not None else f"{_stem(path)}/"
+        merged = merge(workspace.model, other, joins, prefix=prefix, folders=(workspace.model_folder, path.parent))
+        model = _arranged(merged.model, workspace.graph, self.inputs, self.outputs)
+        workspace.replace_model(model)
+        return Outcome(len(joins), merged.notes)
+
+    def _joins(self, first: Model, second: Model) -> dict[str, str]:
+        """Inputs of the second model -> values of the first.
+
+        Raises:
+            SelectorError: there is no such input or value.
+            EditError: an input is joined twice; nothing is joined.
+        """
+        if first.graph is None or second.graph is None:
+            raise EditError("one of the models has no graph")
+        main = next(scope for scope in Index(first).scopes if scope.kind == "main")
+        values = list(dict.fromkeys((*main.makers, *main.inputs, *main.initializers, *main.sparse_initializers)))
+        inputs = [each.name or "" for each in second.graph.input]
+        joins: dict[str, str] = {}
+        for text in self.join:
+            source, name = _pair(text, values, inputs)
+            if name in joins:
+                raise EditError(f'the input "{visible(name)}" of the other model is joined twice')
+            joins[name] = source
+        if not self.join:
+            outputs = {each.name for each in first.graph.output}
+            joins = {name: name for name in inputs if name in outputs}
+            if not joins:
+                shown = [
+                    ", ".join(f'"{visible(each)}"' for each in names[:5])
+                    for names in (sorted(map(str, outputs)), inputs)
+                ]
+                raise EditError(
+                    f"no input of the other model is called like an output of this one; say which with join OUT=IN: "
+                    f"this one has {shown[0]}, the other takes {shown[1]}"
+                )
+        return joins
+
+
+def _pair(text: str, values: Sequence[str], inputs: Sequence[str]) -> tuple[str, str]:
+    """A value of the first model and an input of the second; a name may hold an equals sign itself."""
+    places = [place for place, character in enumerate(text) if character == "="]
+    if not places:
+        raise EditError(
+            f'"{visible(text)}" joins nothing; a join is OUT=IN, a value of this model and an input of the other'
+        )
+    known_values, known_inputs = set(values), set(inputs)
+    pairs = [(text[:place], text[place + 1 :]) for place in places]
+    fitting = [pair for pair in pairs if pair[0] in known_values and pair[1] in known_inputs]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise EditError(f'"{visible(text)}" can be read in {len(fitting)} ways; rename one of the values first')
+    source, name = next((pair for pair in pairs if pair[0] in known_values), pairs[0])
+    if source not in known_values:
+        hint = suggest(source, values) or f"its outputs and inputs are among {len(values):,} values"
+        raise SelectorError(f'this model has no value "{visible(source)}"; {hint}')
+    hint = suggest(name, inputs) or f"it takes {', '.join(visible(each) for each in inputs[:8]) or 'nothing'}"
+    raise SelectorError(f'the other model has no input "{visible(name)}"; {hint}')
+
+
+def _arranged(model: Model, before: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Model:
+    """The model with its inputs and outputs in an order."""
+    graph = model.graph
+    assert graph is not None
+    fields: dict[str, tuple[ValueInfo, ...]] = {}
+    if outputs:
+        known = {each.name: each for each in (*before.output, *graph.output)}
+        fields["output"] = _ordered(outputs, known, "output")
+        names = {each.name for each in fields["output"]}
+        left = [each for each in graph.output if each.name not in names]
+        fields["value_info"] = (*[each for each in graph.value_info if each.name not in names], *left)
+    if inputs:
+        given = {each.name: each for each in graph.input}
+        fields["input"] = _ordered(inputs, given, "input")
+        if missing := [name or "" for name in given if name not in set(inputs)]:
+            raise EditError(f'inputs does not name "{visible(missing[0])}", which the result takes')
+    return msgspec.structs.replace(model, graph=msgspec.structs.replace(graph, **fields)) if fields else model
+
+
+def _ordered(names: Sequence[str], known: dict[str | None, ValueInfo], kind: str) -> tuple[ValueInfo, ...]:
+    for name in names:
+        if name not in known:
+            texts = [each for each in known if each]
+            hint = suggest(name, texts) or f"there are {', '.join(visible(each) for each in texts[:8])}"
+            raise SelectorError(f'the result has no {kind} "{visible(name)}"; {hint}')
+    return tuple([known[name] for name in names])
+
+
+def _stem(path: Path) -> str:
+    """The name of a file without the ending that says its form."""
+    return next((path.name.removesuffix(each) for each in _ENDINGS if path.name.endswith(each)), path.name)
