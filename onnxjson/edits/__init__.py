@@ -14,6 +14,8 @@ from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deduplication import DeduplicateInitializers
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
+from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
+from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.script import Script
@@ -21,6 +23,8 @@ from onnxjson.edits.stripping import Strip
 from onnxjson.edits.workspace import Workspace
 
 __all__ = [
+    "AddInput",
+    "AddOutput",
     "ConstantsToInitializers",
     "DeduplicateInitializers",
     "Edit",
@@ -31,11 +35,14 @@ __all__ = [
     "Prefix",
     "Prune",
     "RemoveAttribute",
+    "RemoveInput",
+    "RemoveOutput",
     "Rename",
     "Result",
     "Script",
     "SetAttribute",
     "Strip",
+    "TransposeInput",
     "Workspace",
     "apply",
     "plan",

@@ -4,11 +4,13 @@ from typing import Final
 
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
-from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.composing import Combine, Extract
+from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.deduplication import DeduplicateInitializers
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
+from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
+from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
 from onnxjson.edits.stripping import Strip
@@ -35,6 +37,11 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ConstantsToInitializers,
     InitializersToConstants,
     InitializersToInputs,
+    AddInput,
+    AddOutput,
+    RemoveOutput,
+    RemoveInput,
+    TransposeInput,
 )
 """Every edit, in the order of the help."""
 

@@ -2,14 +2,14 @@
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from onnxjson.display import visible
 from onnxjson.errors import EditError, SelectorError
 from onnxjson.identity import reading_error
-from onnxjson.name_patterns import captures
+from onnxjson.name_patterns import captures, has_wildcards, regular_expression, wildcards
 from onnxjson.suggestions import suggest
 
 _MOST_BYTES: Final = 64 << 20
@@ -143,3 +143,24 @@ def dictionary_of(path: str, folder: Path | None) -> dict[str, str]:
     if not names:
         raise EditError(f"{shown} names nothing; each line has an old name, a comma and a new one")
     return names
+
+
+def matching(text: str, names: Sequence[str], kind: str) -> list[str]:
+    """The names that a text means: that very name, else those that fit its wildcards, or its pattern after ``re:``.
+
+    Raises:
+        SelectorError: it means none.
+    """
+    if text.startswith("re:"):
+        pattern = regular_expression(text.removeprefix("re:"))
+        found = [name for name in names if pattern.matches(name)]
+    else:
+        found = [name for name in names if name == text]
+        if not found and has_wildcards(text):
+            pattern = wildcards(text)
+            found = [name for name in names if pattern.matches(name)]
+    if not found:
+        some = ", ".join([f'"{visible(name)}"' for name in names[:5]])
+        hint = suggest(text, names) or (f"there are {some}" if some else "there is none")
+        raise SelectorError(f'no {kind} is called "{visible(text)}"; {hint}')
+    return found
