@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
+from onnxjson.diffing.regions import Region
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.errors import OnnxJsonError
@@ -21,6 +22,7 @@ from onnxjson.running.parts import Elements, NotRunError
 from onnxjson.running.rewrites import Rewrite, Side, rewrite
 from onnxjson.running.sessions import Results, Values, evaluate_all, evaluation
 from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance, compare, tolerance_for
+from onnxjson.running.widening import Surroundings
 from onnxjson.tensors import to_numpy
 from onnxjson.worker import Worker
 from onnxjson.worker_protocol import Limits
@@ -35,7 +37,14 @@ PLACES: Final = 8
 TIMEOUT: Final = 10.0
 """Seconds that evaluating one side of a rewrite may take."""
 
+WIDENINGS: Final = 3
+"""How often a region that differs takes its neighbours in."""
+
 _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
+
+
+_Place = tuple[int, int]
+"""The numbers of an event and of its member."""
 
 
 class _Outcome(NamedTuple):
@@ -52,6 +61,10 @@ class _Outcome(NamedTuple):
     inputs: bool = False
     """Whether anything was made up."""
     engines: frozenset[str] = frozenset()
+    alone: str = ""
+    """What the rewrite alone showed, where it is equal only together with nodes around it."""
+    nodes: int = 0
+    """How many nodes that are then."""
 
 
 def prove(
@@ -104,6 +117,7 @@ class _Tasks:
         self._worker = worker
         self._seed = seed
         self._engines = engines
+        self._surroundings = Surroundings(diff.alignment, diff.regions.values())
         indices = diff.alignment.base, diff.alignment.target
         self._sides = [
             Side(index.model, InferredTypes(index, worker), _elements(diff, number))
@@ -112,18 +126,40 @@ class _Tasks:
 
     def outcomes(
         self, members: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
-    ) -> dict[tuple[int, int], _Outcome]:
+    ) -> dict[_Place, _Outcome]:
         """By event and member, what evaluating it said."""
-        found: dict[tuple[int, int], _Outcome] = {}
-        ready: list[tuple[tuple[int, int], Rewrite, tuple[Evaluation, Evaluation]]] = []
-        for place in members:
+        regions = {place: self._diff.regions.get(place) for place in members}
+        found = self._evaluated(regions, tolerances)
+        for _ in range(WIDENINGS):
+            # What differs on any input may be right for what the nodes before it make, or after those behind it.
+            regions = {
+                place: wider
+                for place, region in regions.items()
+                if region is not None
+                and found[place].verdict == "different"
+                and (wider := self._surroundings.widened(region)) is not None
+            }
+            for place, outcome in self._evaluated(regions, tolerances).items():
+                region = regions[place]
+                if outcome.verdict in ("equal", "within-tolerance") and region is not None:
+                    taken_in = max(len(region.base), len(region.target))
+                    found[place] = outcome._replace(alone=_found(found[place]), nodes=taken_in)
+        return found
+
+    def _evaluated(
+        self, regions: Mapping[_Place, Region | None], tolerances: Mapping[str, Tolerance]
+    ) -> dict[_Place, _Outcome]:
+        found: dict[_Place, _Outcome] = {}
+        ready: list[tuple[_Place, Rewrite, tuple[Evaluation, Evaluation]]] = []
+        for place, region in regions.items():
             try:
-                ready.append((place, *self._prepared(place)))
-            except NotRunError as error:
-                found[place] = _Outcome("not-run", str(error))
-            except _NothingToCompareError:
-                found[place] = _Outcome("equal", "nothing takes what these nodes make")
-            except OnnxJsonError as error:
+                if region is None:
+                    raise NotRunError("no values around it are known to be counterparts")
+                if region.outputs:
+                    ready.append((place, *self._prepared(place, region)))
+                else:
+                    found[place] = _Outcome("equal", "nothing takes what these nodes make")
+            except (NotRunError, OnnxJsonError) as error:
                 found[place] = _Outcome("not-run", str(error))
         results = evaluate_all(self._worker, [each for _, _, both in ready for each in both])
         for number, (place, made, _) in enumerate(ready):
@@ -133,20 +169,11 @@ class _Tasks:
                 found[place] = _Outcome("not-run", str(error))
         return found
 
-    def _prepared(self, place: tuple[int, int]) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
-        region = self._diff.regions.get(place)
-        if region is None:
-            raise NotRunError("no values around it are known to be counterparts")
-        if not region.outputs:
-            raise _NothingToCompareError
+    def _prepared(self, place: _Place, region: Region) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
         made = rewrite(region, self._sides[0], self._sides[1], (self._seed, *place))
         base = evaluation(made.base.model, [run.base for run in made.runs], engines=self._engines)
         target = evaluation(made.target.model, [run.target for run in made.runs], engines=self._engines)
         return made, (base, target)
-
-
-class _NothingToCompareError(Exception):
-    """A region makes nothing that anybody takes."""
 
 
 def _elements(diff: Diff, side: int) -> Elements:
@@ -249,6 +276,8 @@ def _found(outcome: _Outcome) -> str:
     else:
         tried = f"on {outcome.runs} made-up input{'s' if outcome.runs > 1 else ''}"
     tried += f" ({' and '.join(sorted(outcome.engines))})"
+    if outcome.nodes:
+        tried += f", within the {outcome.nodes} nodes around it; alone {outcome.alone}"
     if outcome.verdict == "equal":
         return f"same results {tried}"
     return f"{_figures(outcome)} {tried}"

@@ -180,12 +180,22 @@ def test_shapes_that_are_inputs_fit_their_data() -> None:
 def test_inserted_and_eliminated_nodes_show_whether_they_compute_anything() -> None:
     x = [value("x", [4])]
     plain = made([node("Exp", "x", "a"), node("Neg", "a", "y")], x)
-    relu = made([node("Exp", "x", "a"), node("Relu", "a", "b"), node("Neg", "b", "y")], x)
     square = made([node("Exp", "x", "a"), node("Mul", "a a", "b"), node("Neg", "b", "y")], x)
     assert verdict(plain, square)[0] == "different"
     assert verdict(square, plain)[0] == "different"
-    # On any real number: that exponentials are positive is nothing that the Relu itself knows.
-    assert verdict(relu, plain)[0] == "different"
+
+
+def test_rewrite_may_be_right_only_for_what_stands_around_it() -> None:
+    x = [value("x", [4])]
+
+    def model(before: str, *between: Node) -> Model:
+        return made([node(before, "x", "a"), *between, node("Neg", "b" if between else "a", "y")], x)
+
+    found, evidence = verdict(model("Exp", node("Relu", "a", "b")), model("Exp"))
+    assert found == "equal"
+    assert "within the" in evidence
+    assert "; alone " in evidence
+    assert verdict(model("Sin", node("Relu", "a", "b")), model("Sin"))[0] == "different"
 
 
 def test_values_that_a_subgraph_takes_from_around_it_are_inputs() -> None:

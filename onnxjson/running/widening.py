@@ -1,0 +1,144 @@
+"""Regions with paired neighbours taken in: a rewrite may be right only for what its producers make.
+
+An Abs of an Abs, a Relu of a Softmax, a factor that moved into the next node: taken alone both sides differ, together
+with the nodes around them they do not.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from onnxjson.diffing.alignment import Alignment, GraphPair
+from onnxjson.diffing.regions import Region, taken_names
+from onnxjson.index import Index, Scope
+from onnxjson.operators import plain_domain
+
+MOST_NODES: Final = 64
+"""Of one side; a region does not grow beyond."""
+
+
+class Surroundings:
+    """The graphs of two models, and who is whose neighbour there.
+
+    Args:
+        alignment: which graph, node and value is which.
+        regions: all of them; what one gives is taken for counterparts where another one is looked at.
+    """
+
+    def __init__(self, alignment: Alignment, regions: Iterable[Region]) -> None:
+        self._alignment = alignment
+        self._indices = alignment.base, alignment.target
+        self._given: dict[str, dict[tuple[str, str], None]] = {}
+        for region in regions:
+            self._given.setdefault(region.pair.base.address, {}).update(dict.fromkeys(region.outputs))
+        self._known: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
+
+    def _values(self, pair: GraphPair) -> tuple[dict[str, str], dict[str, str]]:
+        """Names of values that a graph sees -> those of their counterparts; of the base, and of the target."""
+        address = pair.base.address
+        if address not in self._known:
+            around = None if pair.base.outer is None else self._alignment.by_base.get(pair.base.outer.address)
+            outer = ({}, {}) if around is None else self._values(around)
+            forth, back = outer[0] | dict(pair.values), outer[1] | {new: old for old, new in pair.values.items()}
+            for old, new in self._given.get(address, ()):
+                forth.setdefault(old, new)
+                back.setdefault(new, old)
+            self._known[address] = forth, back
+        return self._known[address]
+
+    def widened(self, region: Region) -> Region | None:
+        """The region with the paired nodes that make its inputs or take its outputs; None where it cannot grow."""
+        pair = region.pair
+        base, target = set(region.base), set(region.target)
+        for side, scope, counterparts, inside in (
+            (0, pair.base, pair.target_of, region.base),
+            (1, pair.target, pair.base_of, region.target),
+        ):
+            near = [scope.makers[name][0] for each in region.inputs if (name := each[side]) and name in scope.makers]
+            made = _made(scope, inside)
+            for each in region.outputs:
+                if each[side] in made:
+                    near += [place for place in self._takers(side, scope, each[side]) if place is not None]
+            for position in near:
+                if (counterpart := counterparts[position]) >= 0:
+                    (base, target)[side].add(position)
+                    (target, base)[side].add(counterpart)
+        grown = len(base) > len(region.base) or len(target) > len(region.target)
+        if not grown or max(len(base), len(target)) > MOST_NODES:
+            return None
+        return self._region(region, sorted(base), sorted(target))
+
+    def _takers(self, side: int, scope: Scope, name: str) -> Iterator[int | None]:
+        """The nodes of a graph that take a value, themselves or in a graph of theirs; None for the graph's outputs."""
+        for use in self._indices[side].consumers(scope, name):
+            within, position = use.scope, use.position
+            while within is not scope and (owner := within.owner) is not None:
+                within, position = owner.scope, owner.position
+            yield position
+
+    def _region(self, region: Region, base: Sequence[int], target: Sequence[int]) -> Region:
+        """The region of these nodes, its inputs and outputs found anew."""
+        pair = region.pair
+        outputs = tuple(dict.fromkeys(self._outputs(region, base, target)))
+        known = [each for each in region.inputs if each[0] and each[1]]
+        own = dict(known), {new: old for old, new in known}
+        values = self._values(pair)
+        inputs: dict[tuple[str | None, str | None], None] = {}
+        for side, scope, positions, aliases in (
+            (0, pair.base, base, pair.base_aliases),
+            (1, pair.target, target, pair.target_aliases),
+        ):
+            made = _made(scope, positions)
+            for name in dict.fromkeys((*_taken(scope, positions), *[each[side] for each in outputs])):
+                if name not in made and not _is_constant(scope, name):
+                    other = own[side].get(name) or values[side].get(name) or values[side].get(aliases.get(name, name))
+                    inputs[(name, other) if side == 0 else (other, name)] = None
+        return Region(pair, tuple(base), tuple(target), tuple(inputs), outputs, (), ())
+
+    def _outputs(self, region: Region, base: Sequence[int], target: Sequence[int]) -> Iterator[tuple[str, str]]:
+        """Pairs of values that are taken outside: of the nodes taken in, and those of the region that still are."""
+        pair, inside, its_inside = region.pair, set(base), set(target)
+        for old, new in region.outputs:
+            if self._taken_outside(pair, old, new, inside, its_inside):
+                yield old, new
+        for position in base:
+            place = pair.target_of[position]
+            if place < 0 or position in region.base:
+                continue
+            outputs = pair.base.graph.node[position].output, pair.target.graph.node[place].output
+            for old, new in zip(*outputs, strict=False):
+                if not old or not new:
+                    continue
+                outside = any(each not in inside for each in self._takers(0, pair.base, old))
+                if outside or any(each not in its_inside for each in self._takers(1, pair.target, new)):
+                    yield old, new
+
+    def _taken_outside(self, pair: GraphPair, old: str, new: str, base: set[int], target: set[int]) -> bool:
+        """Whether paired nodes outside, or the graphs' outputs, take these two values for each other."""
+        its = set(self._takers(1, pair.target, new))
+        for position in self._takers(0, pair.base, old):
+            if position is None:
+                if None in its:
+                    return True
+            elif position not in base and (pair.target_of[position] in its or pair.target_of[position] < 0):
+                return True
+        return False
+
+
+def _made(scope: Scope, positions: Iterable[int]) -> set[str]:
+    return {name for position in positions for name in scope.graph.node[position].output if name}
+
+
+def _taken(scope: Scope, positions: Iterable[int]) -> list[str]:
+    return list(dict.fromkeys(name for place in positions for name in taken_names(scope.graph.node[place])))
+
+
+def _is_constant(scope: Scope, name: str) -> bool:
+    home = Index.home(scope, name)
+    if home is None:
+        return False
+    if home.initializer(name) is not None:
+        return True
+    if name in home.inputs:
+        return False
+    node = home.graph.node[home.makers[name][0]]
+    return node.op_type == "Constant" and plain_domain(node.domain) == ""
