@@ -40,7 +40,10 @@ class Measure:
         before, after = one[changed], other[changed]
         finite = numpy.isfinite(before) & numpy.isfinite(after)
         self.odd += int(changed.size - numpy.count_nonzero(finite))
-        before, after = before[finite].astype(numpy.float64), after[finite].astype(numpy.float64)
+        # Integers of 64 bits are more than float64 can tell apart.
+        is_long = before.dtype.kind in "iu" and before.dtype.itemsize == 8
+        wide = numpy.complex128 if before.dtype.kind == "c" else numpy.longdouble if is_long else numpy.float64
+        before, after = before[finite].astype(wide), after[finite].astype(wide)
         if not before.size:
             return
         gaps = numpy.abs(after - before)
