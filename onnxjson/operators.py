@@ -21,10 +21,13 @@ __all__ = [
     "AttributeParameter",
     "Documentation",
     "Parameter",
+    "Signature",
     "attribute_defaults",
     "attribute_types",
     "documentation",
+    "is_commutative",
     "known_attributes",
+    "known_operators",
     "newest_version",
     "plain_domain",
     "since_version",
@@ -39,6 +42,16 @@ def attribute_types(domain: str | None, op_type: str | None) -> Mapping[str, int
     The default domain is ``""`` or absent; ``ai.onnx`` is another name, as it is in protobuf.
     """
     return ATTRIBUTE_TYPES_BY_OPERATOR.get((domain or "", op_type or ""), _NONE)
+
+
+_COMMUTATIVE: Final = frozenset(
+    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
+)
+
+
+def is_commutative(domain: str | None, op_type: str | None) -> bool:
+    """Whether the inputs of an operator of ONNX may stand in any order."""
+    return op_type in _COMMUTATIVE and not plain_domain(domain)
 
 
 def plain_domain(domain: str | None) -> str:
@@ -152,6 +165,49 @@ def newest_version(domain: str | None) -> int | None:
         return defs.onnx_opset_version()
     versions = [each.since_version for each in defs.get_all_schemas_with_history() if each.domain == plain]
     return max(versions, default=None)
+
+
+class Signature(NamedTuple):
+    """What an operator takes and gives, as far as counting and comparing dtypes go."""
+
+    since_version: int
+    deprecated: bool
+    inputs: tuple[Parameter, ...]
+    outputs: tuple[Parameter, ...]
+    fewest_inputs: int
+    most_inputs: int
+    fewest_outputs: int
+    most_outputs: int
+    is_mixed: bool
+    """Whether the last input stands for several of different types."""
+
+
+@lru_cache(maxsize=1024)
+def signature(domain: str | None, op_type: str | None, opset: int | None) -> Signature | None:
+    """The signature of an operator as of an opset (None: the newest); None where the installed onnx knows none."""
+    schema = _schema(plain_domain(domain), op_type or "", opset)
+    if schema is None:
+        return None
+    return Signature(
+        schema.since_version,
+        schema.deprecated,
+        tuple([_parameter(each) for each in schema.inputs]),
+        tuple([_parameter(each) for each in schema.outputs]),
+        schema.min_input,
+        schema.max_input,
+        schema.min_output,
+        schema.max_output,
+        bool(schema.inputs) and not schema.inputs[-1].is_homogeneous,
+    )
+
+
+@lru_cache(maxsize=16)
+def known_operators(domain: str | None) -> frozenset[str]:
+    """The names of the operators of a domain that the installed onnx knows, of whatever version."""
+    from onnx import defs
+
+    plain = plain_domain(domain)
+    return frozenset(schema.name for schema in defs.get_all_schemas() if schema.domain == plain)
 
 
 @lru_cache(maxsize=1024)

@@ -148,7 +148,9 @@ def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit:
     return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
 
 
-def attribute_of(name: str, value: object, table: Mapping[str, int], op_type: str, edit: str) -> Attribute:
+def attribute_of(
+    name: str, value: object, table: Mapping[str, int], op_type: str, edit: str, *, where: str = "value"
+) -> Attribute:
     """The attribute that a JSON value stands for, as in a document.
 
     Args:
@@ -157,6 +159,7 @@ def attribute_of(name: str, value: object, table: Mapping[str, int], op_type: st
         table: types of attributes by name.
         op_type: the operator, for messages.
         edit: the name of the edit, for messages.
+        where: the name of the parameter, for messages.
 
     Raises:
         ParameterError: the value is of another type, or of one that is not known.
@@ -169,7 +172,7 @@ def attribute_of(name: str, value: object, table: Mapping[str, int], op_type: st
             [f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in remark.place.path[1:]]
         )
         hint = f"; {remark.hint}" if remark.hint else ""
-        raise ParameterError(f"{edit}: value{path}: {remark.message}{hint}")
+        raise ParameterError(f"{edit}: {visible(where)}{path}: {remark.message}{hint}")
     return found[0]
 
 

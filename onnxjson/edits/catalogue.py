@@ -8,19 +8,29 @@ from onnxjson.edits.composing import Combine, Extract
 from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.deduplication import DeduplicateInitializers
+from onnxjson.edits.deletion import DeleteNode
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
+from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.edits.stripping import Strip
+from onnxjson.edits.tensor_values import CastTensor, SetTensor
 from onnxjson.edits.versions import SetMetadata, StampOpset
 from onnxjson.errors import ParameterError
 from onnxjson.suggestions import suggest
 
 EDITS: Final[tuple[type[Edit], ...]] = (
+    AddNode,
+    DeleteNode,
+    ReplaceNode,
+    Rewire,
+    SwapInputs,
     SetAttribute,
     RemoveAttribute,
+    SetTensor,
+    CastTensor,
     InferShapes,
     InlineFunctions,
     ConvertOpset,

@@ -96,6 +96,15 @@ def record_value(record: Record) -> Any:
     return json.loads(b"".join(parts))
 
 
+def without_spelling(value: object) -> Any:
+    """A JSON value whose floats do not remember how they were written."""
+    if isinstance(value, WrittenFloat):
+        return float(value)
+    if isinstance(value, list):
+        return [without_spelling(each) for each in value]
+    return value
+
+
 def same_value(one: object, other: object) -> bool:
     """Whether two JSON values are written alike: 1, 1.0 and true are three values, as are 0.0 and -0.0."""
     return one is other or write_value(one) == write_value(other)

@@ -1,0 +1,212 @@
+"""Whether nodes are what their operators allow: known, with as many inputs and outputs, attributes and dtypes that fit.
+
+Operators of domains that the installed onnx does not know are not looked at, but for the model's own functions.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from onnxjson.display import visible
+from onnxjson.document import Function, Node, SparseTensor
+from onnxjson.edits.workspace import Workspace
+from onnxjson.errors import EditError
+from onnxjson.index import Index, Scope
+from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.operators import known_attributes, known_operators, plain_domain, signature
+from onnxjson.suggestions import suggest
+from onnxjson.types import format_data_type
+
+_MOST: Final = 2**31 - 1
+"""What onnx says of operators that take any number."""
+
+Dtypes = Mapping[str, int]
+"""Data types of values that are about to have others than the model says, by name."""
+
+
+def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
+    """Do nothing if a node is one that its operator allows.
+
+    Args:
+        workspace: has the model.
+        scope: the graph that the node is to stand in.
+        node: with all its parts.
+        place: what the message calls it.
+
+    Raises:
+        EditError: it is not; the message says what fits.
+    """
+    domain, op_type = plain_domain(node.domain), node.op_type or ""
+    shown = visible(op_type)
+    function = _function(workspace, node)
+    if function is not None:
+        _check_count(place, shown, "inputs", len(node.input), 0, len(function.input))
+        _check_count(place, shown, "outputs", len(node.output), 0, len(function.output))
+        return
+    opset = workspace.opset(scope, domain)
+    known = known_operators(domain)
+    if opset is None:
+        which = f'the domain "{visible(domain)}"' if domain else "the default domain"
+        hint = (
+            "stamp-opset adds one" if not known else f"stamp-opset adds one, such as version {_newest(known, domain)}"
+        )
+        raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
+    if not known:
+        return
+    found = signature(domain, op_type, opset)
+    if found is None:
+        hint = suggest(op_type, known) or "a model's own operators stand in a domain of their own"
+        if op_type in known:
+            hint = f"it is not there in version {opset}; convert-opset changes the version"
+        raise EditError(f"{place}: there is no operator {shown}; {hint}")
+    if found.deprecated:
+        raise EditError(f"{place}: {shown} is not there any more in version {opset} of its operators")
+    inputs = len(node.input)
+    while inputs and not node.input[inputs - 1]:
+        inputs -= 1
+    _check_count(place, shown, "inputs", inputs, found.fewest_inputs, found.most_inputs)
+    _check_count(place, shown, "outputs", len(node.output), found.fewest_outputs, found.most_outputs)
+    _check_required(place, shown, node, [each.name for each in found.inputs if each.option == "single"])
+    attributes = known_attributes(domain, op_type, opset) or {}
+    names = {each.name or "" for each in node.attribute}
+    for name in names:
+        if name not in attributes:
+            hint = suggest(name, attributes) or f"it has {', '.join(sorted(attributes)) or 'none'}"
+            raise EditError(f'{place}: {shown} has no attribute "{visible(name)}"; {hint}')
+    missing = [name for name, required in attributes.items() if required and name not in names]
+    if missing:
+        raise EditError(f'{place}: {shown} needs the attribute "{missing[0]}"; add it')
+
+
+def _newest(known: Iterable[str], domain: str) -> int:
+    return max(found.since_version for name in known if (found := signature(domain, name, None)) is not None)
+
+
+def _function(workspace: Workspace, node: Node) -> Function | None:
+    """The model's own function that a node calls."""
+    key = (plain_domain(node.domain), node.op_type, node.overload or "")
+    for each in workspace.model.functions:
+        if (plain_domain(each.domain), each.name, each.overload or "") == key:
+            return each
+    return None
+
+
+def _check_count(place: str, operator: str, what: str, found: int, fewest: int, most: int) -> None:
+    if fewest <= found <= most:
+        return
+    fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
+    what = what[:-1] if fits == "1" else what
+    raise EditError(f"{place}: {operator} takes {fits} {what}, and {found} {'is' if found == 1 else 'are'} given")
+
+
+def _check_required(place: str, operator: str, node: Node, required: list[str]) -> None:
+    for slot, name in enumerate(required):
+        if slot >= len(node.input) or not node.input[slot]:
+            raise EditError(f'{place}: {operator} needs its input {slot} ("{name}")')
+
+
+def dtype_of(workspace: Workspace, scope: Scope, name: str) -> int | None:
+    """The data type of a value that is used in a graph, as far as the model says it, or operators hand it on."""
+    for _ in range(_FARTHEST):
+        home = Index.home(scope, name)
+        if home is None:
+            return None
+        said = _said_dtype(home, name)
+        producer = workspace.index.producer(home, name)
+        if said is not None or producer is None:
+            return said
+        scope, node = producer.scope, producer.node
+        attribute = _DTYPE_ATTRIBUTES.get(node.op_type or "") if not plain_domain(node.domain) else None
+        if attribute is not None:
+            return _dtype_in(node, attribute)
+        handed_on = _handed_on(workspace, scope, node, node.output.index(name))
+        if not isinstance(handed_on, str):
+            return handed_on
+        name = handed_on
+    return None
+
+
+_FARTHEST: Final = 256
+"""Nodes through which a dtype is followed."""
+
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value"}
+
+
+def _dtype_in(node: Node, attribute: str) -> int | None:
+    """The dtype that an attribute names, or that of the tensor in it."""
+    for each in node.attribute:
+        if each.name == attribute:
+            return each.t.data_type if each.t is not None else each.i
+    return None
+
+
+def _said_dtype(home: Scope, name: str) -> int | None:
+    constant = home.initializer(name)
+    if isinstance(constant, SparseTensor):
+        constant = constant.values
+    if constant is not None:
+        return constant.data_type
+    found = Index.type_of(home, name)
+    return found.tensor_type.elem_type if found is not None and found.tensor_type is not None else None
+
+
+def _handed_on(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
+    """The dtype of an output of a node, or the name of an input that has the same; None where neither is known."""
+    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    if found is None or not found.outputs:
+        return None
+    types = found.outputs[min(slot, len(found.outputs) - 1)].types
+    if types.startswith("tensor("):
+        return _NUMBERS.get(types[len("tensor(") : -1])
+    last = len(found.inputs) - 1
+    for place, name in enumerate(node.input):
+        if name and found.inputs[min(place, last)].types == types and not (found.is_mixed and place >= last):
+            return name
+    return None
+
+
+def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtypes | None = None) -> str | None:
+    """What is wrong with the dtypes of the inputs of a node, in words; None where nothing is known to be.
+
+    Args:
+        workspace: has the model.
+        scope: the graph in which the names of the node mean something.
+        node: with its inputs.
+        dtypes: what some values are going to be.
+    """
+    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    if found is None:
+        return None
+    bound: dict[str, tuple[int, str]] = {}
+    for slot, name in enumerate(node.input):
+        if not name or not found.inputs:
+            continue
+        last = len(found.inputs) - 1
+        if slot >= last and found.is_mixed:
+            break
+        formal = found.inputs[min(slot, last)]
+        dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name)
+        if dtype is None:
+            continue
+        if formal.types.startswith("tensor("):
+            wanted = formal.types[len("tensor(") : -1]
+            if _onnx_name(dtype) != wanted:
+                operator = visible(node.op_type or "")
+                return f'{operator} takes {wanted} as input {slot}, and "{visible(name)}" is {format_data_type(dtype)}'
+            continue
+        other = bound.setdefault(formal.types, (dtype, name))
+        if other[0] != dtype and not formal.types.startswith(("seq(", "optional(", "map(")):
+            return (
+                f'{visible(node.op_type or "")} takes "{visible(other[1])}" and "{visible(name)}" of one dtype, '
+                f"and they are {format_data_type(other[0])} and {format_data_type(dtype)}"
+            )
+    return None
+
+
+_ONNX_NAMES: Final = {"float32": "float", "float64": "double"}
+_NUMBERS: Final = {_ONNX_NAMES.get(name, name): number for number, name in DATA_TYPE_NAMES.items()}
+"""Data types by the names that operators have for them."""
+
+
+def _onnx_name(dtype: int) -> str:
+    name = format_data_type(dtype)
+    return _ONNX_NAMES.get(name, name)
