@@ -51,6 +51,10 @@ class NotRunError(Exception):
     """Something cannot be evaluated; the text says why, made visible."""
 
 
+class UnsettledError(NotRunError):
+    """What cannot be evaluated alone, but perhaps together with the nodes around it."""
+
+
 class Part(NamedTuple):
     """Some nodes as a model."""
 
@@ -168,7 +172,7 @@ class _Cut:
                 node = home.graph.node[home.makers[name][0]]
                 if node.op_type in {"Constant", "Identity"} and plain_domain(node.domain) == "":
                     return node
-        raise NotRunError(f'"{visible(name)}", which it takes, is no value around it')
+        raise UnsettledError(f'"{visible(name)}", which it takes, is no value around it')
 
 
 def _value(name: str, known: KnownType) -> ValueInfo:

@@ -18,7 +18,7 @@ from onnxjson.document import Tensor
 from onnxjson.errors import OnnxJsonError
 from onnxjson.payloads import Data
 from onnxjson.running.inferred_types import InferredTypes
-from onnxjson.running.parts import Elements, NotRunError
+from onnxjson.running.parts import Elements, NotRunError, UnsettledError
 from onnxjson.running.rewrites import Rewrite, Side, rewrite
 from onnxjson.running.sessions import Results, Values, evaluate_all, evaluation
 from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance, compare, tolerance_for
@@ -61,6 +61,8 @@ class _Outcome(NamedTuple):
     inputs: bool = False
     """Whether anything was made up."""
     engines: frozenset[str] = frozenset()
+    unsettled: bool = False
+    """Whether it may come out otherwise together with the nodes around it."""
     alone: str = ""
     """What the rewrite alone showed, where it is equal only together with nodes around it."""
     nodes: int = 0
@@ -131,19 +133,20 @@ class _Tasks:
         regions = {place: self._diff.regions.get(place) for place in members}
         found = self._evaluated(regions, tolerances)
         for _ in range(WIDENINGS):
-            # What differs on any input may be right for what the nodes before it make, or after those behind it.
+            # What differs on any input may be right for what the nodes before it make, or after those behind it; a
+            # value that has another shape now is made and taken by nodes that belong to the change.
             regions = {
                 place: wider
                 for place, region in regions.items()
                 if region is not None
-                and found[place].verdict == "different"
+                and found[place].unsettled
                 and (wider := self._surroundings.widened(region)) is not None
             }
             for place, outcome in self._evaluated(regions, tolerances).items():
-                region = regions[place]
-                if outcome.verdict in ("equal", "within-tolerance") and region is not None:
-                    taken_in = max(len(region.base), len(region.target))
-                    found[place] = outcome._replace(alone=_found(found[place]), nodes=taken_in)
+                region, before = regions[place], found[place]
+                if region is not None and _is_better(outcome, before):
+                    alone = "" if before.worst is None else before.alone or _found(before)
+                    found[place] = outcome._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
         return found
 
     def _evaluated(
@@ -160,13 +163,13 @@ class _Tasks:
                 else:
                     found[place] = _Outcome("equal", "nothing takes what these nodes make")
             except (NotRunError, OnnxJsonError) as error:
-                found[place] = _Outcome("not-run", str(error))
+                found[place] = _Outcome("not-run", str(error), unsettled=isinstance(error, UnsettledError))
         results = evaluate_all(self._worker, [each for _, _, both in ready for each in both])
         for number, (place, made, _) in enumerate(ready):
             try:
                 found[place] = _judged(made, results[2 * number], results[2 * number + 1], tolerances)
             except NotRunError as error:
-                found[place] = _Outcome("not-run", str(error))
+                found[place] = _Outcome("not-run", str(error), unsettled=isinstance(error, UnsettledError))
         return found
 
     def _prepared(self, place: _Place, region: Region) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
@@ -209,9 +212,18 @@ def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[s
         raise NotRunError("the results have no finite elements that could be compared")
     verdict: Verdict = "equal" if worst.equal else "within-tolerance" if worst.close else "different"
     if verdict == "different" and made.alone:
-        raise NotRunError(f'the results differ, but so may "{made.alone[0]}", which has no counterpart')
+        raise UnsettledError(f'the results differ, but so may "{made.alone[0]}", which has no counterpart')
     engines = frozenset(each.engine for each in (base, target) if each.engine is not None)
-    return _Outcome(verdict, worst.problem or "", worst, visible(output), len(ran), bool(made.runs[0].base), engines)
+    return _Outcome(
+        verdict,
+        worst.problem or "",
+        worst,
+        visible(output),
+        runs=len(ran),
+        inputs=any(run.base or run.target for run in made.runs),
+        engines=engines,
+        unsettled=verdict == "different",
+    )
 
 
 def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
@@ -228,7 +240,7 @@ def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
                 who = "neither side takes" if first and second else f"only the {'target' if first else 'base'} takes"
                 said = base.runs[number] if first else target.runs[number]
                 problem = problem or f"{who} the inputs that were made up: {said}"
-    raise NotRunError(problem)
+    raise UnsettledError(problem)
 
 
 def _compared(made: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
@@ -247,6 +259,11 @@ def _badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
         not comparison.equal,
         comparison.largest_absolute or 0.0,
     )
+
+
+def _is_better(outcome: _Outcome, before: _Outcome) -> bool:
+    """Whether a verdict on more nodes says more than that on fewer."""
+    return outcome.verdict != "not-run" and (before.verdict == "not-run" or outcome.verdict != "different")
 
 
 def _summary(event: Event, outcomes: Sequence[_Outcome]) -> tuple[Verdict, str]:
@@ -277,7 +294,7 @@ def _found(outcome: _Outcome) -> str:
         tried = f"on {outcome.runs} made-up input{'s' if outcome.runs > 1 else ''}"
     tried += f" ({' and '.join(sorted(outcome.engines))})"
     if outcome.nodes:
-        tried += f", within the {outcome.nodes} nodes around it; alone {outcome.alone}"
+        tried += f", within the {outcome.nodes} nodes around it" + (f"; alone {outcome.alone}" if outcome.alone else "")
     if outcome.verdict == "equal":
         return f"same results {tried}"
     return f"{_figures(outcome)} {tried}"
@@ -291,9 +308,4 @@ def _figures(outcome: _Outcome) -> str:
     share = f'{worst.unequal:,} of {worst.elements:,} elements of "{outcome.output}" differ'
     if worst.largest_absolute is None:
         return share
-    figures = [f"by up to {worst.largest_absolute:.3g}"]
-    if worst.largest_relative:
-        figures.append(f"relative {worst.largest_relative:.3g}")
-    if worst.largest_ulp is not None:
-        figures.append(f"{worst.largest_ulp:,} ulp")
-    return f"{share} {', '.join(figures)},"
+    return f"{share} by up to {worst.largest_absolute:.3g} among values of up to about {worst.scale or 0:.2g},"

@@ -14,7 +14,7 @@ from onnxjson.running.feeds import SPREADS, Spread, random_array
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.integer_roles import elements as role_elements
 from onnxjson.running.integer_roles import role_of
-from onnxjson.running.parts import Elements, NotRunError, Part, part
+from onnxjson.running.parts import Elements, NotRunError, Part, UnsettledError, part
 from onnxjson.running.sessions import Values
 from onnxjson.tensors import from_numpy, numpy_dtype
 
@@ -134,14 +134,14 @@ def _shared(
             if shape is None:
                 shape = found[1]
             elif len(shape) != len(found[1]):
-                raise NotRunError(f"{shown}, which it takes, has {len(shape)} or {len(found[1])} dimensions")
+                raise UnsettledError(f"{shown}, which it takes, has {len(shape)} or {len(found[1])} dimensions")
             for one, other in zip(shape, found[1], strict=True):
                 dimensions.join(one, other)
     one, other = data_types[0] or data_types[1], data_types[1] or data_types[0]
     if one is None or other is None:
-        raise NotRunError(f"nothing says what type {shown}, which it takes, has")
+        raise UnsettledError(f"nothing says what type {shown}, which it takes, has")
     if shape is None:
-        raise NotRunError(f"nothing says what shape {shown}, which it takes, has")
+        raise UnsettledError(f"nothing says what shape {shown}, which it takes, has")
     return _Shared(names, (one, other), shape)
 
 

@@ -15,30 +15,32 @@ if TYPE_CHECKING:
 
 
 class Tolerance(msgspec.Struct, frozen=True, kw_only=True):
-    """Elements are close where ``|base - target| <= absolute + relative * |base| + of_largest * max(|base|)``.
+    """Elements are close where ``|base - target| <= absolute + relative * |base| + of_scale * scale``.
 
-    The last part allows for sums of which the terms cancel: their error goes with the terms, not with the sum.
+    The last part allows for sums of which the terms cancel: their error goes with the terms, not with the sum. The
+    scale is the greatest ``|base|``, that of a mask left out: where several elements are about as large, and all others
+    at most a hundredth of that, the -3.4e38 or -10000 of an attention mask must not excuse what stands beside it.
     """
 
     absolute: float = 0.0
     relative: float = 0.0
-    of_largest: float = 0.0
+    of_scale: float = 0.0
 
 
 EXACT: Final = Tolerance()
 """For integers, bools and strings."""
 
 TOLERANCES: Final[dict[str, Tolerance]] = {
-    "float64": Tolerance(relative=1e-9, of_largest=1e-11),
-    "float32": Tolerance(relative=1e-4, of_largest=1e-5),
-    "float16": Tolerance(relative=1e-2, of_largest=2e-3),
-    "bfloat16": Tolerance(relative=4e-2, of_largest=1e-2),
-    "complex64": Tolerance(relative=1e-4, of_largest=1e-5),
-    "complex128": Tolerance(relative=1e-9, of_largest=1e-11),
-    "float8_e4m3fn": Tolerance(relative=0.15, of_largest=0.03),
-    "float8_e4m3fnuz": Tolerance(relative=0.15, of_largest=0.03),
-    "float8_e5m2": Tolerance(relative=0.3, of_largest=0.06),
-    "float8_e5m2fnuz": Tolerance(relative=0.3, of_largest=0.06),
+    "float64": Tolerance(relative=1e-9, of_scale=1e-11),
+    "float32": Tolerance(relative=1e-4, of_scale=1e-5),
+    "float16": Tolerance(relative=1e-2, of_scale=2e-3),
+    "bfloat16": Tolerance(relative=4e-2, of_scale=1e-2),
+    "complex64": Tolerance(relative=1e-4, of_scale=1e-5),
+    "complex128": Tolerance(relative=1e-9, of_scale=1e-11),
+    "float8_e4m3fn": Tolerance(relative=0.15, of_scale=0.03),
+    "float8_e4m3fnuz": Tolerance(relative=0.15, of_scale=0.03),
+    "float8_e5m2": Tolerance(relative=0.3, of_scale=0.06),
+    "float8_e5m2fnuz": Tolerance(relative=0.3, of_scale=0.06),
 }
 """What different orders of the same sums lead to, by dtype; about a hundred units of the dtype's own precision, fewer
 for narrow ones. Dtypes that are not here compare exactly."""
@@ -55,7 +57,10 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Elements that are not the same value."""
     outside: int = 0
     """Elements that are further apart than the tolerance."""
+    scale: float | None = None
+    """How large the elements of the base are; see `Tolerance`."""
     largest_absolute: float | None = None
+    """Of ``|base - target|``."""
     largest_relative: float | None = None
     """Of ``|base - target| / |base|``, where the base is not zero."""
     largest_ulp: int | None = None
@@ -148,8 +153,8 @@ def _floats(
     finite = numpy.isfinite(one) & numpy.isfinite(other)
     sizes = numpy.abs(one)
     gaps = numpy.where(finite, numpy.abs(one - other), 0.0)
-    largest = float(sizes[finite].max(initial=0.0))
-    allowed = tolerance.absolute + tolerance.relative * sizes + tolerance.of_largest * largest
+    scale = _scale(sizes[finite & (sizes > 0)])
+    allowed = tolerance.absolute + tolerance.relative * sizes + tolerance.of_scale * scale
     close = same | (finite & (gaps <= allowed))
     counted = Comparison(elements=one.size, unequal=int((~same).sum()), outside=int((~close).sum()))
     if not finite.any():
@@ -160,12 +165,23 @@ def _floats(
     place = int(numpy.argmax(half)) if half.any() else int(numpy.argmax(gaps))
     return msgspec.structs.replace(
         counted,
+        scale=scale,
         largest_absolute=float(gaps.max()),
         largest_relative=float(ratios.max(initial=0.0)),
         largest_ulp=_ulp(base.reshape(-1)[finite], target.reshape(-1)[finite]),
         cosine=_cosine(one[finite], other[finite]),
         worst=_place(place, base.shape) if counted.unequal else None,
     )
+
+
+def _scale(sizes: "NDArray[Any]") -> float:
+    if not sizes.size:
+        return 0.0
+    largest = float(sizes.max())
+    others = sizes[sizes < 0.98 * largest]
+    if others.size and sizes.size - others.size > 1 and float(others.max()) < largest / 100:
+        return float(others.max())
+    return largest
 
 
 def _ulp(base: "NDArray[Any]", target: "NDArray[Any]") -> int | None:

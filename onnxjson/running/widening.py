@@ -7,9 +7,9 @@ with the nodes around them they do not.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from onnxjson.diffing.alignment import Alignment, GraphPair
 from onnxjson.diffing.regions import Region, taken_names
 from onnxjson.index import Index, Scope
+from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.operators import plain_domain
 
 MOST_NODES: Final = 64

@@ -22,7 +22,7 @@ def test_nan_equals_nan_and_infinity_the_same_infinity() -> None:
     ("one", "other"), [(NAN, 1.0), (1.0, NAN), (INFINITY, 1.0), (INFINITY, -INFINITY), (NAN, INFINITY)]
 )
 def test_what_is_finite_on_one_side_only_is_outside_of_any_tolerance(one: float, other: float) -> None:
-    loose = Tolerance(absolute=1e30, relative=1e30, of_largest=1e30)
+    loose = Tolerance(absolute=1e30, relative=1e30, of_scale=1e30)
     found = compare(np.array([5.0, one], np.float32), np.array([6.0, other], np.float32), loose)
     assert not found.close
     assert (found.unequal, found.outside, found.worst) == (2, 1, (1,))
@@ -58,6 +58,17 @@ def test_error_of_sums_that_cancel_goes_with_the_largest_element() -> None:
     assert compare(base, target).close
     assert not compare(base[1:], target[1:]).close
     assert not compare(base, target, Tolerance(relative=1e-4)).close
+
+
+@pytest.mark.parametrize("mask", [-3.4e38, -1e9, -1e4])
+def test_values_of_a_mask_excuse_nothing_beside_them(mask: float) -> None:
+    base = np.random.default_rng(0).standard_normal((16, 16)).astype(np.float32)
+    base[np.triu_indices(16, 1)] = mask
+    target = base.copy()
+    target[3, 2] += 0.01
+    assert not compare(base, target).close
+    target[3, 2] = base[3, 2] + 1e-6
+    assert compare(base, target).close
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.bool_, ml_dtypes.int4, np.int8])
