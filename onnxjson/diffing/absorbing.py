@@ -71,7 +71,7 @@ class _Absorption:
         inside = set(region.base or region.target)
         for pair in region.inputs:
             name = pair[side]
-            maker = scope.makers.get(name or "")
+            maker = graph.maker(side, name or "")
             if maker is None or name in scope.output_names:
                 continue
             if any(taker not in inside for taker, _ in scope.takers.get(name or "", ())):

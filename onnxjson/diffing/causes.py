@@ -49,7 +49,7 @@ def _find(context: Context, graph: GraphComparison, start: str, found: dict[str,
 
 def _before(context: Context, graph: GraphComparison, name: str, found: dict[str, Change | None]) -> Iterator[str]:
     """The values that a value is made of, none where its own cause is known; notes that cause."""
-    maker = graph.pair.base.makers.get(name)
+    maker = graph.maker(BASE, name)
     found[name] = _own_cause(context, graph, name, None if maker is None else maker[0])
     if found[name] is not None or maker is None:
         return iter(())

@@ -6,16 +6,17 @@ field (`onnxjson.diffing.node_changes`). A graph of 100,000 nodes takes 0.1 s wh
 
 from collections.abc import Hashable, Iterator, Sequence
 from functools import cached_property
+from operator import ne
 from typing import Final, NamedTuple
 
 from msgspec.structs import astuple
 
-from onnxjson.diffing.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.diffing.changes import Change, Ledger
-from onnxjson.diffing.contents import is_constant, tensor_of_constant
 from onnxjson.diffing.regions import Components, taken_names
 from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Node, SparseTensor, Tensor
+from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.matching.contents import is_constant, tensor_of_constant
 from onnxjson.operators import plain_domain
 
 BASE: Final = 0
@@ -148,6 +149,21 @@ class GraphComparison:
                 return found
         return None
 
+    def maker(self, side: int, name: str) -> tuple[int, int] | None:
+        """The node that makes a value of this graph, and which of its outputs it is."""
+        position = self._makers[side].get(name)
+        return None if position is None else (position, self.nodes(side)[position].output.index(name))
+
+    @cached_property
+    def _makers(self) -> tuple[dict[str, int], dict[str, int]]:
+        return _makers(self.nodes(BASE)), _makers(self.nodes(TARGET))
+
+    @cached_property
+    def mostly_renamed(self) -> bool:
+        """Whether so many values have other names that nobody asks why one of them does."""
+        values = self.pair.values
+        return 2 * sum(map(ne, values, values.values())) > len(values)
+
     @cached_property
     def inverse(self) -> dict[str, str]:
         """Names of the target -> names of the base."""
@@ -221,6 +237,15 @@ class GraphComparison:
     def taken(self, side: int, position: int) -> list[str]:
         """The values that a node takes, each once."""
         return list(dict.fromkeys(taken_names(self.nodes(side)[position])))
+
+
+def _makers(nodes: Sequence[Node]) -> dict[str, int]:
+    """Outputs -> positions; of two nodes with an output of one name the first counts."""
+    outputs = [node.output for node in nodes]
+    if all([len(each) == 1 for each in outputs]):
+        # The usual case, in half the time.
+        return dict(zip([each[0] for each in reversed(outputs)], range(len(outputs) - 1, -1, -1), strict=True))
+    return {name: position for position in range(len(outputs) - 1, -1, -1) for name in outputs[position] if name}
 
 
 class Constant(NamedTuple):

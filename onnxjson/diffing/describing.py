@@ -1,7 +1,6 @@
 """All changes between two aligned models: the one place that knows the order in which they are found."""
 
 from onnxjson.diffing.absorbing import absorb_neighbours
-from onnxjson.diffing.alignment import Alignment
 from onnxjson.diffing.attribute_inputs import join_attributes
 from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import Change, one_sided
@@ -24,6 +23,7 @@ from onnxjson.diffing.texts import tensor_value_text
 from onnxjson.diffing.value_infos import compare_value_infos
 from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Tensor
+from onnxjson.matching.alignment import Alignment
 
 __all__ = ["describe"]
 
@@ -93,11 +93,12 @@ def _name_constants(context: Context, graph: GraphComparison) -> None:
     if not wanted:
         return
     uses: dict[str, tuple[str, int]] = {}
+    is_elsewhere = wanted.keys().isdisjoint
     for each in context.graphs:
         if graph not in each.chain():
             continue
         for node in each.nodes(BASE):
-            if wanted.keys().isdisjoint(node.input):
+            if is_elsewhere(node.input):
                 continue
             for place, name in enumerate(node.input):
                 if name in wanted:

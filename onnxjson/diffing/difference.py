@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, get_args
 
 import msgspec
 
-from onnxjson.diffing.alignment import Alignment
 from onnxjson.diffing.events import Kind, Verdict
 from onnxjson.diffing.grouping import Grouped, Ignored, group
 from onnxjson.diffing.regions import Region
@@ -16,6 +15,7 @@ from onnxjson.diffing.tensor_sources import TensorSource
 from onnxjson.diffing.weight_changes import Weights, WeightsMode
 from onnxjson.document import Model, Tensor
 from onnxjson.index import Index
+from onnxjson.matching.alignment import Alignment
 from onnxjson.tensors import is_external
 from onnxjson.walking import walk
 
@@ -237,9 +237,9 @@ def diff_models(
     """The same for models that are read already; `paths` are their files, for weights beside them."""
     if base is target or (weights != "skip" and base == target and not _has_external(base)):
         return Diff(base, target, group((), ()), None)
-    from onnxjson.diffing.aligning import align
-    from onnxjson.diffing.contents import layout
     from onnxjson.diffing.describing import describe
+    from onnxjson.matching.aligning import align
+    from onnxjson.matching.contents import layout
 
     sources = [
         TensorSource(path, what, trust_links=trust_links)

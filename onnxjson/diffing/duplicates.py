@@ -1,9 +1,9 @@
 """Whether what is gone, or new, computes what something else computes, too: common subexpressions that became one."""
 
-from onnxjson.diffing.columns import is_commutative
 from onnxjson.diffing.comparing import GraphComparison, operator_key
 from onnxjson.diffing.regions import Region
 from onnxjson.document import Node
+from onnxjson.operators import is_commutative
 
 _DEEPEST = 200
 """Nodes in a row that are compared."""
@@ -26,7 +26,7 @@ class _Search:
     def __init__(self, graph: GraphComparison, side: int, inside: set[int]) -> None:
         self._side = side
         self._nodes = graph.nodes(side)
-        self._makers = graph.scopes[side].makers
+        self._graph = graph
         self._partners = graph.pair.base_of if side else graph.pair.target_of
         self._inside = inside
         self.found: dict[int, int] = {}
@@ -36,10 +36,10 @@ class _Search:
         """Whether a value of the region is computed as another one is."""
         if one == other:
             return True
-        makers = self._makers
-        if depth == 0 or one not in makers or other not in makers:
+        mine, its = self._graph.maker(self._side, one), self._graph.maker(self._side, other)
+        if depth == 0 or mine is None or its is None:
             return False
-        (position, slot), (original, its_slot) = makers[one], makers[other]
+        (position, slot), (original, its_slot) = mine, its
         if position not in self._inside or slot != its_slot or self._partners[original] < 0:
             return False
         if self.found.get(position) == original:

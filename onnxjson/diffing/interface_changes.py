@@ -7,10 +7,10 @@ from onnxjson.diffing.changes import Change, one_sided
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.fields import field_details
-from onnxjson.diffing.interface import pair_outputs
 from onnxjson.diffing.ordering_changes import note, note_order, pair_rest
 from onnxjson.diffing.texts import info_text, value_type_text
 from onnxjson.document import Function, ValueInfo
+from onnxjson.matching.interface import pair_outputs
 
 
 def compare_outputs(context: Context, graph: GraphComparison) -> dict[int, int]:

@@ -73,7 +73,7 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
             first = found.setdefault(slot.old, change)
             if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
                 change.into = first
-    for side in (BASE, TARGET):
+    for side in () if graph.mostly_renamed else (BASE, TARGET):
         for name, position in graph.made[side].items():
             old = graph.inverse.get(name, "") if side == BASE else name
             rewrite = context.region_changes.get((graph, side, position))
@@ -94,17 +94,18 @@ def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Chan
     base = graph.pair.base
     claim = context.ledger.claim
     for name, change in found.items():
-        if name in base.makers:
-            claim(change, [f"{graph.node_address(base.makers[name][0])}/output"])
+        if (maker := graph.maker(BASE, name)) is not None:
+            claim(change, [f"{graph.node_address(maker[0])}/output"])
         if name in base.initializers:
             claim(change, [f"{graph.address}/initializer/{base.initializers[name]}/name"])
         if name in base.inputs:
             claim(change, [f"{graph.address}/input/{base.inputs[name]}/name"])
+    is_elsewhere = found.keys().isdisjoint
     for each in context.graphs:
         if graph not in each.chain():
             continue
         for position, node in enumerate(each.nodes(BASE)):
-            if found.keys().isdisjoint(node.input):
+            if is_elsewhere(node.input):
                 continue
             name = next(name for name in node.input if name in found)
             claim(found[name], [f"{each.node_address(position)}/input"])

@@ -8,16 +8,15 @@ import msgspec
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.diffing.changes import ORDER, Change
-from onnxjson.diffing.columns import is_commutative
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot, operator_key
-from onnxjson.diffing.contents import is_constant, tensor_of_constant
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.fields import field_details
 from onnxjson.diffing.places import operator_name, place_of
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.diffing.weight_changes import without_elements
 from onnxjson.document import Attribute, Node
-from onnxjson.operators import attribute_defaults
+from onnxjson.matching.contents import is_constant, tensor_of_constant
+from onnxjson.operators import attribute_defaults, is_commutative
 
 _PLAIN_FIELDS: Final = ("device_configurations", "unknown_fields")
 

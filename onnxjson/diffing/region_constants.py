@@ -32,7 +32,8 @@ def _wanted(context: Context, drafts: list[Draft]) -> Owned:
             if constant is None or not constant.is_paired(BASE):
                 continue
             key = constant.graph, name
-            if key in changed or constant.graph.values[name] != name:
+            renamed = constant.graph.values[name] != name and not constant.graph.mostly_renamed
+            if key in changed or renamed:
                 found.setdefault(key, draft)
     return found
 
@@ -46,9 +47,10 @@ def _leave_out_shared(context: Context, wanted: Owned) -> None:
             there = graph.values[name] if side else name
             names.setdefault(there, []).append(graph)
             origin[graph, there] = (graph, name)
+        is_elsewhere = names.keys().isdisjoint
         for graph in context.graphs:
             for position, node in enumerate(graph.nodes(side)):
-                if names.keys().isdisjoint(node.input):
+                if is_elsewhere(node.input):
                     continue
                 for name in node.input:
                     home = next((each for each in graph.chain() if each in names.get(name, ())), None)

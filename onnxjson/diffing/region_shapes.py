@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Hashable
 
-from onnxjson.diffing.columns import is_commutative
 from onnxjson.diffing.comparing import BASE, TARGET, GraphComparison
 from onnxjson.diffing.places import operator_name
 from onnxjson.diffing.regions import Region
+from onnxjson.operators import is_commutative
 
 
 def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list[str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from onnxjson.diffing.alignment import GraphPair
 from onnxjson.document import Function, Graph, Node
+from onnxjson.matching.alignment import GraphPair
 
 
 class Region(msgspec.Struct, frozen=True, gc=False, eq=False):

@@ -72,7 +72,7 @@ def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
         return f"{name} (constant)"
     if name in scope.inputs:
         return f"{name} (input)"
-    maker = scope.makers.get(name)
+    maker = home.maker(side, name)
     return name if maker is None else f"{name} ({operator_name(scope.graph.node[maker[0]])})"
 
 

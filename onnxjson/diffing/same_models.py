@@ -1,8 +1,8 @@
 """The alignment of models that are equal: everything is its own counterpart."""
 
-from onnxjson.diffing.alignment import Alignment, GraphPair
 from onnxjson.document import Model
 from onnxjson.index import Index
+from onnxjson.matching.alignment import Alignment, GraphPair
 
 
 def same_alignment(base: Model, target: Model) -> Alignment:

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 
-from onnxjson.diffing.contents import content
 from onnxjson.display import visible
 from onnxjson.document import Tensor
 from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import ExternalSlice, Resolver
+from onnxjson.matching.contents import content
 from onnxjson.payloads import Data
 from onnxjson.tensors import is_external, raw_bytes
 
@@ -54,7 +54,7 @@ class TensorSource:
         return os.path.realpath(self._path.parent / data.location), data.offset, data.length
 
     def content(self, tensor: Tensor) -> Hashable:
-        """The key of `onnxjson.diffing.contents.content`, with the bytes of other files read."""
+        """The key of `onnxjson.matching.contents.content`, with the bytes of other files read."""
         if not is_external(tensor):
             return content(tensor)
         data = self.data(tensor)

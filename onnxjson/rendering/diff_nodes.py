@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.alignment import UNMATCHED, GraphPair
 from onnxjson.diffing.events import Event
 from onnxjson.index import NodeRef, Scope
+from onnxjson.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.rendering.diff_report import Nodes, Report, operator_of
 
 State = Literal["same", "changed", "removed", "added"]

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Literal, NamedTuple, Protocol
 
-from onnxjson.diffing.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.diffing.events import Event, Kind, Member, Verdict
 from onnxjson.index import Index, NodeRef
+from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.operators import plain_domain
 from onnxjson.rendering.constants import constants, weights
 

@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.events import Detail, Event, Kind, Member
 from onnxjson.display import ELLIPSIS, visible
+from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
 from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size, wrapped
 

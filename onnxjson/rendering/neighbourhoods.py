@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.alignment import UNMATCHED, GraphPair
 from onnxjson.diffing.events import Member
 from onnxjson.display import visible
 from onnxjson.index import NodeRef, Scope
+from onnxjson.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.rendering.diff_report import Nodes, operator_of
 from onnxjson.rendering.values import value_type
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.document import Graph, Model
 from onnxjson.index import Index
+from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.rendering.line_changes import changes
 from onnxjson.rendering.unified import digest_text
 from tests.diffing.judging import GraphPairs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.diffing.alignment import UNMATCHED
+from onnxjson.matching.alignment import UNMATCHED
 from tests.benchmarks import diff_cases, diff_quality, diff_speed, diff_timing
 from tests.benchmarks.diff_baselines import pairs_but, pairs_by_names, pairs_by_text
 from tests.benchmarks.diff_environment import Environment, MissingError

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.events import Kind
 from onnxjson.document import Function, Graph, Model
 from onnxjson.index import Index, Scope
+from onnxjson.matching.alignment import UNMATCHED
 from tests.diffing.edits import EDITS, Done
 from tests.diffing.renaming import renamed
 from tests.diffing.workbench import Workbench

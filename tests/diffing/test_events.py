@@ -21,6 +21,8 @@ JOINED = (
     "g (float[N,4] x) => (float[M,8] y) <float[{0}] b, float[{0}] c>"
     " {{ b = Concat<axis={1}>(x, x)\n c = Neg(b)\n y = Exp(c) }}"
 )
+IMAGES = "g (float[1,2,4,4] x) => (float[1,2,4,4] y) "
+LAID = "{ a = Relu(x); t = Transpose<perm=[0,2,3,1]>(a); p = Elu(t); u = Transpose<perm=[0,3,1,2]>(p); y = Tanh(u) }"
 N = "/graph/node"
 I = "/graph/initializer"  # noqa: E741 - what it is called in the cases below
 
@@ -101,9 +103,8 @@ CASES: dict[str, tuple[str, str, list[Said]]] = {
         [("cast-inserted", "Cast", (), (f"{N}/1",)), ("cast-inserted", "Cast", (), (f"{N}/3",))],
     ),
     "another layout between two transposes": (
-        "g (float[1,2,4,4] x) => (float[1,2,4,4] y) { a = Relu(x)\n p = Elu(a)\n y = Tanh(p) }",
-        "g (float[1,2,4,4] x) => (float[1,2,4,4] y) { a = Relu(x)\n t = Transpose<perm=[0,2,3,1]>(a)\n p = Elu(t)\n"
-        + " u = Transpose<perm=[0,3,1,2]>(p)\n y = Tanh(u) }",
+        IMAGES + "{ a = Relu(x)\n p = Elu(a)\n y = Tanh(p) }",
+        IMAGES + LAID.replace("; ", "\n "),
         [
             ("layout-changed", "Transpose", (), (f"{N}/1",)),
             ("layout-changed", "Transpose", (), (f"{N}/3",)),

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.diffing.alignment import UNMATCHED
 from onnxjson.diffing.events import Event, Member
 from onnxjson.document import Model, Node
 from onnxjson.index import Index
+from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.structure import check_structure
 from tests.diffing.edits import EDITS, STRUCTURAL, random_edits
 from tests.diffing.equal_computation import Classes

@@ -4,7 +4,6 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from onnxjson.diffing.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.document import (
     Attribute,
@@ -20,6 +19,7 @@ from onnxjson.document import (
     ValueInfo,
 )
 from onnxjson.index import Index
+from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
 
 
 class Made(NamedTuple):

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import ALIAS, CONSTANT, SHIFT, Columns
-from onnxjson.diffing.pairing import Pairing
 from onnxjson.document import Function
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.columns import ALIAS, CONSTANT, SHIFT, Columns
+from onnxjson.matching.pairing import Pairing
 
 Places = tuple[list[int], list[int]]
 """For each node of base and of target its counterpart, or UNMATCHED."""

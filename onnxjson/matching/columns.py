@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxjson.attributes import value_of
-from onnxjson.diffing.attribute_keys import AttributeKey, attributes_key
-from onnxjson.diffing.contents import ContentOf, constant_content, is_constant, sparse_content
 from onnxjson.document import Function, Graph, Node
 from onnxjson.index import Scope
-from onnxjson.operators import plain_domain
+from onnxjson.matching.attribute_keys import AttributeKey, attributes_key
+from onnxjson.matching.contents import ContentOf, constant_content, is_constant, sparse_content
+from onnxjson.operators import is_commutative, plain_domain
 
 SHIFT: Final = 20
 """A value that a node makes is ``position << SHIFT | output slot``."""
@@ -33,10 +33,6 @@ REAL: Final = 0
 CONSTANT: Final = 1
 ALIAS: Final = 2
 
-_COMMUTATIVE: Final = frozenset(
-    {"Add", "Mul", "And", "Or", "Xor", "Equal", "Max", "Min", "Sum", "Mean", "BitwiseAnd", "BitwiseOr", "BitwiseXor"}
-)
-
 _OPERATOR: Final = attrgetter("domain", "op_type", "overload")
 _ATTRIBUTE: Final = attrgetter("attribute")
 _INPUT: Final = attrgetter("input")
@@ -44,11 +40,6 @@ _OUTPUT: Final = attrgetter("output")
 
 Integers = NDArray[np.int64]
 Words = NDArray[np.uint64]
-
-
-def is_commutative(domain: str | None, op_type: str | None) -> bool:
-    """Whether the inputs of an operator of ONNX may stand in any order."""
-    return op_type in _COMMUTATIVE and not plain_domain(domain)
 
 
 class Interner:
@@ -64,7 +55,7 @@ class Interner:
         self.constants: set[int] = set()
         """The codes of leaves that are constants."""
         self.forward: dict[tuple[int, ...], int] = {}
-        """Computations -> number (`onnxjson.diffing.forward`)."""
+        """Computations -> number (`onnxjson.matching.forward`)."""
 
     def constant(self, content: Hashable) -> int:
         """The code of a constant."""

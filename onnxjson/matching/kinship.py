@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import SHIFT, SLOT
-from onnxjson.diffing.pairing import MOST_CONSUMERS, Pairing, Side
-from onnxjson.diffing.propagation import propagate
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.columns import SHIFT, SLOT
+from onnxjson.matching.pairing import MOST_CONSUMERS, Pairing, Side
+from onnxjson.matching.propagation import propagate
 
 _REACH: Final = 6
 """So many open nodes are looked through."""

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from onnxjson.diffing.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
+from onnxjson.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
 
 RADIUS: Final = 6
 """How far a label looks at most, in edges."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Final
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import SHIFT
-from onnxjson.diffing.pairing import MOST_CONSUMERS, Pairing
-from onnxjson.diffing.propagation import propagate
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.columns import SHIFT
+from onnxjson.matching.pairing import MOST_CONSUMERS, Pairing
+from onnxjson.matching.propagation import propagate
 
 _MOST_ROUNDS: Final = 8
 

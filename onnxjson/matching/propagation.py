@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import SHIFT, SLOT
-from onnxjson.diffing.pairing import Pairing, Side
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.columns import SHIFT, SLOT
+from onnxjson.matching.pairing import Pairing, Side
 
 _MOST_TAKERS: Final = 16
 """Of a value with more open consumers none is followed."""

@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.columns import REAL, SHIFT, SLOT, Columns, Integers, Words
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.columns import REAL, SHIFT, SLOT, Columns, Integers, Words
 
 MOST_CONSUMERS: Final = 64
 """Of a value with more consumers none is looked at to judge a pair."""
@@ -69,7 +69,7 @@ class Pairing:
         self.work = 0
         self.allowed = allowed
         self.contexts: list[tuple[Words, Words]] = []
-        """For radius 1 on, the labels of both sides, uint64 [nodes] (`onnxjson.diffing.labels`)."""
+        """For radius 1 on, the labels of both sides, uint64 [nodes] (`onnxjson.matching.labels`)."""
         self.fresh: list[tuple[int, int]] = []
         """Pairs whose neighbours nobody has looked at yet."""
         self.targets[base.kind != REAL] = NO_PART

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from onnxjson.diffing.columns import SHIFT, SLOT
-from onnxjson.diffing.pairing import Pairing
+from onnxjson.matching.columns import SHIFT, SLOT
+from onnxjson.matching.pairing import Pairing
 
 _LONGEST: Final = 64
 """So many nodes of a branch are looked at."""

@@ -4,8 +4,8 @@ from collections.abc import Callable, Hashable, Mapping
 
 import msgspec
 
-from onnxjson.diffing.contents import ContentOf, sparse_content
 from onnxjson.document import Attribute, Graph, SparseTensor
+from onnxjson.matching.contents import ContentOf, sparse_content
 
 AttributeKey = tuple[tuple[Hashable, ...], ...]
 """The keys of the attributes of one node, by name."""

@@ -4,16 +4,16 @@ from collections.abc import Callable, Hashable
 
 import numpy as np
 
-from onnxjson.diffing.alignment import Alignment, GraphPair
-from onnxjson.diffing.attribute_keys import AttributeKey, with_defaults
-from onnxjson.diffing.columns import MISSING, SHIFT, SLOT, Columns, Interner
-from onnxjson.diffing.contents import ContentOf, content
-from onnxjson.diffing.forward import number
-from onnxjson.diffing.interface import pair_inputs, pair_outputs
-from onnxjson.diffing.matching import match
-from onnxjson.diffing.value_pairs import pair_values
 from onnxjson.document import Graph, Model, Node
 from onnxjson.index import Index, Scope
+from onnxjson.matching.alignment import Alignment, GraphPair
+from onnxjson.matching.attribute_keys import AttributeKey, with_defaults
+from onnxjson.matching.columns import MISSING, SHIFT, SLOT, Columns, Interner
+from onnxjson.matching.contents import ContentOf, content
+from onnxjson.matching.forward import number
+from onnxjson.matching.interface import pair_inputs, pair_outputs
+from onnxjson.matching.stages import match
+from onnxjson.matching.value_pairs import pair_values
 from onnxjson.operators import attribute_defaults, plain_domain
 
 

@@ -6,8 +6,8 @@ believed for a hash alone.
 
 from typing import Final
 
-from onnxjson.diffing.columns import SHIFT, SLOT, Columns, Interner
-from onnxjson.diffing.ordering import by_dependence
+from onnxjson.matching.columns import SHIFT, SLOT, Columns, Interner
+from onnxjson.matching.ordering import by_dependence
 
 UNKNOWN: Final = 1 << 40
 """From here on, numbers of computations that only one graph has."""

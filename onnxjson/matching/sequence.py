@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from onnxjson.diffing.columns import Integers, Words
+from onnxjson.matching.columns import Integers, Words
 
 
 def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Integers, Integers]:

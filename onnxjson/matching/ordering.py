@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from onnxjson.diffing.columns import SHIFT, Columns
+from onnxjson.matching.columns import SHIFT, Columns
 
 _NEAR: Final = 12
 """Inputs whose longest ways differ by no more than this come in the order of their slots."""

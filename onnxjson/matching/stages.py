@@ -9,17 +9,17 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from onnxjson.diffing.alignment import UNMATCHED
-from onnxjson.diffing.assignment import assign
-from onnxjson.diffing.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
-from onnxjson.diffing.forward import number
-from onnxjson.diffing.kinship import pair_kin
-from onnxjson.diffing.labels import RADIUS, Labels
-from onnxjson.diffing.ordering import from_outputs
-from onnxjson.diffing.pairing import NO_PART, Pairing, unique_pairs
-from onnxjson.diffing.propagation import producers_of_outputs, propagate
-from onnxjson.diffing.sequence import common_subsequence
-from onnxjson.diffing.uncrossing import uncross
+from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.matching.assignment import assign
+from onnxjson.matching.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
+from onnxjson.matching.forward import number
+from onnxjson.matching.kinship import pair_kin
+from onnxjson.matching.labels import RADIUS, Labels
+from onnxjson.matching.ordering import from_outputs
+from onnxjson.matching.pairing import NO_PART, Pairing, unique_pairs
+from onnxjson.matching.propagation import producers_of_outputs, propagate
+from onnxjson.matching.sequence import common_subsequence
+from onnxjson.matching.uncrossing import uncross
 
 WORK_PER_NODE: Final = 400
 """Steps that may be taken for each node of both graphs, and for as many more as a small graph needs."""
