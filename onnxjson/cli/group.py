@@ -31,6 +31,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("diff", "Say what differs between two models."),
         Entry("rewrite", "Make one edit on one or many models."),
         Entry("apply", "Make a stored change again, on one or many models."),
+        Entry("split", "Take a model apart into pieces that run one after the other."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),
     "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),

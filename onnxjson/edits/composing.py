@@ -78,8 +78,10 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         str, Role("file"), Meta(min_length=1, description="The other model; in a script a file of its folder.")
     ] = msgspec.field(name="with")
     join: Annotated[
-        tuple[str, ...], Role("join"), Meta(description="Values of this model and inputs of the other, as OUT=IN.")
-    ] = ()
+        tuple[str, ...] | None,
+        Role("join"),
+        Meta(description="Values of this model and inputs of the other, as OUT=IN; an empty list joins nothing."),
+    ] = None
     prefix: Annotated[
         str | None,
         Meta(
@@ -126,12 +128,12 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         values = list(dict.fromkeys((*main.makers, *main.inputs, *main.initializers, *main.sparse_initializers)))
         inputs = [each.name or "" for each in second.graph.input]
         joins: dict[str, str] = {}
-        for text in self.join:
+        for text in self.join or ():
             source, name = _pair(text, values, inputs)
             if name in joins:
                 raise EditError(f'the input "{visible(name)}" of the other model is joined twice')
             joins[name] = source
-        if not self.join:
+        if self.join is None:
             outputs = {each.name for each in first.graph.output}
             joins = {name: name for name in inputs if name in outputs}
             if not joins:

@@ -83,8 +83,25 @@ class Extraction:
         model, more = self.part(scope, positions, [*order, *outer], [name for _, name in outputs])
         return Part(model, (*notes, *more))
 
-    def part(self, scope: Scope, positions: Collection[int], inputs: Sequence[str], outputs: Sequence[str]) -> Part:
+    def part(
+        self,
+        scope: Scope,
+        positions: Collection[int],
+        inputs: Sequence[str],
+        outputs: Sequence[str],
+        *,
+        spare: Collection[str] = (),
+        with_defaults: bool = False,
+    ) -> Part:
         """The nodes at `positions` of a graph as a model with these inputs and outputs; constants come along.
+
+        Args:
+            scope: the graph.
+            positions: of its nodes.
+            inputs: values of it or of graphs around it.
+            outputs: values of it.
+            spare: constants that come along although nothing takes them.
+            with_defaults: whether inputs of the graph that have a default (a constant of their name) stay inputs.
 
         Raises:
             EditError: an input or output has no known type.
@@ -96,13 +113,13 @@ class Extraction:
         made = {name for node in nodes for name in node.output if name}
         constants = [name for name in used if name not in cut and name not in made]
         annotations, parameters, notes = self._annotations(scope, {*used, *made, *cut}, cut | made)
-        found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters])}
+        found = {name: self._constant(scope, name) for name in dict.fromkeys([*constants, *parameters, *spare])}
         dense = _in_order([each for each in found.values() if isinstance(each, Tensor)], scope)
         sparse = tuple([each for each in found.values() if isinstance(each, SparseTensor)])
         input_values = [self._value(scope, name, "input") for name in inputs]
-        if (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
+        if with_defaults or (model.ir_version or 0) <= _INITIALIZERS_ARE_INPUTS:
             named = [each.name or "" for each in dense if each.name not in cut]
-            input_values += [self._value(scope, name, "input") for name in named if self._says(scope, name)]
+            input_values += [self._value(scope, name, "input") for name in named if name in scope.inputs]
         output_values = [self._value(scope, name, "output") for name in outputs]
         said = cut | set(outputs)
         names = made | found.keys()
@@ -193,10 +210,6 @@ class Extraction:
             kept.append(annotation)
             constants += [each for each in needed if each not in there]
         return tuple(kept), constants, [f"{text}; its annotation is left out" for text in lost]
-
-    @staticmethod
-    def _says(scope: Scope, name: str) -> bool:
-        return any(name in each.types for each in scope.chain())
 
     def _value(self, scope: Scope, name: str, kind: str) -> ValueInfo:
         """What is said of a value, as an input or output of a graph must say it."""

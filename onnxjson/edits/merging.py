@@ -9,12 +9,14 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.document import (
     Function,
+    Graph,
     Model,
     Node,
     OperatorSetId,
     Record,
     SparseTensor,
     StringStringEntry,
+    Tensor,
 )
 from onnxjson.edits.constant_types import type_of_constant
 from onnxjson.edits.conversion import convert, domain_text, imported_version
@@ -22,8 +24,10 @@ from onnxjson.edits.inference import inferred_types, refined
 from onnxjson.edits.rebuilding import Body, rebuilt, with_nodes
 from onnxjson.edits.renaming import renamed
 from onnxjson.errors import EditError, WorkerError
+from onnxjson.external_files import internalize
 from onnxjson.index import Index, Scope
 from onnxjson.operators import plain_domain
+from onnxjson.tensors import is_external
 from onnxjson.types import format_type
 
 _SHOWN: Final = 8
@@ -69,7 +73,7 @@ def merge(
     ones, others = Index(first), Index(second)
     main, its = _main(ones, "first"), _main(others, "second")
     _refuse_types(first, main, its, joins, folders[0], notes)
-    shared = _shared(main, its, joins)
+    shared = _shared(main, its, joins, folders[0])
     second, more = _own_names(ones, others, joins, shared, prefix)
     notes += more
     second, more = _own_node_names(ones, second, prefix)
@@ -182,29 +186,42 @@ def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:
         return main
 
 
-def _shared(main: Scope, its: Scope, joins: Mapping[str, str]) -> set[str]:
+def _shared(main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:
     """Constants that both models have under one name, with the same dtype, dims and elements."""
     return {
         name
         for name in its.initializers
         if name in main.initializers
         and not (name in joins or name in its.inputs or name in main.inputs)
-        and main.initializer(name) == its.initializer(name)
+        and _inside(main.initializer(name), folder) == its.initializer(name)
     }
+
+
+def _inside(constant: Tensor | SparseTensor | None, folder: Path | None) -> Tensor | SparseTensor | None:
+    """A constant with its elements in it; those in other files are read when they are compared."""
+    if not isinstance(constant, Tensor) or not is_external(constant) or folder is None:
+        return constant
+    taken = internalize(Model(graph=Graph(initializer=(constant,))), folder).graph
+    assert taken is not None
+    return taken.initializer[0]
 
 
 def _own_names(
     ones: Index, others: Index, joins: Mapping[str, str], shared: set[str], prefix: str
 ) -> tuple[Model, list[str]]:
     """The second model with its joined inputs called as what they become, and with names that the first has not."""
-    taken = {name for scope in ones.scopes if scope.kind != "function" for name in _defined(scope)}
-    free = taken | {name for scope in others.scopes if scope.kind != "function" for name in _defined(scope)}
+    mine = [scope for scope in ones.scopes if scope.kind != "function"]
+    everywhere = {name for scope in mine for name in _defined(scope)}
+    # Names of subgraphs may be those of other subgraphs, and not those of a graph around them.
+    around = {name for scope in mine if scope.kind == "main" for name in _defined(scope)}
+    free = everywhere | {name for scope in others.scopes if scope.kind != "function" for name in _defined(scope)}
     names: dict[Scope, dict[str, str]] = {}
     told: dict[str, str] = {}
     for scope in others.scopes:
         if scope.kind == "function":
             continue
         mapping: dict[str, str] = {}
+        taken = everywhere if scope.kind == "main" else around
         for name in _defined(scope):
             if scope.kind == "main" and name in joins:
                 mapping[name] = joins[name]
