@@ -162,7 +162,8 @@ class GraphComparison:
     def mostly_renamed(self) -> bool:
         """Whether so many values have other names that nobody asks why one of them does."""
         values = self.pair.values
-        return 2 * sum(map(ne, values, values.values())) > len(values)
+        renamed: int = sum(map(ne, values, values.values()))
+        return 2 * renamed > len(values)
 
     @cached_property
     def inverse(self) -> dict[str, str]:
