@@ -15,6 +15,7 @@ from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
+from onnxjson.edits.shapes import SetDim, SetShape
 from onnxjson.edits.stripping import Strip
 from onnxjson.edits.tensor_values import CastTensor, SetTensor
 from onnxjson.edits.versions import SetMetadata, StampOpset
@@ -52,6 +53,8 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     RemoveOutput,
     RemoveInput,
     TransposeInput,
+    SetShape,
+    SetDim,
 )
 """Every edit, in the order of the help."""
 

@@ -46,7 +46,7 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        finder = _Finder(workspace.index, workspace.folder, self.least_bytes)
+        finder = _Finder(workspace.index, workspace.model_folder, self.least_bytes)
         names = finder.find()
         notes = []
         if finder.unread:

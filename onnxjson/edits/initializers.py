@@ -185,7 +185,9 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
                 f'"{visible(name)}" belongs to {scope.address}; only the main graph has inputs of the model'
             )
         if self.save is not None:
-            workspace.write_later(_saved_path(self.save, workspace.folder), _elements(constant, workspace.folder))
+            if not self.save.endswith(".npy"):
+                raise EditError(f'"{visible(self.save)}" is no name of a .npy file')
+            workspace.write_later(workspace.file(self.save), _elements(constant, workspace.model_folder))
         graph = _without_constants(workspace.graph, {name})
         if name not in scope.inputs:
             graph = replace(graph, input=(*graph.input, _input_for(constant)))
@@ -264,14 +266,6 @@ def _input_for(tensor: Tensor) -> ValueInfo:
         type=Type(tensor_type=TensorType(elem_type=tensor.data_type, shape=shape)),
         doc_string=tensor.doc_string,
     )
-
-
-def _saved_path(path: str, folder: Path | None) -> Path:
-    if folder is None:
-        raise EditError("no file is written where no folder is given; name one with folder=, or leave `save` out")
-    if not path.endswith(".npy"):
-        raise EditError(f'"{visible(path)}" is no name of a .npy file')
-    return folder / path
 
 
 def _elements(tensor: Tensor, folder: Path | None) -> Tensor:

@@ -127,7 +127,7 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
             return type_of_text(self.type, "add-output")
         found = _constant_type(scope.initializer(name)) or workspace.index.type_of(scope, name)
         if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
-            inferred = Index(inferred_types(workspace.model, workspace.folder))
+            inferred = Index(inferred_types(workspace.model, workspace.model_folder))
             there = next((each for each in inferred.scopes if each.address == scope.address), None)
             found = (there.types.get(name) if there is not None else None) or found
         if found is None:

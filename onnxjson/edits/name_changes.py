@@ -109,16 +109,13 @@ def _template(text: str, groups: Mapping[str, int]) -> list[str | int]:
     return parts
 
 
-def dictionary_of(path: str, folder: Path | None) -> dict[str, str]:
+def dictionary_of(file: Path) -> dict[str, str]:
     """The names in a CSV file of two columns, old before new.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: it cannot be read.
         EditError: a line has another number of columns, or names an old name again.
     """
-    if folder is None:
-        raise EditError("no file is read where no folder is given; name one with folder=, or the names themselves")
-    file = folder / path
     try:
         with file.open("rb") as opened:
             data = opened.read(_MOST_BYTES + 1)

@@ -81,7 +81,7 @@ class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
         if self.names is not None:
             return Changer(self.names, None)
         assert self.mapping is not None
-        return Changer(dictionary_of(self.mapping, workspace.folder), None)
+        return Changer(dictionary_of(workspace.file(self.mapping)), None)
 
 
 class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
