@@ -40,6 +40,9 @@ TIMEOUT: Final = 10.0
 WIDENINGS: Final = 3
 """How often a region that differs takes its neighbours in."""
 
+SHAPE_WIDENINGS: Final = 12
+"""The same where values around it have other shapes: a Reshape that moved changes all nodes that it moved past."""
+
 _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
 
 
@@ -63,6 +66,8 @@ class _Outcome(NamedTuple):
     engines: frozenset[str] = frozenset()
     unsettled: bool = False
     """Whether it may come out otherwise together with the nodes around it."""
+    reshaped: bool = False
+    """Whether that is since a value has another shape on the other side."""
     alone: str = ""
     """What the rewrite alone showed, where it is equal only together with nodes around it."""
     nodes: int = 0
@@ -132,7 +137,7 @@ class _Tasks:
         """By event and member, what evaluating it said."""
         regions = {place: self._diff.regions.get(place) for place in members}
         found = self._evaluated(regions, tolerances)
-        for _ in range(WIDENINGS):
+        for number in range(SHAPE_WIDENINGS):
             # What differs on any input may be right for what the nodes before it make, or after those behind it; a
             # value that has another shape now is made and taken by nodes that belong to the change.
             regions = {
@@ -140,6 +145,7 @@ class _Tasks:
                 for place, region in regions.items()
                 if region is not None
                 and found[place].unsettled
+                and (number < WIDENINGS or found[place].reshaped)
                 and (wider := self._surroundings.widened(region)) is not None
             }
             for place, outcome in self._evaluated(regions, tolerances).items():
@@ -163,13 +169,13 @@ class _Tasks:
                 else:
                     found[place] = _Outcome("equal", "nothing takes what these nodes make")
             except (NotRunError, OnnxJsonError) as error:
-                found[place] = _Outcome("not-run", str(error), unsettled=isinstance(error, UnsettledError))
+                found[place] = _not_run(error)
         results = evaluate_all(self._worker, [each for _, _, both in ready for each in both])
         for number, (place, made, _) in enumerate(ready):
             try:
                 found[place] = _judged(made, results[2 * number], results[2 * number + 1], tolerances)
             except NotRunError as error:
-                found[place] = _Outcome("not-run", str(error), unsettled=isinstance(error, UnsettledError))
+                found[place] = _not_run(error)
         return found
 
     def _prepared(self, place: _Place, region: Region) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
@@ -223,6 +229,7 @@ def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[s
         inputs=any(run.base or run.target for run in made.runs),
         engines=engines,
         unsettled=verdict == "different",
+        reshaped=worst.problem is not None,
     )
 
 
@@ -259,6 +266,11 @@ def _badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
         not comparison.equal,
         comparison.largest_absolute or 0.0,
     )
+
+
+def _not_run(error: Exception) -> _Outcome:
+    unsettled = isinstance(error, UnsettledError)
+    return _Outcome("not-run", str(error), unsettled=unsettled, reshaped=unsettled)
 
 
 def _is_better(outcome: _Outcome, before: _Outcome) -> bool:

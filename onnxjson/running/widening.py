@@ -7,6 +7,8 @@ with the nodes around them they do not.
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+import msgspec
+
 from onnxjson.diffing.regions import Region, taken_names
 from onnxjson.index import Index, Scope
 from onnxjson.matching.alignment import Alignment, GraphPair
@@ -28,8 +30,12 @@ class Surroundings:
         self._alignment = alignment
         self._indices = alignment.base, alignment.target
         self._given: dict[str, dict[tuple[str, str], None]] = {}
+        self._regions: dict[tuple[str, int, int], Region] = {}
         for region in regions:
-            self._given.setdefault(region.pair.base.address, {}).update(dict.fromkeys(region.outputs))
+            address = region.pair.base.address
+            self._given.setdefault(address, {}).update(dict.fromkeys(region.outputs))
+            for side, positions in enumerate((region.base, region.target)):
+                self._regions.update({(address, side, position): region for position in positions})
         self._known: dict[str, tuple[dict[str, str], dict[str, str]]] = {}
 
     def _values(self, pair: GraphPair) -> tuple[dict[str, str], dict[str, str]]:
@@ -46,9 +52,13 @@ class Surroundings:
         return self._known[address]
 
     def widened(self, region: Region) -> Region | None:
-        """The region with the paired nodes that make its inputs or take its outputs; None where it cannot grow."""
+        """The region with the nodes that make its inputs or take its outputs; None where it cannot grow.
+
+        Of paired nodes both are taken in, of others the region that they are in.
+        """
         pair = region.pair
         base, target = set(region.base), set(region.target)
+        outputs = dict.fromkeys(region.outputs)
         for side, scope, counterparts, inside in (
             (0, pair.base, pair.target_of, region.base),
             (1, pair.target, pair.base_of, region.target),
@@ -62,10 +72,15 @@ class Surroundings:
                 if (counterpart := counterparts[position]) >= 0:
                     (base, target)[side].add(position)
                     (target, base)[side].add(counterpart)
+                elif (other := self._regions.get((pair.base.address, side, position))) is not None:
+                    base.update(other.base)
+                    target.update(other.target)
+                    outputs.update(dict.fromkeys(other.outputs))
         grown = len(base) > len(region.base) or len(target) > len(region.target)
         if not grown or max(len(base), len(target)) > MOST_NODES:
             return None
-        return self._region(region, sorted(base), sorted(target))
+        joined = msgspec.structs.replace(region, outputs=tuple(outputs))
+        return self._region(joined, sorted(base), sorted(target))
 
     def _takers(self, side: int, scope: Scope, name: str) -> Iterator[int | None]:
         """The nodes of a graph that take a value, themselves or in a graph of theirs; None for the graph's outputs."""

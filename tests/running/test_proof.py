@@ -448,3 +448,30 @@ def test_models_without_rewrites_start_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("subprocess.Popen", None)
     model = with_norm()
     assert prove(diff_models(model, model)).events == ()
+
+
+def test_reshape_that_moved_is_compared_with_all_that_it_moved_past() -> None:
+    x = [value("x", [2, 3, 4])]
+    shapes = {"flat": np.array([6, 4]), "deep": np.array([2, 3, 4])}
+    between = [("Tanh", "Sin", "Neg", "Cos", "Abs")]
+
+    def model(shape: str, *, moved: bool, scale: float = 1.0) -> Model:
+        last, nodes = "h", [node("Exp", "x", "h")]
+        if moved:
+            nodes.append(node("Reshape", f"h {shape}", "r"))
+            last = "r"
+        for number, kind in enumerate(between[0]):
+            nodes.append(node(kind, last, f"t{number}"))
+            last = f"t{number}"
+        nodes += [node("Reshape", f"{last} flat", "f"), node("Mul", "f k", "m"), node("Softmax", "m", "y")]
+        return made(nodes, x, constants=shapes | {"k": np.float32(scale)})
+
+    found, evidence = verdict(model("flat", moved=True), model("flat", moved=False))
+    assert found == "equal", evidence
+    assert "around it" in evidence
+
+
+def test_subtle_mistake_among_many_nodes_is_found() -> None:
+    found, evidence = verdict(many(6, fused=False), many(6, 3, fused=True))
+    assert found == "different"
+    assert 'elements of "t3" differ' in evidence
