@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from typing import Final
 
 from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.matching.columns import SHIFT
-from onnxjson.matching.pairing import MOST_CONSUMERS, Pairing
+from onnxjson.matching.columns import SHIFT, SLOT
+from onnxjson.matching.pairing import MOST_CONSUMERS, Pairing, Side
 from onnxjson.matching.propagation import propagate
 
 _MOST_ROUNDS: Final = 8
+_ASIDE: Final = 2
+"""By so many slots an input may have moved where a node has very many."""
 
 
 def assign(pairing: Pairing) -> None:
@@ -51,6 +53,14 @@ def _candidates(pairing: Pairing) -> list[tuple[float, int, int]]:
     return sorted((-score, base, target) for (base, target), score in found.items())
 
 
+def _inputs_around(side: Side, position: int, slot: int) -> list[int]:
+    """The inputs of a node, or of one with very many those near a slot."""
+    start, end = side.starts[position], side.starts[position + 1]
+    if end - start <= MOST_CONSUMERS:
+        return side.inputs(position)
+    return side.codes[max(start, start + slot - _ASIDE) : min(end, start + slot + _ASIDE + 1)]
+
+
 def _near(pairing: Pairing, base: int) -> Iterator[int]:
     """Open target nodes that take from, or give to, the counterparts of a base node's neighbours."""
     one, other = pairing.base, pairing.target
@@ -62,16 +72,16 @@ def _near(pairing: Pairing, base: int) -> Iterator[int]:
             if end - begin <= MOST_CONSUMERS:
                 yield from [taker for taker in other.takers[begin:end] if base_of[taker] == UNMATCHED]
     begin, end = one.begins[base], one.begins[base + 1]
-    for taker in one.takers[begin:end][:MOST_CONSUMERS]:
-        partner = target_of[taker]
+    for place in range(begin, min(end, begin + MOST_CONSUMERS)):
+        partner = target_of[one.takers[place]]
         if partner >= 0:
-            for code in other.inputs(partner):
+            for code in _inputs_around(other, partner, one.taker_ports[place] & SLOT):
                 if code >= 0 and base_of[code >> SHIFT] == UNMATCHED:
                     yield code >> SHIFT
     if not one.feeds.get(base):
         return
     for feed in one.feeds[base]:
-        position = pairing.outputs.get(feed & ((1 << SHIFT) - 1))
+        position = pairing.outputs.get(feed & SLOT)
         code = other.columns.output_codes[position] if position is not None else -1
         if code >= 0 and base_of[code >> SHIFT] == UNMATCHED:
             yield code >> SHIFT

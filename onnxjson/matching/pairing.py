@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.matching.columns import REAL, SHIFT, SLOT, Columns, Integers, Words
 
+MOST_INPUTS: Final = 256
+"""Of a node with more inputs no more are looked at to judge a pair."""
 MOST_CONSUMERS: Final = 64
 """Of a value with more consumers none is looked at to judge a pair."""
 
@@ -109,7 +111,7 @@ class Pairing:
         one, other = self.base, self.target
         target_of, base_of = self.target_of, self.base_of
         agree = contradict = 0
-        base_codes, target_codes = one.inputs(base), other.inputs(target)
+        base_codes, target_codes = one.inputs(base)[:MOST_INPUTS], other.inputs(target)[:MOST_INPUTS]
         if one.commutative[base]:
             mapped = sorted([self._mapped(code) for code in base_codes])
             there = sorted([code if code < 0 or base_of[code >> SHIFT] >= 0 else _OPEN for code in target_codes])
