@@ -44,6 +44,14 @@ class Slot(NamedTuple):
             return f"{self.graph.address}/output/{self.place}"
         return f"{self.graph.node_address(self.base)}/input"
 
+    @property
+    def claim(self) -> str:
+        """The address, in the base, of the field that says what is taken."""
+        if self.base is not None:
+            return self.address
+        is_function = isinstance(self.graph.pair.base.graph, Function)
+        return f"{self.graph.address}/output" if is_function else f"{self.address}/name"
+
 
 class GraphComparison:
     """One pair of graphs while it is compared.

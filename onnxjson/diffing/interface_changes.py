@@ -103,7 +103,9 @@ class _Interface:
             )
             change.kind = "field-changed"
             self._context.ledger.add(change, [f"{address}/unknown_fields"])
-        if one.name != other.name and graph.translate(one.name or "") != other.name:
+        # Outputs that are made elsewhere are told as that, with their names.
+        has_slot = self._field == "output" and bool(one.name or other.name)
+        if one.name != other.name and not has_slot and (not one.name or graph.translate(one.name) != other.name):
             self._bulk.add(
                 graph, "renamed", f"{self._field}s", (self._field, "name"), [Detail("name", one.name, other.name)]
             )

@@ -68,9 +68,12 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
             found.setdefault(name, change)
     for slot, change in context.rewired_slots:
         # Where an input keeps its name and takes another value, it is the values that changed names.
-        is_renamed = graph.pair.values.get(slot.old, slot.old) != slot.old
-        if is_renamed and slot.old == slot.new and graph in slot.graph.chain():
-            first = found.setdefault(slot.old, change)
+        if slot.old != slot.new or graph not in slot.graph.chain():
+            continue
+        taken = graph.inverse.get(slot.new, slot.new)
+        renamed = next((name for name in (slot.old, taken) if graph.pair.values.get(name, name) != name), None)
+        if renamed is not None:
+            first = found.setdefault(renamed, change)
             if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
                 change.into = first
     for side in () if graph.mostly_renamed else (BASE, TARGET):

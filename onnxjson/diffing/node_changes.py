@@ -210,6 +210,11 @@ class _NodeComparison:
 
     def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
         """A constant in an attribute: compared as constants are."""
+        if one.t is not None and other.t is not None and msgspec.structs.replace(one, t=other.t) != other:
+            said = [f"type {each.type}, {len(each.tensors)} tensors" for each in (one, other)]
+            detail = Detail(f"attribute {name}", *said)
+            self.add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path], [path])
+            path = f"{path}/t"
         mine, its = tensor_of_constant(one) or one.t, tensor_of_constant(other) or other.t
         assert mine is not None
         assert its is not None

@@ -200,6 +200,6 @@ def claim_region(context: Context, draft: Draft) -> None:
             if constant is not None and not constant.is_paired(side):
                 addresses.append(constant.address)
     for slot in draft.slots:
-        claims.append(f"{slot.address}/name" if slot.base is None else slot.address)
+        claims.append(slot.claim)
     context.ledger.changes.append(change)
     context.ledger.claim(change, claims, its_claims)

@@ -56,7 +56,7 @@ def _add_rewired(
                 addresses.append(constant.address)
     context.ledger.add(change, claims, its_claims)
     context.rewired_slots += [(each, change) for each in slots]
-    context.ledger.take(change, [f"{each.address}/name" if each.base is None else each.address for each in slots])
+    context.ledger.take(change, [each.claim for each in slots])
     return change
 
 
@@ -84,7 +84,7 @@ def _constants(context: Context, slot: Slot) -> bool:
         return False
     known = context.ledger.claimed(old.address) if not old.is_paired(BASE) else None
     known = known or (context.ledger.claimed_in_target(new.address) if not new.is_paired(TARGET) else None)
-    claim = f"{slot.address}/name" if slot.base is None else slot.address
+    claim = slot.claim
     if known is not None:
         context.ledger.claim(known, [claim])
         return True
