@@ -18,6 +18,9 @@ from onnxjson.worker_tasks import Engine, Evaluated, Evaluation, Run, packed_val
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
 
+_INFERENCE_ERROR: Final = "InferenceError]"
+"""What onnxruntime says of nodes that do not take the types or shapes of their inputs."""
+
 Values = Mapping[str, Tensor]
 
 Evaluator = Callable[[Values], dict[str, Tensor]]
@@ -43,6 +46,8 @@ def evaluated(evaluation: Evaluation, told: Callable[[str], str]) -> Evaluated:
             raise
         except Exception as error:
             problems.append(f"{engine}: {told(str(error))}")
+            if _INFERENCE_ERROR in str(error):
+                break  # the model is wrong, which another engine might overlook
             continue
         return Evaluated(engine=engine, runs=tuple([_run(evaluate, values, told) for values in evaluation.runs]))
     return Evaluated(problem="; ".join(problems))

@@ -202,7 +202,9 @@ def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[s
     """
     for results, side in ((base, "base"), (target, "target")):
         if results.engine is None:
-            raise NotRunError(f"the part of the {side}: {results.problem}")
+            # What does not fit its inputs may be fed by a node that was changed with it.
+            kind = UnsettledError if "InferenceError]" in results.problem else NotRunError
+            raise kind(f"the part of the {side}: {results.problem}")
     ran = _both_ran(made, base, target)
     worst, output, told = None, "", False
     for number in ran:

@@ -108,6 +108,14 @@ def test_operator_set_that_onnxruntime_does_not_know_is_left_to_the_reference(wo
     assert "reference: " in results.problem
 
 
+def test_model_that_is_wrong_is_not_left_to_a_more_lenient_engine(worker: Worker) -> None:
+    wrong = model([helper.make_node("Gemm", ["x", "x"], ["y"])])
+    (results,) = evaluate_all(worker, [evaluation(wrong, [X])])
+    assert results.engine is None
+    assert "ShapeInferenceError" in results.problem
+    assert "reference" not in results.problem
+
+
 def test_run_that_fails_does_not_stop_the_next(worker: Worker) -> None:
     gather = model([helper.make_node("Gather", ["x", "x"], ["y"])], TensorProto.INT64)
     feeds = [{"x": from_numpy(np.array(each))} for each in ([9], [0], [-9])]
