@@ -66,6 +66,7 @@ class Scope:
         """The graph around it, whose names it sees."""
         self.owner = owner
         """The node that has this graph in an attribute."""
+        self._asked = 0
         self.children: list[Scope] = []
         """The graphs of its nodes' attributes, in their order."""
 
@@ -162,6 +163,32 @@ class Scope:
             if takers is not None and old.input != new.input:
                 _move_takers(takers, position, old.input, new.input)
 
+    def having(self, field: str, text: str) -> list[int]:
+        """The positions of the nodes with a text as, or among, what a field holds."""
+        nodes = self.graph.node
+        match field:
+            case "name":
+                return [place for place, node in enumerate(nodes) if node.name == text]
+            case "op_type":
+                return [place for place, node in enumerate(nodes) if node.op_type == text]
+            case "input":
+                return [place for place, node in enumerate(nodes) if text in node.input]
+            case _:
+                return [place for place, node in enumerate(nodes) if text in node.output]
+
+    def uses(self, name: str) -> Sequence[tuple[int | None, int]]:
+        """`takers` of one name; few questions are answered without them all."""
+        if not name:
+            return ()
+        if "takers" in vars(self) or self._asked >= _SEARCHES:
+            return self.takers.get(name, ())
+        self._asked += 1
+        nodes = self.graph.node
+        found: list[tuple[int | None, int]] = []
+        for place in self.having("input", name):
+            found += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
+        return found + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
+
     def defines(self, name: str) -> bool:
         """Whether the name is made here."""
         return (
@@ -213,8 +240,10 @@ class Index:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self.tables: dict[str, dict[str, list[NodeRef]]] = {}
-        """Nodes by what they are called or made by, as `onnxjson.node_properties.nodes_having` asked for it."""
+        self._tables: dict[str, dict[str, list[NodeRef]]] = {}
+        """Nodes by the texts in one of their fields."""
+        self._asked: dict[str, int] = {}
+        """How often each of those fields was asked for."""
         self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
         """Every graph: the main one and those in it, functions, training; the outer before the inner."""
 
@@ -246,9 +275,46 @@ class Index:
         """What was known of the nodes of a model and is not so any more."""
         if old.input != new.input or old.output != new.output:
             vars(self).pop("_captures", None)
-        for key, fields in _TABLE_FIELDS.items():
-            if key in self.tables and any([getattr(old, field) != getattr(new, field) for field in fields]):
-                del self.tables[key]
+        for field in list(self._tables):
+            if getattr(old, field) != getattr(new, field):
+                del self._tables[field]
+
+    def nodes_with(self, field: str, text: str) -> "Sequence[NodeRef]":
+        """The nodes with a text as, or among, what a field holds: `name`, `op_type`, `input` or `output`.
+
+        They come in the order of `nodes`. Looking through all nodes takes less than a table of them; who asks often
+        gets one.
+        """
+        table = self._tables.get(field)
+        if table is None:
+            self._asked[field] = self._asked.get(field, 0) + 1
+            if self._asked[field] <= _SEARCHES:
+                return self._in_order(
+                    [NodeRef(scope, place) for scope in self.scopes for place in scope.having(field, text)]
+                )
+            table = self._tables[field] = {}
+            is_many = field in ("input", "output")
+            for ref in self.node_refs:
+                value = getattr(ref.node, field)
+                for each in dict.fromkeys(value) if is_many else (value or "",):
+                    table.setdefault(each, []).append(ref)
+        return table.get(text, ())
+
+    def _in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
+        """Nodes that were found graph by graph, in the order of `nodes`."""
+        if len({ref.scope for ref in refs}) < 2:
+            return refs
+        numbers = {scope: number for number, scope in enumerate(self.scopes)}
+
+        def place(ref: NodeRef) -> list[int]:
+            path = [ref.position, numbers[ref.scope]]
+            owner = ref.scope.owner
+            while owner is not None:
+                path += [owner.position, numbers[owner.scope]]
+                owner = owner.scope.owner
+            return path[::-1]
+
+        return sorted(refs, key=place)
 
     @cached_property
     def node_refs(self) -> "tuple[NodeRef, ...]":
@@ -301,7 +367,7 @@ class Index:
     def consumers(self, scope: Scope, name: str) -> tuple[Use, ...]:
         """Every place that takes a value which is defined in `scope`, those in subgraphs last."""
         users = (scope, *self._captures.get((scope, name), ()))
-        return tuple([Use(user, *place) for user in users for place in user.takers.get(name, ())])
+        return tuple([Use(user, *place) for user in users for place in user.uses(name)])
 
     @staticmethod
     def type_of(scope: Scope, name: str) -> Type | None:
@@ -314,14 +380,8 @@ class Index:
         return None
 
 
-_TABLE_FIELDS: Final = {
-    "name": ("name",),
-    "op": ("op_type",),
-    "domain": ("domain",),
-    "input": ("input",),
-    "output": ("output",),
-}
-"""What each of `Index.tables` depends on."""
+_SEARCHES: Final = 8
+"""Questions that are answered by looking through all nodes, before a table is made."""
 
 
 def _node_refs(scope: Scope) -> Iterator[NodeRef]:

@@ -40,21 +40,15 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
             return scopes_of(node)
 
 
-_KEPT: Final = frozenset({"op", "name", "output", "input", "domain"})
-"""Keys whose tables an index keeps: they depend on the nodes alone."""
-
-
 def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:
     """The nodes of a model of which a term ``key:TEXT`` without wildcards holds, in the order of the file."""
-    table = index.tables.get(key)
-    if table is None:
-        table = {}
-        for ref in index.node_refs:
-            for each in dict.fromkeys(property_texts(ref, key)):
-                table.setdefault(each, []).append(ref)
-        if key in _KEPT:
-            index.tables[key] = table
-    return table.get(text, ())
+    match key:
+        case "op":
+            return index.nodes_with("op_type", text)
+        case "name" | "output" | "input":
+            return index.nodes_with(key, text)
+        case _:
+            return [ref for ref in index.node_refs if text in property_texts(ref, key)]
 
 
 def domain_name(domain: str | None) -> str:
