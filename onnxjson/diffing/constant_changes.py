@@ -73,6 +73,8 @@ def _pair(
         change = _change(context, graph, found, one.name or "", address, its_address)
         fields = [address + field for field in _ELEMENT_FIELDS]
         context.ledger.claim(change, fields, [its_address + field for field in _ELEMENT_FIELDS])
+    elif context.weights.mode == "exact":
+        _other_fields(context, graph, one, other, (address, its_address))
     if one.name != other.name and (not one.name or graph.values.get(one.name) != other.name):
         bulk.add(graph, "renamed", "tensors", ("initializer", "name"), [Detail("tensor", one.name, other.name)])
     for field in ("doc_string", "metadata_props"):
@@ -86,6 +88,20 @@ def _pair(
             order=(graph.number, -1),
         )  # fmt: skip
         context.ledger.add(change, [f"{address}/unknown_fields"])
+
+
+def _other_fields(
+    context: Context, graph: GraphComparison, one: Tensor, other: Tensor, addresses: tuple[str, str]
+) -> None:
+    """What is different where a tensor holds more, or less, than its elements."""
+    names = [field.removeprefix("/") for field in _ELEMENT_FIELDS]
+    differing = [name for name in names if getattr(one, name) != getattr(other, name)]
+    if differing:
+        details = tuple([Detail(name) for name in differing])
+        base, target = (addresses[0],), (addresses[1],)
+        change = Change("field-changed", "initializer", base, target, one.name or "", details, order=(graph.number, -1))
+        claims = [[f"{address}/{name}" for name in differing] for address in addresses]
+        context.ledger.add(change, *claims)
 
 
 def _change(

@@ -166,6 +166,8 @@ def _signature(context: Context, graph: GraphComparison) -> None:
         if mapped == new or (field == "output" and len(old) == len(new) and not same_names):
             continue
         address = f"{graph.address}/{field}"
+        if context.ledger.claimed(address) is not None:
+            continue
         if same_names:
             note(context, address, f"{graph.target_address}/{field}", f"function {field}s", 1, graph.number)
             context.ledger.take(context.ledger.changes[-1], [address])

@@ -93,7 +93,11 @@ def _types(context: Context, graph: GraphComparison, bulk: Bulk, changed: Sequen
         one, other = base[position], target[there]
         cause = causes.get(one.name or "")
         if cause is not None:
-            context.ledger.claim(cause, [f"{graph.address}/value_info/{position}/type"])
+            places = (
+                [f"{graph.address}/value_info/{position}/type"],
+                [f"{graph.target_address}/value_info/{there}/type"],
+            )
+            context.ledger.claim(cause, *places)
             continue
         texts = value_type_text(one.type), value_type_text(other.type)
         detail = Detail(one.name or "", *texts)
