@@ -18,6 +18,7 @@
     ├── FileError                  74  the system could not read or write
     ├── ChangedUnderneathError     75  a file is not the one that was opened
     ├── WorkerError                76  native analysis crashed, hung or ran out of memory
+    │   └── PassError              76  a pass failed, or what it gave is no model  .name, .printed
     ├── AccessDeniedError          77  the system forbids it
     └── UntrustedError             78  a location that leaves the model's folder, a link
 
@@ -146,6 +147,17 @@ class WorkerError(OnnxJsonError):
     """The guarded process for native analysis crashed, hung or ran out of memory."""
 
     exit_code = 76
+
+
+class PassError(WorkerError):
+    """A pass crashed, hung, failed, is not installed, or what it gave is no model; the model is as it was before it."""
+
+    def __init__(self, message: str, name: str, printed: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+        """The pass, as it was spelled."""
+        self.printed = printed
+        """What it printed; made visible."""
 
 
 class AccessDeniedError(OnnxJsonError):

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import msgspec
 
@@ -50,7 +50,19 @@ _WHO: Final[dict[Job, str]] = {
     "convert_version": "the version converter of onnx",
     "inline_functions": "the inliner of onnx",
     "evaluate": "the evaluation",
+    "pass": "the pass",
 }
+
+
+class PassAnswer(NamedTuple):
+    """What came of a pass."""
+
+    model: bytes
+    """What it gave; nobody looked at it yet."""
+    problem: str
+    """Why it gave nothing, as the end of a sentence that begins with its name; "" where it gave something."""
+    printed: str
+    """What it printed, cut; made visible."""
 
 
 class Worker:
@@ -116,6 +128,33 @@ class Worker:
     def convert_version(self, model: bytes, version: int) -> bytes:
         """The serialised model for another version of the default operator set; see `infer_shapes`."""
         return self._changed("convert_version", model, version)
+
+    def run_pass(self, declaration: str, model: bytes, folder: Path, limits: Limits) -> PassAnswer:
+        """Runs a pass of `onnxjson.passes` in a process of its own; whatever becomes of that is in the answer.
+
+        Args:
+            declaration: which pass, as `onnxjson.passes.executing.declared` writes it.
+            model: serialised.
+            folder: its current folder, which it may write to.
+            limits: what it may use.
+
+        Raises:
+            WorkerError: the guarded process itself does not answer.
+        """
+        request = Request(job="pass", folder=os.fsencode(folder), declaration=declaration, limits=limits)
+        answer, made = self._exchanged(request, model)
+        if answer.outcome == "done":
+            return PassAnswer(made, "", answer.output)
+        detail = f": {answer.detail}" if answer.detail else ""
+        problem = {
+            "memory": f"needs more than {limits.memory / 2**30:.1f} GiB of memory",
+            "time": f"does not come to an end{detail}",
+            "crashed": f"crashed{detail}",
+            "exited": f"ended its process{detail}",
+            "failed": f"failed{detail}",
+            "unavailable": f"cannot be used{detail}",
+        }[answer.outcome]
+        return PassAnswer(b"", problem, answer.output)
 
     def _changed(self, job: Job, model: bytes, version: int | None = None) -> bytes:
         answer, changed = self._asked(job, model, version=version)

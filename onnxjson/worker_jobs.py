@@ -5,6 +5,7 @@ Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.w
 
 import re
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.checking import Finding
@@ -99,6 +100,14 @@ def evaluate(model: bytes | str) -> tuple[Answer, bytes]:
     return Answer(outcome="done"), packed([evaluated(each, one_line) for each in unpacked_evaluations(model)])
 
 
+def run_pass(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
+    """One pass of `onnxjson.passes`."""
+    assert isinstance(model, bytes), "only checks read from a path"
+    # Passes stand above the worker; only the child that runs one loads them.
+    executing = import_module("onnxjson.passes.executing")
+    return Answer(outcome="done"), executing.executed(declaration, model)
+
+
 JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
     "check": check,
     "check_shapes": check_shapes,
@@ -114,6 +123,9 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     if request.job == "convert_version":
         assert request.version is not None, "it says where to"
         return convert_version(subject, request.version)
+    if request.job == "pass":
+        assert request.declaration is not None, "it says which"
+        return run_pass(subject, request.declaration)
     return JOBS[request.job](subject)
 
 

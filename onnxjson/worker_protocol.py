@@ -17,7 +17,7 @@ _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
-Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate"]
+Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate", "pass"]
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable"]
 
 
@@ -35,6 +35,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the answer, beyond which the job is stopped."""
     output_bytes: int = 65_536
     """Bytes kept of what the job prints; the rest is thrown away."""
+    file_bytes: int = 0
+    """Bytes of each file that the job may write (RLIMIT_FSIZE)."""
+    may_start_threads: bool = False
+    """Whether the job may start threads, and processes, which the system counts alike (RLIMIT_NPROC)."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +47,11 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     path: bytes | None = None
     folder: bytes | None = None
-    """Where external data of a model given as bytes is looked for."""
+    """The current folder of the job: where external data of a model given as bytes is looked for."""
     version: int | None = None
     """The version of the default operator set that "convert_version" leads to."""
+    declaration: str | None = None
+    """What "pass" runs, as `onnxjson.passes.executing.declared` writes it."""
     limits: Limits
 
 

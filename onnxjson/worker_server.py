@@ -136,9 +136,9 @@ def _limit(limits: Limits) -> None:
     processor = limits.processor_seconds
     for kind, soft, hard in (
         (resource.RLIMIT_CORE, 0, 0),
-        (resource.RLIMIT_FSIZE, 0, 0),
+        (resource.RLIMIT_FSIZE, limits.file_bytes, limits.file_bytes),
         (resource.RLIMIT_NOFILE, limits.open_files, limits.open_files),
-        (resource.RLIMIT_NPROC, 0, 0),
+        *([] if limits.may_start_threads else [(resource.RLIMIT_NPROC, 0, 0)]),
         (resource.RLIMIT_CPU, processor, processor + 5),
         (resource.RLIMIT_AS, limits.memory, limits.memory),
     ):

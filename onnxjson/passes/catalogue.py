@@ -1,0 +1,28 @@
+"""All passes by name."""
+
+from typing import Final
+
+from onnxjson.display import visible
+from onnxjson.errors import ParameterError
+from onnxjson.passes.declaration import Pass, name_of
+from onnxjson.passes.onnxoptimizer import Onnxoptimizer
+from onnxjson.suggestions import suggest
+
+PASSES: Final[tuple[type[Pass], ...]] = (Onnxoptimizer,)
+"""Every pass, in the order of the help."""
+
+NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}
+"""Every pass by its name."""
+
+
+def pass_named(name: str) -> type[Pass]:
+    """The pass of a name such as ``onnxsim``.
+
+    Raises:
+        ParameterError: there is none; the message says what is near.
+    """
+    found = NAMES.get(name)
+    if found is None:
+        hint = suggest(name, NAMES) or "`onnxjson passes` shows all"
+        raise ParameterError(f'there is no pass "{visible(name)}"; {hint}')
+    return found

@@ -1,0 +1,147 @@
+"""`Pass`: one optimizer, declared once for Python, the command line and recipes.
+
+A subclass is the declaration: its docstring says what it does, its fields are the options, ``tag`` is its name::
+
+    class Example(Pass, frozen=True, kw_only=True, tag="example"):
+        \"""What it does, in one line.\"""
+
+        packages = ("example-package",)
+
+        strength: Annotated[int, Meta(ge=1, description="How much.")] = 1
+
+        def run(self, model: bytes, folder: Path) -> bytes:
+            import example_package  # only here, in the guarded process
+            ...
+"""
+
+import sys
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.edits.parameters import Parameter, parameters
+from onnxjson.edits.values import ValueMistakeError, plain_value, same_value
+from onnxjson.errors import ParameterError
+from onnxjson.suggestions import suggest
+
+if TYPE_CHECKING:
+    from onnxjson.document import Model
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="pass", eq=False):
+    """The base of all passes. Options are checked when one is made; `ParameterError` says what does not fit."""
+
+    packages: ClassVar[tuple[str, ...]] = ()
+    """Distributions that it needs beyond those of this package."""
+    extra: ClassVar[str | None] = None
+    """The extra of this package that installs them, None where nothing more is needed."""
+    part: ClassVar[str | None] = None
+    """The option, a list of texts, that a word after a colon stands for: ``onnxoptimizer:eliminate_identity``."""
+    parts: ClassVar[dict[str, str]] = {}
+    """The words that it may hold, and what each does, in one line."""
+    is_guarded: ClassVar[bool] = True
+    """Whether `run` belongs into the guarded process; code of this package does not."""
+
+    def __post_init__(self) -> None:
+        for parameter in parameters(type(self)):
+            given = getattr(self, parameter.field)
+            try:
+                value = parameter.read(given)
+            except ValueMistakeError as mistake:
+                raise option_error(self, parameter.name, mistake) from None
+            if value is not given:
+                msgspec.structs.force_setattr(self, parameter.field, value)
+        for word in getattr(self, self.part) if self.part else ():
+            if word not in self.parts:
+                hint = suggest(word, self.parts) or f"`onnxjson passes {self.name}` shows all"
+                raise ParameterError(f'{self.name} has no "{visible(word)}"; {hint}')
+
+    @property
+    def name(self) -> str:
+        """Its name, such as ``onnxsim``."""
+        return name_of(self)
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """What the optimizer makes of a model. Runs in the guarded process, where it may crash, hang or exit.
+
+        Args:
+            model: serialised; every tensor stands in it.
+            folder: an empty one of its own, for optimizers that work on files; it is thrown away afterwards.
+
+        Returns:
+            The serialised result.
+        """
+        raise NotImplementedError
+
+    def change(self, model: "Model", model_folder: Path | None) -> "tuple[Model, tuple[str, ...]]":
+        """Of a pass that is not guarded: the model it makes, and notes. It runs in this process."""
+        raise NotImplementedError
+
+    @classmethod
+    def available(cls) -> str | None:
+        """Why it cannot be used here, and what to do; None where it can. Nothing is imported."""
+        missing = [package for package in cls.packages if not is_installed(package)]
+        if not missing:
+            return None
+        several = len(missing) > 1
+        install = f"'onnxjson[{cls.extra}]'" if cls.extra else " ".join(missing)
+        return (
+            f"it needs {' and '.join(missing)}, which {'are' if several else 'is'} not installed; "
+            f"{sys.executable} -m pip install {install}"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return same_value(_tree(self), _tree(other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def name_of(subject: Pass | type[Pass]) -> str:
+    """The name of a pass, such as ``onnxsim``."""
+    return str(subject.__struct_config__.tag)
+
+
+def summary(subject: type[Pass]) -> str:
+    """What a pass does, in one line."""
+    return (subject.__doc__ or "").strip().partition("\n")[0]
+
+
+def options(subject: type[Pass]) -> tuple[Parameter, ...]:
+    """The options of a pass, in the order of its declaration."""
+    return parameters(subject)
+
+
+def said(subject: Pass) -> dict[str, Any]:
+    """The options of a pass that are not their defaults, by name, in the order of the declaration."""
+    found = {}
+    for parameter in parameters(type(subject)):
+        value = getattr(subject, parameter.field)
+        if parameter.required or not same_value(plain_value(value), plain_value(parameter.default)):
+            found[parameter.name] = value
+    return found
+
+
+def option_error(subject: Pass | type[Pass], name: str, mistake: ValueMistakeError) -> ParameterError:
+    """The error that says what is wrong with the value of an option."""
+    path = "".join([f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in mistake.path])
+    return ParameterError(f"{name_of(subject)}: {name}{path}: {mistake}")
+
+
+@cache
+def is_installed(package: str) -> bool:
+    """Whether a distribution is installed for this Python."""
+    try:
+        metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _tree(subject: Pass) -> Any:
+    return plain_value(said(subject))

@@ -1,0 +1,125 @@
+"""What a pass loses or changes besides: what no optimization is about, and what optimizers drop without a word."""
+
+from collections.abc import Iterable
+
+from onnxjson.display import visible
+from onnxjson.document import Graph, Model, Node, ValueInfo
+from onnxjson.operators import plain_domain
+from onnxjson.walking import walk
+
+_SHOWN = 3
+
+
+def losses(before: Model, after: Model) -> tuple[str, ...]:
+    """What the model after a pass does not say any more of what is still there, for a person.
+
+    The metadata of nodes whose outputs are still made, quantization annotations of values that are still there,
+    metadata, texts, functions, other versions than before, other inputs and outputs.
+    """
+    found = [*_versions(before, after), *_metadata(before, after)]
+    if before.graph is not None and after.graph is not None:
+        found += [*_nodes(before.graph, after.graph), *_graph(before.graph, after.graph)]
+    return tuple(found)
+
+
+def _versions(before: Model, after: Model) -> Iterable[str]:
+    if before.ir_version != after.ir_version:
+        yield f"ir_version is {after.ir_version} now; it was {before.ir_version}"
+    old = {plain_domain(each.domain): each.version for each in before.opset_import}
+    new = {plain_domain(each.domain): each.version for each in after.opset_import}
+    changed = [f"{_domain(name)} {old[name]} -> {new[name]}" for name in old if name in new and old[name] != new[name]]
+    if changed:
+        yield f"other operator sets: {', '.join(changed)}"
+    added = [f"{_domain(name)} {new[name]}" for name in new if name not in old]
+    if added:
+        yield f"more operator sets are imported: {', '.join(added)}"
+    gone = [f"{_domain(name)} {old[name]}" for name in old if name not in new]
+    if gone:
+        yield f"operator sets are not imported any more: {', '.join(gone)}"
+
+
+def _domain(name: str) -> str:
+    return visible(name) if name else "ai.onnx"
+
+
+def _metadata(before: Model, after: Model) -> Iterable[str]:
+    old = {each.key: each.value for each in before.metadata_props}
+    new = {each.key: each.value for each in after.metadata_props}
+    gone = [key or "" for key in old if key not in new]
+    if gone:
+        yield f"metadata of the model is lost: {_some(gone)}"
+    more = [key or "" for key in new if key not in old]
+    if more:
+        yield f"metadata is added to the model: {_some(more)}"
+    for name in ("producer_name", "producer_version", "domain", "model_version", "doc_string"):
+        one, other = getattr(before, name), getattr(after, name)
+        if one and one != other:
+            yield f"{name} of the model is {'lost' if not other else 'another one'}"
+    if before.training_info and not after.training_info:
+        yield "training_info is lost"
+
+
+def _nodes(before: Graph, after: Graph) -> Iterable[str]:
+    old = {each.output: each for each in walk(before, Node) if each.output}
+    kept = [(old[each.output], each) for each in walk(after, Node) if each.output in old]
+    metadata = [one for one, other in kept if one.metadata_props and not other.metadata_props]
+    if metadata:
+        yield f"{_counted(len(metadata), 'node')} still there lost {_its(metadata)} metadata"
+    texts = [one for one, other in kept if one.doc_string and not other.doc_string]
+    if texts:
+        yield f"{_counted(len(texts), 'node')} still there lost {_its(texts)} doc_string"
+    names = [one for one, other in kept if one.name and not other.name]
+    if names:
+        yield f"{_counted(len(names), 'node')} still there lost {_its(names)} name"
+
+
+def _graph(before: Graph, after: Graph) -> Iterable[str]:
+    there = {each.name for each in after.input} | {each.name for each in after.initializer}
+    there |= {name for each in after.node for name in each.output}
+    said = {each.tensor_name for each in after.quantization_annotation}
+    lost = [
+        each for each in before.quantization_annotation if each.tensor_name in there and each.tensor_name not in said
+    ]
+    if lost:
+        yield f"quantization annotations of {_counted(len(lost), 'value')} are lost"
+    if before.doc_string and not after.doc_string:
+        yield "doc_string of the graph is lost"
+    if before.metadata_props and not after.metadata_props:
+        yield "metadata of the graph is lost"
+    if before.sparse_initializer and not after.sparse_initializer:
+        yield f"{_counted(len(before.sparse_initializer), 'sparse initializer')} became something else"
+    for what, old, new in (("input", before.input, after.input), ("output", before.output, after.output)):
+        yield from _interface(what, old, new)
+
+
+def _interface(what: str, before: tuple[ValueInfo, ...], after: tuple[ValueInfo, ...]) -> Iterable[str]:
+    old = {each.name: each for each in before}
+    new = {each.name: each for each in after}
+    gone = [name or "" for name in old if name not in new]
+    if gone:
+        yield f"{what}s are gone: {_some(gone)}"
+    more = [name or "" for name in new if name not in old]
+    if more:
+        yield f"more {what}s: {_some(more)}"
+    other = [name or "" for name in old if name in new and old[name].type != new[name].type]
+    if other:
+        yield f"{what}s have another type: {_some(other)}"
+    if not gone and not more and list(old) != list(new):
+        yield f"{what}s stand in another order"
+
+
+def _some(names: Iterable[str]) -> str:
+    listed = list(names)
+    shown = ", ".join([visible(name) for name in listed[:_SHOWN]])
+    return shown + (f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else "")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+
+
+def _its(items: list[Node]) -> str:
+    return "its" if len(items) == 1 else "their"
+
+
+__all__ = ["losses"]

@@ -1,0 +1,180 @@
+"""Sessions of onnxruntime that write the graph they would run, and the parts of onnxruntime that made it.
+
+Runs in the guarded process. onnxruntime has no interface that says what its optimizer did; its log has: a line for each
+graph transformer (https://github.com/microsoft/onnxruntime/pull/17819), on file descriptor 2. With the names from the
+log, sessions in which all but the first of them are disabled give the graph between two of them. A transformer made of
+rules does not say which of them fired: those are found by leaving out one after the other.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from onnxjson.passes.stages import Stage
+
+Level = Literal["basic", "extended", "layout", "all"]
+"""The levels of onnxruntime that change a graph; each has those before it."""
+
+RULES: Final = (
+    "EliminateIdentity",
+    "EliminateSlice",
+    "UnsqueezeElimination",
+    "EliminateDropout",
+    "ExpandElimination",
+    "CastElimination",
+    "CastChainElimination",
+    "PreShapeNodeElimination",
+    "NoopElimination",
+    "DivMulFusion",
+    "FuseReluClip",
+    "GemmSumFusion",
+    "GemmTransposeFusion",
+    "NotWhereFusion",
+    "ConvAddFusion",
+    "ConvMulFusion",
+    "ConvBNFusion",
+    "Pad_Fusion",
+    "MatMul_BatchNormalization_Fusion",
+    "LabelEncoderFusion",
+    "ClipQuantRewrite",
+    "ReluQuantRewrite",
+)
+"""The rewrite rules of onnxruntime 1.31, in the order of onnxruntime/core/optimizer/graph_transformer_utils.cc."""
+
+_MODIFIED: Final = re.compile(rb"GraphTransformer (\S+) modified: ([01]) with status: OK")
+_RULE_BASED: Final = "_RuleBasedTransformer"
+_READING: Final = "reading and writing"
+"""What is left when every transformer is disabled: local functions are inlined, opsets added, metadata lost."""
+
+
+class Report(NamedTuple):
+    """A session that wrote its graph."""
+
+    model: bytes
+    transformers: tuple[str, ...]
+    """All that ran, in the order of their first turn."""
+    modified: tuple[str, ...]
+    """Those that changed the graph, in that order."""
+
+
+class Sessions:
+    """Sessions for one model with the same settings.
+
+    Args:
+        model: serialised.
+        folder: where files can be written.
+        level: how much is optimised.
+        disabled: graph transformers and rules that never run.
+        settings: of the session, such as ``optimization.enable_gelu_approximation``.
+    """
+
+    def __init__(
+        self, model: bytes, folder: Path, level: Level, disabled: Iterable[str] = (), settings: dict[str, str] | None = None
+    ) -> None:
+        self._model = model
+        self._place = folder / "optimized.onnx"
+        self._level = level
+        self._disabled = list(disabled)
+        self._settings = settings or {}
+
+    def optimized(self, without: Iterable[str] = ()) -> bytes:
+        """The serialised graph as onnxruntime would run it, `without` some transformers or rules."""
+        self._run([*self._disabled, *without], severity=3)
+        return self._place.read_bytes()
+
+    def reported(self) -> Report:
+        """The graph, and who made it."""
+        with _captured() as pieces:
+            self._run(self._disabled, severity=0)
+        ran: dict[str, bool] = {}
+        for name, changed in _MODIFIED.findall(b"".join(pieces)):
+            ran[name.decode()] = changed == b"1" or ran.get(name.decode(), False)
+        turns = [name.decode() for name, changed in _MODIFIED.findall(b"".join(pieces)) if changed == b"1"]
+        return Report(self._place.read_bytes(), tuple(ran), tuple(dict.fromkeys(turns)))
+
+    def stages(self) -> Iterator[Stage]:
+        """The graph after each transformer that changed it, and within those made of rules after each rule.
+
+        What a part is said to have done is what it adds to those before it. The last stage is the whole result.
+        """
+        report = self.reported()
+        last = self.optimized(report.transformers)
+        yield Stage(_READING, last)
+        for count, name in enumerate(report.modified, 1):
+            later = [each for each in report.transformers if each not in report.modified[:count]]
+            whole = self.optimized(later) if count < len(report.modified) else report.model
+            if name.endswith(_RULE_BASED):
+                for stage in self._rules(later, whole, last):
+                    last = stage.model
+                    yield stage
+            if _differ(whole, last):
+                last = whole
+                yield Stage(name, whole)
+
+    def _rules(self, later: list[str], whole: bytes, before: bytes) -> Iterator[Stage]:
+        """What each rule of the last transformer adds to those before it."""
+        candidates = [rule for rule in RULES if rule not in self._disabled]
+        fired = [rule for rule in candidates if _differ(self.optimized([*later, rule]), whole)]
+        for count, rule in enumerate(fired, 1):
+            idle = [each for each in candidates if each not in fired[:count]]
+            made = self.optimized([*later, *idle])
+            if _differ(made, before):
+                before = made
+                yield Stage(rule, made)
+
+    def _run(self, disabled: list[str], severity: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{self._level.upper()}")
+        options.optimized_model_filepath = str(self._place)
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = severity
+        options.log_verbosity_level = 1 if severity == 0 else 0
+        for key, value in self._settings.items():
+            options.add_session_config_entry(key, value)
+        self._place.unlink(missing_ok=True)
+        session: Any = onnxruntime.InferenceSession
+        session(self._model, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled or None)
+
+
+def _differ(one: bytes, other: bytes) -> bool:
+    """Whether two results of onnxruntime are two graphs; the order of their initializers may be any."""
+    return one != other and _without_order(one) != _without_order(other)
+
+
+def _without_order(model: bytes) -> bytes:
+    from onnx import ModelProto
+
+    proto = ModelProto.FromString(model)
+    proto.graph.initializer.sort(key=lambda tensor: tensor.name)
+    proto.graph.value_info.sort(key=lambda value: value.name)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+@contextmanager
+def _captured() -> Iterator[list[bytes]]:
+    """What is written to file descriptor 2, in pieces, complete after the block; it may be any amount."""
+    pieces: list[bytes] = []
+    reading, writing = os.pipe()
+    kept = os.dup(2)
+
+    def read() -> None:
+        while piece := os.read(reading, 1 << 16):
+            pieces.append(piece)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    try:
+        os.dup2(writing, 2)
+        os.close(writing)
+        yield pieces
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        reader.join()
+        os.close(reading)

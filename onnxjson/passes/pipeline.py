@@ -1,0 +1,264 @@
+"""Pipelines of passes: each on what the one before gave, whatever becomes of it.
+
+::
+
+    steps = [parse_step("onnxoptimizer"), parse_step("onnxsim*")]
+    with Pipeline() as pipeline:
+        for made in pipeline.run(model, steps):
+            print(made.name, len(made.before.data), len(made.after.data), made.seconds)
+"""
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+from onnxjson import serde
+from onnxjson.checking import Finding
+from onnxjson.display import visible
+from onnxjson.document import Model
+from onnxjson.edits.applying import new_findings
+from onnxjson.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
+from onnxjson.passes.executing import declared
+from onnxjson.passes.losses import losses
+from onnxjson.passes.spelling import REPETITIONS, Step
+from onnxjson.wire.varints import LARGEST_MESSAGE
+from onnxjson.wire.writing import message_bytes, message_size
+from onnxjson.worker import PassAnswer, Worker
+from onnxjson.worker_protocol import Limits
+
+_SHOWN: Final = 3
+"""Lines of what a pass printed that stand in the message of its failure."""
+
+
+class Stage(NamedTuple):
+    """A model between two passes; where a pass changes nothing, both sides of it are the same object."""
+
+    data: bytes
+    """Serialised."""
+    model: Model
+    """What `data` holds."""
+
+
+class Made(NamedTuple):
+    """What one pass of a pipeline did."""
+
+    step: Step
+    name: str
+    """As it was spelled."""
+    before: Stage
+    after: Stage
+    """The same object as `before` where no byte changed, or where it failed."""
+    seconds: float
+    """Of wall time, the start of its process included."""
+    rounds: int
+    """How often it ran; more than once only where it repeats."""
+    notes: tuple[str, ...] = ()
+    """What it lost or changed besides, and what it had to say; for a person."""
+    printed: str = ""
+    """What it printed, cut; made visible."""
+    failure: PassError | None = None
+    """Why it has no result, where the pipeline goes on without it."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a byte changed."""
+        return self.after is not self.before
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether the model has more than a tenth more bytes after it."""
+        return len(self.after.data) * 10 > len(self.before.data) * 11
+
+
+class Pipeline:
+    """Runs passes, in a guarded process that starts with the first one; use it in a ``with`` statement.
+
+    Args:
+        seconds: what one pass may take, of wall time and of processor time.
+        memory: bytes of address space of one pass; at least twelve times the size of the model.
+        max_size: bytes of a model that a pass may give; None for what protobuf reads.
+        keep_going: whether a pass that fails is left out; else its failure is raised.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float = 300.0,
+        memory: int = 4 << 30,
+        max_size: int | None = None,
+        keep_going: bool = False,
+    ) -> None:
+        self._seconds = seconds
+        self._memory = memory
+        self._max_size = max_size
+        self._keep_going = keep_going
+        self._worker = Worker()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next pass would start another one."""
+        self._worker.close()
+
+    def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[Made]:
+        """Runs passes one after the other, and gives what each did as soon as it is done.
+
+        Args:
+            model: every tensor must stand in it; `onnxjson.external_files.internalize` takes files in.
+            steps: the passes.
+            model_folder: where edits look for the external data of the model.
+
+        Raises:
+            PassError: a pass failed, and it is not to go on without it; what came before stays as it was given.
+            LimitError: the model has more bytes than protobuf reads.
+        """
+        stage = stage_of(model)
+        for step in steps:
+            made = self._made(stage, step, model_folder)
+            yield made
+            stage = made.after
+
+    def _made(self, before: Stage, step: Step, model_folder: Path | None) -> Made:
+        started = time.monotonic()
+        name = str(step)
+        rounds, stage, printed, stands_still = 0, before, "", False
+        notes: tuple[str, ...] = ()
+        failure = None
+        try:
+            while rounds < (REPETITIONS if step.repeats else 1):
+                rounds += 1
+                after, printed, notes = self._round(stage, step, name, model_folder)
+                stands_still = after.data == stage.data
+                stage = stage if stands_still else after
+                if stands_still:
+                    break
+            if stage is not before and stage.data == before.data:
+                stage = before
+        except PassError as error:
+            if not self._keep_going:
+                raise
+            failure, stage = error, before
+        seconds = time.monotonic() - started
+        if step.repeats and rounds == REPETITIONS and not failure and not stands_still:
+            notes = (*notes, f"it still changes the model after {REPETITIONS} rounds")
+        lost = losses(before.model, stage.model) if stage is not before else ()
+        return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), printed, failure)
+
+    def _round(
+        self, before: Stage, step: Step, name: str, model_folder: Path | None
+    ) -> tuple[Stage, str, tuple[str, ...]]:
+        reason = step.subject.available()
+        if reason:
+            raise PassError(f"{visible(name)} cannot be used: {reason}", name)
+        if not step.subject.is_guarded:
+            try:
+                model, notes = step.subject.change(before.model, model_folder)
+            except OnnxJsonError as error:
+                raise PassError(f"{visible(name)}: {error}", name) from error
+            return (before if model is before.model else stage_of(model)), "", notes
+        answer = self._answered(before, step, name)
+        after = _stage(answer, before, name)
+        self._check(before, after, name, answer.printed)
+        return after, answer.printed, ()
+
+    def _answered(self, before: Stage, step: Step, name: str) -> PassAnswer:
+        size = len(before.data)
+        limits = Limits(
+            memory=max(self._memory, 12 * size),
+            processor_seconds=max(1, int(self._seconds)),
+            wall_seconds=self._seconds,
+            open_files=256,
+            file_bytes=LARGEST_MESSAGE,
+            may_start_threads=True,
+        )
+        with tempfile.TemporaryDirectory(prefix="onnxjson-pass-") as folder:
+            try:
+                answer = self._worker.run_pass(declared(step.subject), before.data, Path(folder), limits)
+            except WorkerError as error:
+                raise PassError(f"{visible(name)}: {error}; the model is as it was before it", name) from error
+        if answer.problem:
+            raise PassError(
+                f"{visible(name)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
+                name,
+                answer.printed,
+            )
+        return answer
+
+    def _check(self, before: Stage, after: Stage, name: str, printed: str) -> None:
+        """Do nothing if what a pass gave may take the place of what it was given.
+
+        Raises:
+            PassError: it is too big, or does not hang together and the model did before.
+        """
+        size = len(after.data)
+        if self._max_size is not None and size > self._max_size:
+            raise PassError(f"{visible(name)} gives {size:,} bytes, and {self._max_size:,} are allowed", name, printed)
+        if after is before:
+            return
+        broken = _errors(before.model, after.model)
+        if broken:
+            more = f" (and {len(broken) - 1:,} more)" if len(broken) > 1 else ""
+            finding = broken[0]
+            where = f"{visible(finding.address, 200)}: " if finding.address else ""
+            raise PassError(
+                f"{visible(name)} leaves the model in pieces: {where}{finding.message}{more}", name, printed
+            )
+
+
+def stage_of(model: Model) -> Stage:
+    """A model with its bytes.
+
+    Raises:
+        LimitError: it has more than protobuf reads.
+    """
+    size = message_size(model)
+    if size > LARGEST_MESSAGE:
+        raise LimitError(f"the model has {size:,} bytes, and passes take no more than {LARGEST_MESSAGE:,}")
+    data = message_bytes(model)
+    return Stage(data, model)
+
+
+def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
+    """What a pass gave, as a model.
+
+    Raises:
+        PassError: it is none.
+    """
+    data = answer.model
+    if data == before.data:
+        return before
+    what = ""
+    if not data:
+        what = "gives nothing"
+    else:
+        try:
+            twice = serde.repeated_top_level(data)
+            model = serde.parse(data).model
+            if model.graph is None:
+                what = "gives a model without a graph"
+            elif twice is not None:
+                what = f"gives what looks like two models: {twice} stands twice"
+        except (WireError, IndexError, LimitError) as error:
+            what = f"gives {len(data):,} bytes that are no model ({error})"
+    if what:
+        message = f"{visible(name)} {what}{_last_words(answer)}; the model is as it was before it"
+        raise PassError(message, name, answer.printed)
+    return Stage(data, model)
+
+
+def _errors(before: Model, after: Model) -> list[Finding]:
+    return [finding for finding in new_findings(before, after) if finding.severity == "error"]
+
+
+def _last_words(answer: PassAnswer) -> str:
+    lines = answer.printed.splitlines()[-_SHOWN:]
+    return f" (it printed: {' | '.join(lines)})" if lines else ""

@@ -1,0 +1,43 @@
+"""What a pass tells of itself while it runs in the guarded process: remarks, and what each of its parts did."""
+
+from typing import Final
+
+import msgspec
+
+
+class Stage(msgspec.Struct, frozen=True):
+    """A model between two parts of one pass."""
+
+    name: str
+    """The part that made it, such as ``ConvBNFusion``."""
+    model: bytes
+    """Serialised."""
+
+
+_REMARKS: Final[list[str]] = []
+
+
+def remark(text: str) -> None:
+    """Say something about the running pass to whoever asked for it: a sentence, or part of one."""
+    _REMARKS.append(text)
+
+
+def taken_remarks() -> tuple[str, ...]:
+    """What was said since the last call."""
+    found = tuple(_REMARKS)
+    _REMARKS.clear()
+    return found
+
+
+def packed(stages: list[Stage]) -> bytes:
+    """Stages as bytes."""
+    return msgspec.msgpack.encode(stages)
+
+
+def unpacked(data: bytes) -> list[Stage]:
+    """What `packed` made of stages.
+
+    Raises:
+        msgspec.MsgspecError: these bytes are none.
+    """
+    return msgspec.msgpack.decode(data, type=list[Stage])
