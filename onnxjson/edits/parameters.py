@@ -157,6 +157,8 @@ def _shape(hint: Any) -> Shape:
         return Shape("list", item=_shape(get_args(hint)[0]))
     if origin is dict:
         return Shape("mapping", item=_shape(get_args(hint)[1]))
+    if hint not in _FORMS:
+        raise TypeError(f"{hint} is no type of a parameter")
     return Shape(_FORMS[hint])
 
 
@@ -206,7 +208,10 @@ def _read_size(shape: Shape, value: object) -> int | str:
         return value
     if isinstance(value, bool | float) or not hasattr(value, "__index__"):
         raise ValueMistakeError(found_words(value), shape.fits)
-    return int(value.__index__())
+    number = int(value.__index__())
+    if shape.least is not None and number < shape.least:
+        raise ValueMistakeError(found_words(number), f"{shape.fits}, the number from {shape.least},")
+    return number
 
 
 def _read_value(_: Shape, value: object) -> Any:

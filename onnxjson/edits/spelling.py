@@ -22,6 +22,7 @@ from onnxjson.edits.parameters import Parameter, Shape, parameters
 from onnxjson.edits.values import ValueMistakeError, write_value
 from onnxjson.errors import ParameterError
 from onnxjson.reading import tree as json_tree
+from onnxjson.reading.scan import scan as scan_json
 from onnxjson.suggestions import suggest
 
 _OPENS_JSON: Final = ('"', "[", "{")
@@ -113,8 +114,16 @@ def build(edit: type[Edit], given: Mapping[str, Sequence[str]], free: Sequence[s
     open_places = [each for each in positional(edit) if each.name not in texts]
     if len(free) > len(open_places):
         raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is too much; {usage(edit)}")
-    for parameter, word in zip(open_places, free, strict=False):
-        texts[parameter.name] = [word]
+    # Words go to the parameters that have to be said before they go to others.
+    spare = len(free) - sum(each.required for each in open_places)
+    for parameter in open_places:
+        if not parameter.required:
+            spare -= 1
+        if parameter.required or spare >= 0:
+            if not free:
+                break
+            texts[parameter.name] = [free[0]]
+            free = free[1:]
     values: dict[str, Any] = {}
     for parameter in parameters(edit):
         if parameter.name in texts:
@@ -173,10 +182,15 @@ def json_or_text(text: str) -> Any:
     Raises:
         ValueMistakeError: it begins like JSON and is none.
     """
-    is_clean, tree = json_tree.parse(text.encode("utf-8", "surrogateescape"))
+    data = text.encode("utf-8", "surrogateescape")
+    is_clean, tree = json_tree.parse(data)
     if is_clean:
         return tree
     if text.lstrip().startswith(_OPENS_JSON):
+        # What is JSON all the same, with escapes of surrogates or -0, is for the exact reader.
+        scanned = scan_json(data)
+        if scanned.is_sound and not scanned.mistakes:
+            return scanned.tree
         raise ValueMistakeError(f"the text {visible(text, 40)}, which begins like JSON and is none", "JSON")
     return -0.0 if text == "-0" else text
 
