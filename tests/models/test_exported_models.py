@@ -7,7 +7,7 @@ import pytest
 
 import onnxjson
 
-MODELS = sorted(Path(__file__).parent.glob("*.onnx"))
+MODELS = sorted(Path(__file__).parent.rglob("*.onnx"))
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
