@@ -51,6 +51,7 @@ _WHO: Final[dict[Job, str]] = {
     "inline_functions": "the inliner of onnx",
     "evaluate": "the evaluation",
     "pass": "the pass",
+    "pass_stages": "the pass",
 }
 
 
@@ -63,6 +64,8 @@ class PassAnswer(NamedTuple):
     """Why it gave nothing, as the end of a sentence that begins with its name; "" where it gave something."""
     printed: str
     """What it printed, cut; made visible."""
+    remarks: tuple[str, ...] = ()
+    """What it has to say of itself; made visible."""
 
 
 class Worker:
@@ -129,7 +132,9 @@ class Worker:
         """The serialised model for another version of the default operator set; see `infer_shapes`."""
         return self._changed("convert_version", model, version)
 
-    def run_pass(self, declaration: str, model: bytes, folder: Path, limits: Limits) -> PassAnswer:
+    def run_pass(
+        self, declaration: str, model: bytes, folder: Path, limits: Limits, *, stages: bool = False
+    ) -> PassAnswer:
         """Runs a pass of `onnxjson.passes` in a process of its own; whatever becomes of that is in the answer.
 
         Args:
@@ -137,14 +142,16 @@ class Worker:
             model: serialised.
             folder: its current folder, which it may write to.
             limits: what it may use.
+            stages: whether what each part of it did is wanted, as `onnxjson.passes.stages.packed` writes it.
 
         Raises:
             WorkerError: the guarded process itself does not answer.
         """
-        request = Request(job="pass", folder=os.fsencode(folder), declaration=declaration, limits=limits)
+        job: Job = "pass_stages" if stages else "pass"
+        request = Request(job=job, folder=os.fsencode(folder), declaration=declaration, limits=limits)
         answer, made = self._exchanged(request, model)
         if answer.outcome == "done":
-            return PassAnswer(made, "", answer.output)
+            return PassAnswer(made, "", answer.output, answer.remarks)
         detail = f": {answer.detail}" if answer.detail else ""
         problem = {
             "memory": f"needs more than {limits.memory / 2**30:.1f} GiB of memory",

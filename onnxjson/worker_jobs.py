@@ -105,7 +105,14 @@ def run_pass(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
     assert isinstance(model, bytes), "only checks read from a path"
     # Passes stand above the worker; only the child that runs one loads them.
     executing = import_module("onnxjson.passes.executing")
-    return Answer(outcome="done"), executing.executed(declaration, model)
+    made, remarks = executing.executed(declaration, model)
+    return Answer(outcome="done", remarks=tuple([one_line(each) for each in remarks])), made
+
+
+def pass_stages(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
+    """What each part of a pass did, as `onnxjson.passes.stages.packed` writes it."""
+    assert isinstance(model, bytes), "only checks read from a path"
+    return Answer(outcome="done"), import_module("onnxjson.passes.executing").staged(declaration, model)
 
 
 JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
@@ -126,6 +133,9 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     if request.job == "pass":
         assert request.declaration is not None, "it says which"
         return run_pass(subject, request.declaration)
+    if request.job == "pass_stages":
+        assert request.declaration is not None, "it says which"
+        return pass_stages(subject, request.declaration)
     return JOBS[request.job](subject)
 
 

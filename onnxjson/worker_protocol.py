@@ -17,7 +17,7 @@ _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
-Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate", "pass"]
+Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate", "pass", "pass_stages"]
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable"]
 
 
@@ -51,7 +51,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     version: int | None = None
     """The version of the default operator set that "convert_version" leads to."""
     declaration: str | None = None
-    """What "pass" runs, as `onnxjson.passes.executing.declared` writes it."""
+    """What "pass" and "pass_stages" run, as `onnxjson.passes.executing.declared` writes it."""
     limits: Limits
 
 
@@ -64,6 +64,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     output: str = ""
     """What the job printed, cut; made visible."""
+    remarks: tuple[str, ...] = ()
+    """What a pass has to say of itself; made visible."""
 
 
 class BrokenConversationError(Exception):

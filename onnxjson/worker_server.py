@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from onnxjson import worker_jobs
 from onnxjson.worker_jobs import one_line
 from onnxjson.worker_protocol import Answer, BrokenConversationError, Limits, Request, receive, send, unpacked
@@ -81,7 +83,7 @@ def guarded(job: Callable[[], tuple[Answer, bytes]], limits: Limits, client: int
     if ending is None and status == 0:
         with suppress(BrokenConversationError):
             answer, blob = unpacked(data, Answer)
-            return Answer(outcome=answer.outcome, detail=answer.detail, findings=answer.findings, output=printed), blob
+            return msgspec.structs.replace(answer, output=printed), blob
     if ending is None:
         ending = _ending(status, b"bad_alloc" in output, limits)
     return Answer(outcome=ending.outcome, detail=ending.detail, output=printed), b""

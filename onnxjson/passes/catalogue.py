@@ -6,9 +6,13 @@ from onnxjson.display import visible
 from onnxjson.errors import ParameterError
 from onnxjson.passes.declaration import Pass, name_of
 from onnxjson.passes.onnxoptimizer import Onnxoptimizer
+from onnxjson.passes.onnxruntime import Onnxruntime
 from onnxjson.suggestions import suggest
 
-PASSES: Final[tuple[type[Pass], ...]] = (Onnxoptimizer,)
+PASSES: Final[tuple[type[Pass], ...]] = (
+    Onnxoptimizer,
+    Onnxruntime,
+)
 """Every pass, in the order of the help."""
 
 NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}

@@ -15,6 +15,7 @@ A subclass is the declaration: its docstring says what it does, its fields are t
 """
 
 import sys
+from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -26,6 +27,7 @@ from onnxjson.display import visible
 from onnxjson.edits.parameters import Parameter, parameters
 from onnxjson.edits.values import ValueMistakeError, plain_value, same_value
 from onnxjson.errors import ParameterError
+from onnxjson.passes.stages import PartStage
 from onnxjson.suggestions import suggest
 
 if TYPE_CHECKING:
@@ -76,6 +78,14 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             The serialised result.
         """
         raise NotImplementedError
+
+    def stages(self, model: bytes, folder: Path) -> Iterable[PartStage]:
+        """What each part of the optimizer does to a model, as far as it can be told; the last one ends as `run` does.
+
+        Runs in the guarded process, apart from `run`: however long it takes and whatever becomes of it, the result is
+        there already. See `run` for the arguments.
+        """
+        return ()
 
     def change(self, model: "Model", model_folder: Path | None) -> "tuple[Model, tuple[str, ...]]":
         """Of a pass that is not guarded: the model it makes, and notes. It runs in this process."""

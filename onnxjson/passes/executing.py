@@ -11,6 +11,7 @@ import msgspec
 
 from onnxjson.passes.catalogue import PASSES
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.stages import packed, taken_remarks
 
 
 def declared(subject: Pass) -> str:
@@ -18,18 +19,34 @@ def declared(subject: Pass) -> str:
     return msgspec.json.encode(subject).decode()
 
 
-def executed(declaration: str, model: bytes) -> bytes:
-    """What a pass makes of a serialised model. The current folder is its own.
+def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """What a pass makes of a serialised model, and what it has to say. The current folder is its own.
 
     Raises:
         Exception: whatever the optimizer raises.
         TypeError: it gives something that is no serialised model.
     """
-    subject: Pass = msgspec.json.decode(declaration, type=Union[PASSES])  # noqa: UP007
-    folder = Path.cwd()
-    # What optimizers write aside goes with the folder, even if they are killed.
-    os.environ["TMPDIR"] = str(folder)
+    subject, folder = _prepared(declaration)
     made = subject.run(model, folder)
     if not isinstance(made, bytes):
         raise TypeError(f"the pass gives a {type(made).__name__} and not a model")
-    return made
+    return made, taken_remarks()
+
+
+def staged(declaration: str, model: bytes) -> bytes:
+    """What each part of a pass does to a serialised model, as `onnxjson.passes.stages.packed` writes it.
+
+    Raises:
+        Exception: whatever the optimizer raises.
+    """
+    subject, folder = _prepared(declaration)
+    return packed(list(subject.stages(model, folder)))
+
+
+def _prepared(declaration: str) -> tuple[Pass, Path]:
+    """A pass, and its folder."""
+    folder = Path.cwd()
+    # What optimizers write aside goes with the folder, even if they are killed.
+    os.environ["TMPDIR"] = str(folder)
+    subject: Pass = msgspec.json.decode(declaration, type=Union[PASSES])  # noqa: UP007
+    return subject, folder

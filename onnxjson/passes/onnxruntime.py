@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from onnxjson.passes.declaration import Pass
 from onnxjson.passes.onnxruntime_sessions import Level, Sessions
-from onnxjson.passes.stages import Stage, remark
+from onnxjson.passes.stages import PartStage, remark
 
 _FEATURES: Final = ("avx512f", "avx2", "avx", "sse4_1", "asimd", "sve")
 """What the processor has that decides on layouts, as Linux says it."""
@@ -47,7 +47,7 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
             remark(f"made for this machine ({machine()}); another processor may refuse it, or run it slowly")
         return made
 
-    def stages(self, model: bytes, folder: Path) -> Iterator[Stage]:
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: each graph transformer that changed something, and each rule within one made of rules."""
         return self._sessions(model, folder).stages()
 

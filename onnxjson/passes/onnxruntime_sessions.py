@@ -8,13 +8,12 @@ rules does not say which of them fired: those are found by leaving out one after
 
 import os
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from onnxjson.passes.stages import Stage
+from onnxjson.passes.stages import PartStage
 
 Level = Literal["basic", "extended", "layout", "all"]
 """The levels of onnxruntime that change a graph; each has those before it."""
@@ -88,22 +87,22 @@ class Sessions:
 
     def reported(self) -> Report:
         """The graph, and who made it."""
-        with _captured() as pieces:
+        log = self._place.with_suffix(".log")
+        with _captured(log):
             self._run(self._disabled, severity=0)
-        ran: dict[str, bool] = {}
-        for name, changed in _MODIFIED.findall(b"".join(pieces)):
-            ran[name.decode()] = changed == b"1" or ran.get(name.decode(), False)
-        turns = [name.decode() for name, changed in _MODIFIED.findall(b"".join(pieces)) if changed == b"1"]
-        return Report(self._place.read_bytes(), tuple(ran), tuple(dict.fromkeys(turns)))
+        turns = [(name.decode(), changed == b"1") for name, changed in _MODIFIED.findall(log.read_bytes())]
+        transformers = dict.fromkeys(name for name, _ in turns)
+        modified = dict.fromkeys(name for name, changed in turns if changed)
+        return Report(self._place.read_bytes(), tuple(transformers), tuple(modified))
 
-    def stages(self) -> Iterator[Stage]:
+    def stages(self) -> Iterator[PartStage]:
         """The graph after each transformer that changed it, and within those made of rules after each rule.
 
         What a part is said to have done is what it adds to those before it. The last stage is the whole result.
         """
         report = self.reported()
         last = self.optimized(report.transformers)
-        yield Stage(_READING, last)
+        yield PartStage(_READING, last)
         for count, name in enumerate(report.modified, 1):
             later = [each for each in report.transformers if each not in report.modified[:count]]
             whole = self.optimized(later) if count < len(report.modified) else report.model
@@ -113,18 +112,27 @@ class Sessions:
                     yield stage
             if _differ(whole, last):
                 last = whole
-                yield Stage(name, whole)
+                yield PartStage(name, whole)
 
-    def _rules(self, later: list[str], whole: bytes, before: bytes) -> Iterator[Stage]:
+    def _rules(self, later: list[str], whole: bytes, before: bytes) -> Iterator[PartStage]:
         """What each rule of the last transformer adds to those before it."""
         candidates = [rule for rule in RULES if rule not in self._disabled]
-        fired = [rule for rule in candidates if _differ(self.optimized([*later, rule]), whole)]
+        fired = self._fired(candidates, later, whole)
         for count, rule in enumerate(fired, 1):
             idle = [each for each in candidates if each not in fired[:count]]
             made = self.optimized([*later, *idle])
             if _differ(made, before):
                 before = made
-                yield Stage(rule, made)
+                yield PartStage(rule, made)
+
+    def _fired(self, rules: list[str], later: list[str], whole: bytes) -> list[str]:
+        """Those of `rules` without which the result is another one; most are ruled out together."""
+        if not rules or not _differ(self.optimized([*later, *rules]), whole):
+            return []
+        middle = len(rules) // 2
+        if not middle:
+            return rules
+        return [*self._fired(rules[:middle], later, whole), *self._fired(rules[middle:], later, whole)]
 
     def _run(self, disabled: list[str], severity: int) -> None:
         import onnxruntime
@@ -157,24 +165,13 @@ def _without_order(model: bytes) -> bytes:
 
 
 @contextmanager
-def _captured() -> Iterator[list[bytes]]:
-    """What is written to file descriptor 2, in pieces, complete after the block; it may be any amount."""
-    pieces: list[bytes] = []
-    reading, writing = os.pipe()
+def _captured(place: Path) -> Iterator[None]:
+    """Within the block, what is written to file descriptor 2 goes to a file; it may be any amount."""
     kept = os.dup(2)
-
-    def read() -> None:
-        while piece := os.read(reading, 1 << 16):
-            pieces.append(piece)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        os.dup2(writing, 2)
-        os.close(writing)
-        yield pieces
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        reader.join()
-        os.close(reading)
+    with place.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

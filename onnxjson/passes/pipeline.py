@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
+import msgspec
+
 from onnxjson import serde
 from onnxjson.checking import Finding
 from onnxjson.display import visible
@@ -24,6 +26,7 @@ from onnxjson.errors import LimitError, OnnxJsonError, PassError, WireError, Wor
 from onnxjson.passes.executing import declared
 from onnxjson.passes.losses import losses
 from onnxjson.passes.spelling import REPETITIONS, Step
+from onnxjson.passes.stages import PartStage, unpacked
 from onnxjson.wire.varints import LARGEST_MESSAGE
 from onnxjson.wire.writing import message_bytes, message_size
 from onnxjson.worker import PassAnswer, Worker
@@ -168,9 +171,25 @@ class Pipeline:
         answer = self._answered(before, step, name)
         after = _stage(answer, before, name)
         self._check(before, after, name, answer.printed)
-        return after, answer.printed, ()
+        return after, answer.printed, answer.remarks
 
-    def _answered(self, before: Stage, step: Step, name: str) -> PassAnswer:
+    def parts(self, made: Made) -> list[PartStage]:
+        """What each part of a pass did, such as each rule of an optimizer; the last one leads to what the pass gave.
+
+        Empty where it has no parts, or they cannot be told apart.
+
+        Raises:
+            PassError: the optimizer failed when it was asked for its parts.
+        """
+        if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
+            return []
+        answer = self._answered(made.before, made.step, made.name, stages=True)
+        try:
+            return unpacked(answer.model)
+        except msgspec.MsgspecError as error:
+            raise PassError(f"{visible(made.name)} does not tell its parts: {error}", made.name) from error
+
+    def _answered(self, before: Stage, step: Step, name: str, *, stages: bool = False) -> PassAnswer:
         size = len(before.data)
         limits = Limits(
             memory=max(self._memory, 12 * size),
@@ -182,7 +201,8 @@ class Pipeline:
         )
         with tempfile.TemporaryDirectory(prefix="onnxjson-pass-") as folder:
             try:
-                answer = self._worker.run_pass(declared(step.subject), before.data, Path(folder), limits)
+                declaration = declared(step.subject)
+                answer = self._worker.run_pass(declaration, before.data, Path(folder), limits, stages=stages)
             except WorkerError as error:
                 raise PassError(f"{visible(name)}: {error}; the model is as it was before it", name) from error
         if answer.problem:

@@ -5,7 +5,7 @@ from typing import Final
 import msgspec
 
 
-class Stage(msgspec.Struct, frozen=True):
+class PartStage(msgspec.Struct, frozen=True):
     """A model between two parts of one pass."""
 
     name: str
@@ -29,15 +29,15 @@ def taken_remarks() -> tuple[str, ...]:
     return found
 
 
-def packed(stages: list[Stage]) -> bytes:
+def packed(stages: list[PartStage]) -> bytes:
     """Stages as bytes."""
     return msgspec.msgpack.encode(stages)
 
 
-def unpacked(data: bytes) -> list[Stage]:
+def unpacked(data: bytes) -> list[PartStage]:
     """What `packed` made of stages.
 
     Raises:
         msgspec.MsgspecError: these bytes are none.
     """
-    return msgspec.msgpack.decode(data, type=list[Stage])
+    return msgspec.msgpack.decode(data, type=list[PartStage])
