@@ -236,7 +236,11 @@ class Workspace:
 
     def replace_model(self, model: Model | None = None, **fields: Any) -> None:
         """Takes another model, or other values for fields of this one; whole graphs may be others."""
-        new = msgspec.structs.replace(model or self._model, **fields)
+        new = model or self._model
+        if fields:
+            new = msgspec.structs.replace(new, **fields)
+        if new is self._model:
+            return
         self.can_be_wrong = True
         is_same = all(
             [getattr(new, name) is getattr(self._model, name) for name in ("graph", "functions", "training_info")]
