@@ -21,6 +21,7 @@ _ALIASES: Final = frozenset({"Identity"})
 _QUANTIZING: Final = frozenset(
     {"QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "MatMulInteger", "ConvInteger", "MatMulNBits"}
 )
+_BLOCKED_DOMAIN: Final = "com.microsoft.nchwc"
 _MOST_OPERATORS: Final = 8
 """Operators that a pattern names; what is more is counted."""
 
@@ -75,6 +76,8 @@ class _Classification:
         if inlined is not None:
             return inlined
         old, new = Counter(map(_bare_name, self._base)), Counter(map(_bare_name, self._target))
+        if self._is_blocked(self._target) and not self._is_blocked(self._base):
+            return "layout-changed", both, self._constants()
         if old != new:
             if _without(old, _LAYOUT) == _without(new, _LAYOUT):
                 return "layout-changed", both, []
@@ -162,6 +165,11 @@ class _Classification:
         if len(new) == 1 and new[0] in functions[TARGET] and new[0] not in old:
             return "function-outlined", both, []
         return None
+
+    @staticmethod
+    def _is_blocked(nodes: Sequence[Node]) -> bool:
+        """Whether some of the nodes work on ONNX Runtime's blocks of channels."""
+        return any(node.domain == _BLOCKED_DOMAIN for node in nodes)
 
     def _is_quantized(self) -> bool:
         return self._is_quantizing(self._target) and not self._is_quantizing(self._base)

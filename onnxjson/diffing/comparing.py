@@ -70,6 +70,9 @@ class GraphComparison:
         replaced: base positions of pairs whose operator is another one.
         moved_constants: names in the base of constants that are a node in one model and an initializer in the other.
         changes: what is known of paired nodes, by base position.
+        components: which unmatched nodes belong together.
+        cuts: values that unmatched nodes make and that paired nodes take at the same place, so that they stand for each
+            other: base name -> target name, and the inverse.
     """
 
     def __init__(self, pair: GraphPair, outer: "GraphComparison | None", number: int) -> None:
@@ -90,6 +93,7 @@ class GraphComparison:
         self.moved_constants: set[str] = set()
         self.changes: dict[int, list[Change]] = {}
         self.components = Components()
+        self.cuts: tuple[dict[str, str], dict[str, str]] = ({}, {})
 
     def __repr__(self) -> str:
         return f"<GraphComparison {self.address}>"

@@ -205,4 +205,5 @@ def _move(context: Context, graph: GraphComparison, name: str, its_name: str, ad
         found = TensorChange(found.kind, found.pattern, (moved, *found.details))
     change = _change(context, graph, found, name, address, its_address)
     graph.moved_constants.add(name)
+    context.explained_names[graph, name] = change
     context.ledger.claim(change, [address], [its_address])

@@ -29,12 +29,31 @@ class RegionFinder:
 
     def find(self) -> list[Draft]:
         """All regions, by graph and first node."""
+        self._find_cuts()
         for graph in self._context.graphs:
             self._join_neighbours(graph)
         for graph in self._context.graphs:
             for slot in graph.slots:
                 self._place(slot)
         return [draft for graph in self._context.graphs for draft in self._drafts(graph)]
+
+    def _find_cuts(self) -> None:
+        """A rewrite ends where paired nodes take what it makes, though another rewrite may go on from there."""
+        found: dict[GraphComparison, list[dict[str, set[str]]]] = {}
+        for graph in self._context.graphs:
+            for slot in graph.slots:
+                old = graph.maker_without_counterpart(BASE, slot.old)
+                new = graph.maker_without_counterpart(TARGET, slot.new)
+                if old is not None and new is not None and old[0] is new[0]:
+                    there = found.setdefault(old[0], [{}, {}])
+                    there[BASE].setdefault(slot.old, set()).add(slot.new)
+                    there[TARGET].setdefault(slot.new, set()).add(slot.old)
+        for graph, (names, its_names) in found.items():
+            for name, others in names.items():
+                other = min(others)
+                if len(others) == len(its_names[other]) == 1:
+                    graph.cuts[BASE][name] = other
+                    graph.cuts[TARGET][other] = name
 
     @staticmethod
     def _join_neighbours(graph: GraphComparison) -> None:
@@ -45,7 +64,7 @@ class RegionFinder:
             made = graph.made[side]
             for position in graph.unmatched[side]:
                 for name in graph.taken(side, position):
-                    if name in made:
+                    if name in made and name not in graph.cuts[side]:
                         components.join((side, position), (side, made[name]))
         for position in graph.replaced:
             partner = graph.pair.target_of[position]
@@ -175,9 +194,9 @@ def cut_out(
             if graph.constant(side, name) is not None:
                 constants[side][name] = None
             elif side == BASE:
-                inputs[name, graph.translate(name)] = None
+                inputs[name, graph.cuts[BASE].get(name) or graph.translate(name)] = None
             else:
-                inputs[graph.translate_back(name), name] = None
+                inputs[graph.cuts[TARGET].get(name) or graph.translate_back(name), name] = None
     base_constants, target_constants = tuple(constants[BASE]), tuple(constants[TARGET])
     pair = graph.pair
     return Region(pair, tuple(base), tuple(target), tuple(inputs), tuple(outputs), base_constants, target_constants)

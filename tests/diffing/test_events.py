@@ -289,3 +289,20 @@ def test_the_same_rewrite_at_many_places_is_one_event() -> None:
     )
     assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "MatMul+Add -> Gemm", 6)]
     assert [member.base[0] for member in found.events[0].members] == [f"{N}/{1 + 3 * at}" for at in layers]
+
+
+def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_make() -> None:
+    layers = range(3)
+    weights = "float[4] s = {1,1,1,1}, float[4] t = {2,2,2,2}"
+    before = "\n".join(f"a{at} = Mul(h{at}, s)\n b{at} = Add(a{at}, t)\n h{at + 1} = Neg(b{at})" for at in layers)
+    after = "\n".join(f"b{at} = d.MulAdd(h{at}, s, t)\n h{at + 1} = Neg(b{at})" for at in layers)
+    # Every sum is taken by the next layer's product, too, so that all of them touch.
+    before, after = [text.replace("(h1, s", "(b0, s").replace("(h2, s", "(b1, s") for text in (before, after)]
+    start, end = "h0 = Exp(x)\n", "\n u = Max(h1, h2, h3)\n y = Tanh(u)"
+    found = explained(
+        model(f"{G}<{weights}> {{ {start}{before}{end} }}", domains=', "d": 1'),
+        model(f"{G}<{weights}> {{ {start}{after}{end} }}", domains=', "d": 1'),
+    )
+    assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "Mul+Add -> d.MulAdd", 3)]
+    assert found.regions[0, 1].inputs == (("b0", "b0"),)
+    assert found.regions[0, 1].outputs == (("b1", "b1"),)
