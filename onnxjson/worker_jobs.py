@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.checking import Finding
 from onnxjson.display import visible
+from onnxjson.errors import OnnxJsonError
 from onnxjson.worker_protocol import Answer, Job, Request
 
 if TYPE_CHECKING:
@@ -130,12 +131,13 @@ def run(request: Request, subject: bytes | str) -> tuple[Answer, bytes]:
     if request.job == "convert_version":
         assert request.version is not None, "it says where to"
         return convert_version(subject, request.version)
-    if request.job == "pass":
+    if request.job in ("pass", "pass_stages"):
         assert request.declaration is not None, "it says which"
-        return run_pass(subject, request.declaration)
-    if request.job == "pass_stages":
-        assert request.declaration is not None, "it says which"
-        return pass_stages(subject, request.declaration)
+        job = run_pass if request.job == "pass" else pass_stages
+        try:
+            return job(subject, request.declaration)
+        except OnnxJsonError as error:  # It says all that is to be said.
+            return Answer(outcome="failed", detail=one_line(str(error))), b""
     return JOBS[request.job](subject)
 
 

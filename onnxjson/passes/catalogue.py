@@ -5,15 +5,26 @@ from typing import Final
 from onnxjson.display import visible
 from onnxjson.errors import ParameterError
 from onnxjson.passes.declaration import Pass, name_of
+from onnxjson.passes.edits import EditPass, ScriptPass
 from onnxjson.passes.onnxoptimizer import Onnxoptimizer
 from onnxjson.passes.onnxruntime import Onnxruntime
+from onnxjson.passes.onnxscript import Onnxscript
+from onnxjson.passes.onnxsim import Onnxsim
+from onnxjson.passes.onnxslim import Onnxslim
+from onnxjson.passes.user import PluginPass, UserPass
 from onnxjson.suggestions import suggest
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer,
+    Onnxsim,
+    Onnxslim,
+    Onnxscript,
     Onnxruntime,
 )
 """Every pass, in the order of the help."""
+
+KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass, PluginPass)
+"""Everything that a pipeline runs."""
 
 NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}
 """Every pass by its name."""

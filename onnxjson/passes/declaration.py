@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import msgspec
 
@@ -66,6 +66,10 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def name(self) -> str:
         """Its name, such as ``onnxsim``."""
         return name_of(self)
+
+    def within(self, folder: Path) -> Self:
+        """The same with the files that it names looked for in a folder."""
+        return self
 
     def run(self, model: bytes, folder: Path) -> bytes:
         """What the optimizer makes of a model. Runs in the guarded process, where it may crash, hang or exit.

@@ -5,18 +5,18 @@ Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.w
 
 import os
 from pathlib import Path
-from typing import Union
+from typing import Any
 
 import msgspec
 
-from onnxjson.passes.catalogue import PASSES
-from onnxjson.passes.declaration import Pass
+from onnxjson.passes.catalogue import KINDS
+from onnxjson.passes.declaration import Pass, name_of
 from onnxjson.passes.stages import packed, taken_remarks
 
 
 def declared(subject: Pass) -> str:
-    """A pass as JSON, for `executed`."""
-    return msgspec.json.encode(subject).decode()
+    """A pass as JSON, for `executed`, which runs elsewhere."""
+    return msgspec.json.encode(subject.within(Path.cwd())).decode()
 
 
 def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
@@ -48,5 +48,11 @@ def _prepared(declaration: str) -> tuple[Pass, Path]:
     folder = Path.cwd()
     # What optimizers write aside goes with the folder, even if they are killed.
     os.environ["TMPDIR"] = str(folder)
-    subject: Pass = msgspec.json.decode(declaration, type=Union[PASSES])  # noqa: UP007
-    return subject, folder
+    return subject_of(declaration), folder
+
+
+def subject_of(declaration: str) -> Pass:
+    """What `declared` wrote as JSON."""
+    fields: dict[str, Any] = msgspec.json.decode(declaration)
+    name = fields.pop("pass")
+    return next(kind for kind in KINDS if name_of(kind) == name)(**fields)
