@@ -180,6 +180,8 @@ class Signature(NamedTuple):
     most_outputs: int
     is_mixed: bool
     """Whether the last input stands for several of different types."""
+    types: Mapping[str, frozenset[str]]
+    """The types that each set of types has, such as ``tensor(float)``, by the name of the set."""
 
 
 @lru_cache(maxsize=1024)
@@ -198,6 +200,7 @@ def signature(domain: str | None, op_type: str | None, opset: int | None) -> Sig
         schema.min_output,
         schema.max_output,
         bool(schema.inputs) and not schema.inputs[-1].is_homogeneous,
+        {each.type_param_str: frozenset(each.allowed_type_strs) for each in schema.type_constraints},
     )
 
 

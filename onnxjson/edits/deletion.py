@@ -135,7 +135,7 @@ class _Deletion:
             raise self._refused(ref, f"{taken}, and {operator} has no input to put in its place; rewire that first")
         raise self._refused(
             ref,
-            f"{taken}, and {operator} takes {_listed(node.input)}; bypass says which of them takes its place, from 0",
+            f"{taken}, and {operator} takes {_listed(node.input)}; bypass says which of them takes its place",
         )
 
     def _is_constant(self, scope: Scope, name: str) -> bool:

@@ -187,11 +187,13 @@ def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtype
         dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name)
         if dtype is None:
             continue
+        allowed = found.types.get(formal.types) or frozenset([formal.types])
+        if f"tensor({_onnx_name(dtype)})" not in allowed:
+            wanted = sorted({format_data_type(_NUMBERS[each]) for each in map(_element, allowed) if each in _NUMBERS})
+            which = ", ".join(wanted[:_SHOWN]) + (" ..." if len(wanted) > _SHOWN else "") or "no tensor"
+            operator = visible(node.op_type or "")
+            return f'{operator} takes {which} as input {slot}, and "{visible(name)}" is {format_data_type(dtype)}'
         if formal.types.startswith("tensor("):
-            wanted = formal.types[len("tensor(") : -1]
-            if _onnx_name(dtype) != wanted:
-                operator = visible(node.op_type or "")
-                return f'{operator} takes {wanted} as input {slot}, and "{visible(name)}" is {format_data_type(dtype)}'
             continue
         other = bound.setdefault(formal.types, (dtype, name))
         if other[0] != dtype and not formal.types.startswith(("seq(", "optional(", "map(")):
@@ -205,6 +207,14 @@ def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtype
 _ONNX_NAMES: Final = {"float32": "float", "float64": "double"}
 _NUMBERS: Final = {_ONNX_NAMES.get(name, name): number for number, name in DATA_TYPE_NAMES.items()}
 """Data types by the names that operators have for them."""
+
+
+def _element(kind: str) -> str:
+    """The dtype in ``tensor(float)``; other types are none."""
+    return kind.removeprefix("tensor(").removesuffix(")")
+
+
+_SHOWN: Final = 5
 
 
 def _onnx_name(dtype: int) -> str:
