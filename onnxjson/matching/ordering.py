@@ -39,8 +39,8 @@ def from_outputs(columns: Columns) -> list[int]:
     """All nodes in post-order of a walk from the outputs along the inputs: each after what it needs, block by block.
 
     Of several inputs the one that most nodes lead to comes first, so that a branch that begins somewhere else stays
-    where it joins. Neither names nor the order of the file have a say, but for nodes that no output needs: these come
-    last, in file order of the last nodes of each such part.
+    where it joins. Nodes that no output needs follow the last node that they need, so that a part stays at its place
+    when nothing takes it any more. Neither names nor the order of the file have a say, but among several such parts.
     """
     codes, starts = columns.code_list, columns.start_list
     labels, commutative = columns.label.tolist(), columns.commutative.tolist()
@@ -51,7 +51,10 @@ def from_outputs(columns: Columns) -> list[int]:
     _, begins = columns.edges_by_producer
     unused = np.nonzero(np.diff(begins) == 0)[0].tolist()
     roots = [code >> SHIFT for code in columns.output_codes if code >= 0]
-    for root in (*roots, *reversed(unused), *range(count)):
+    needed = count
+    for number, root in enumerate((*roots, *unused, *range(count))):
+        if number == len(roots):
+            needed = len(found)
         if state[root]:
             continue
         stack = [root]
@@ -72,7 +75,21 @@ def from_outputs(columns: Columns) -> list[int]:
                 deep = max([heights[maker] for maker in makers]) - _NEAR
                 makers.sort(key=lambda maker: heights[maker] >= deep)
             stack += [maker for maker in makers if not state[maker]]
-    return found
+    return found if needed == count else _with_unneeded(columns, found, needed)
+
+
+def _with_unneeded(columns: Columns, found: list[int], needed: int) -> list[int]:
+    """The first `needed` nodes, and after each those of the rest that need nothing later."""
+    codes, starts = columns.code_list, columns.start_list
+    places = [-1] * len(found)
+    for place, position in enumerate(found[:needed]):
+        places[position] = place
+    for position in found[needed:]:
+        makers = [places[code >> SHIFT] for code in codes[starts[position] : starts[position + 1]] if code >= 0]
+        places[position] = max(makers, default=-1)
+    ranks = np.array(places, np.int64)[found]
+    late = np.arange(len(found)) >= needed
+    return [found[each] for each in np.lexsort((late, ranks)).tolist()]
 
 
 def _heights(columns: Columns) -> list[int]:

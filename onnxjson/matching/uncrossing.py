@@ -15,13 +15,22 @@ Swap = tuple[int, int, int, int]
 def uncross(pairing: Pairing) -> None:
     """Exchange the partners of two branches where that leaves less that contradicts the pairs."""
     for base, target in _pairs(pairing):
-        for mine, its in zip(pairing.base.inputs(base), pairing.target.inputs(target), strict=False):
-            if mine < 0 or its < 0 or (mine ^ its) & SLOT:
-                continue
-            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not pairing.base.commutative[base]:
+        for mine, its in _crossed_inputs(pairing, base, target):
+            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not (mine ^ its) & SLOT:
                 _try(pairing, mine >> SHIFT, its >> SHIFT)
         if pairing.is_exhausted:
             return
+
+
+def _crossed_inputs(pairing: Pairing, base: int, target: int) -> list[tuple[int, int]]:
+    """Inputs, made by nodes, that stand at the same place; where the order means nothing, those that are left over."""
+    mine, its = pairing.base.inputs(base), pairing.target.inputs(target)
+    if pairing.base.commutative[base]:
+        makers = {code >> SHIFT for code in its if code >= 0}
+        mine = [code for code in mine if code >= 0 and pairing.target_of[code >> SHIFT] not in makers]
+        own = {code >> SHIFT for code in pairing.base.inputs(base) if code >= 0}
+        its = [code for code in its if code >= 0 and pairing.base_of[code >> SHIFT] not in own]
+    return [(one, other) for one, other in zip(mine, its, strict=False) if one >= 0 and other >= 0]
 
 
 def _pairs(pairing: Pairing) -> list[tuple[int, int]]:
@@ -33,7 +42,7 @@ def _pairs(pairing: Pairing) -> list[tuple[int, int]]:
     there = pairing.target.columns
     slots = places - columns.starts[consumers]
     counts = there.starts[partners + 1] - there.starts[partners]
-    is_known = (partners >= 0) & (slots < counts) & ~columns.commutative[consumers]
+    is_known = (partners >= 0) & (slots < counts)
     consumers, places, slots, partners = consumers[is_known], places[is_known], slots[is_known], partners[is_known]
     its = there.codes[there.starts[partners] + slots]
     expected = targets[columns.codes[places] >> SHIFT]
