@@ -52,6 +52,7 @@ _WHO: Final[dict[Job, str]] = {
     "evaluate": "the evaluation",
     "pass": "the pass",
     "pass_stages": "the pass",
+    "run": "the run",
 }
 
 
@@ -148,8 +149,23 @@ class Worker:
             WorkerError: the guarded process itself does not answer.
         """
         job: Job = "pass_stages" if stages else "pass"
+        return self._contained(job, declaration, model, folder, limits)
+
+    def run_task(self, task: bytes, folder: Path, limits: Limits) -> PassAnswer:
+        """Executes a task of `onnxjson.running` in a process of its own; see `run_pass`.
+
+        What comes of it stands in a file in `folder`, also where the process came to no end.
+
+        Raises:
+            LimitError: more bytes than can be sent.
+        """
+        if len(task) > 2 * LARGEST_MESSAGE:
+            raise LimitError(f"{len(task):,} bytes of models and values are more than a guarded process is given")
+        return self._contained("run", None, task, folder, limits)
+
+    def _contained(self, job: Job, declaration: str | None, blob: bytes, folder: Path, limits: Limits) -> PassAnswer:
         request = Request(job=job, folder=os.fsencode(folder), declaration=declaration, limits=limits)
-        answer, made = self._exchanged(request, model)
+        answer, made = self._exchanged(request, blob)
         if answer.outcome == "done":
             return PassAnswer(made, "", answer.output, answer.remarks)
         detail = f": {answer.detail}" if answer.detail else ""

@@ -116,12 +116,21 @@ def pass_stages(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
     return Answer(outcome="done"), import_module("onnxjson.passes.executing").staged(declaration, model)
 
 
+def run_task(task: bytes | str) -> tuple[Answer, bytes]:
+    """One task of `onnxjson.running`; what comes of it goes to a file in the current folder, as it comes."""
+    assert isinstance(task, bytes), "only checks read from a path"
+    executing = import_module("onnxjson.running.executing")
+    executing.executed(task, one_line)
+    return Answer(outcome="done"), b""
+
+
 JOBS: Final[dict[Job, Callable[[bytes | str], tuple[Answer, bytes]]]] = {
     "check": check,
     "check_shapes": check_shapes,
     "infer_shapes": infer_shapes,
     "inline_functions": inline_functions,
     "evaluate": evaluate,
+    "run": run_task,
 }
 """Those that need nothing but a model."""
 

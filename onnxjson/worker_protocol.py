@@ -17,7 +17,17 @@ _LENGTHS = struct.Struct(">IQ")
 _HEADER_BYTES = 64 << 20
 _PIECE = 1 << 20
 
-Job = Literal["check", "check_shapes", "infer_shapes", "convert_version", "inline_functions", "evaluate", "pass", "pass_stages"]
+Job = Literal[
+    "check",
+    "check_shapes",
+    "infer_shapes",
+    "convert_version",
+    "inline_functions",
+    "evaluate",
+    "pass",
+    "pass_stages",
+    "run",
+]
 Outcome = Literal["done", "failed", "memory", "time", "crashed", "exited", "unavailable"]
 
 
