@@ -15,11 +15,11 @@ A subclass is the declaration: its docstring says what it does, its fields are t
 """
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import msgspec
 
@@ -32,6 +32,12 @@ from onnxjson.suggestions import suggest
 
 if TYPE_CHECKING:
     from onnxjson.document import Model
+
+
+_LEAST: Final = 3
+"""Characters of a word from which names that hold it are shown."""
+
+_SHOWN: Final = 3
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="pass", eq=False):
@@ -59,7 +65,7 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
                 msgspec.structs.force_setattr(self, parameter.field, value)
         for word in getattr(self, self.part) if self.part else ():
             if word not in self.parts:
-                hint = suggest(word, self.parts) or f"`onnxjson passes {self.name}` shows all"
+                hint = near(word, self.parts) or f"`onnxjson passes {self.name}` shows all"
                 raise ParameterError(f'{self.name} has no "{visible(word)}"; {hint}')
 
     @property
@@ -145,6 +151,14 @@ def option_error(subject: Pass | type[Pass], name: str, mistake: ValueMistakeErr
     """The error that says what is wrong with the value of an option."""
     path = "".join([f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in mistake.path])
     return ParameterError(f"{name_of(subject)}: {name}{path}: {mistake}")
+
+
+def near(word: str, names: Collection[str]) -> str:
+    """``did you mean "a"?`` with names that are like a word, or hold it; "" where there are none."""
+    holding = [name for name in names if len(word) >= _LEAST and word in name][:_SHOWN]
+    if holding:
+        return "did you mean " + " or ".join([f'"{name}"' for name in holding]) + "?"
+    return suggest(word, names)
 
 
 @cache

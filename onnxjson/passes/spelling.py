@@ -11,22 +11,28 @@ away; an option of a list may also stand once for each item. A flag alone is tru
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from onnxjson.display import visible
-from onnxjson.edits.parameters import Parameter, Shape
-from onnxjson.edits.spelling import value_of_texts
+from onnxjson.edits import spelling as edit_spelling
+from onnxjson.edits.catalogue import NAMES as EDITS
+from onnxjson.edits.declaration import name_of as edit_name_of
+from onnxjson.edits.declaration import said as edit_said
+from onnxjson.edits.parameters import Parameter, Shape, parameters
 from onnxjson.edits.values import ValueMistakeError, write_value
 from onnxjson.errors import ParameterError
-from onnxjson.passes.catalogue import pass_named
-from onnxjson.passes.declaration import Pass, name_of, option_error, options, said
+from onnxjson.passes.catalogue import NAMES
+from onnxjson.passes.declaration import Pass, name_of, near, option_error, options, said
+from onnxjson.passes.edits import EditPass, ScriptPass, edit_pass
+from onnxjson.passes.user import PluginPass, UserPass, plugins, user_pass
 from onnxjson.suggestions import suggest
 
 REPETITIONS: Final = 10
 """How often a pass that repeats runs at most."""
 
-_WORD: Final = re.compile(r"[A-Za-z0-9_.:/\\-]+")
 _PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
 """A text that may stand without quotes."""
 _CLOSING: Final = {"[": "]", "{": "}"}
@@ -62,45 +68,68 @@ def _parse(head: str, inside: str) -> Pass:
     if not head:
         raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
     name, colon, part = head.partition(":")
+    if name in NAMES:
+        return _of_catalogue(NAMES[name], part if colon else None, inside)
+    if head in EDITS:
+        known = parameters(EDITS[head])
+        texts = _texts(head, {each.name: each for each in known}, inside)
+        _require(head, known, texts)
+        return edit_pass(edit_spelling.build(EDITS[head], texts, ()))
+    if head.endswith(".py"):
+        return user_pass(head, _free_options(head, inside))
+    if head.endswith(".json"):
+        if inside.strip():
+            raise ParameterError(f"{visible(head)} is a rewrite script, which takes no options")
+        return ScriptPass(file=head)
+    if head in plugins():
+        return PluginPass(entry=head, options=_free_options(head, inside))
     if "=" in head:
-        raise ParameterError(
-            f"{visible(head)} is no pass but an option of one; quote the braces, so that the shell leaves them: "
-            f"-p 'NAME{{{visible(head)}}}'"
-        )
-    kind = pass_named(name)
-    texts = _texts(kind, inside)
-    if colon:
+        raise ParameterError(f"{visible(head)} is no pass; {quote_the_braces(head)}")
+    hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
+    raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
+
+
+def quote_the_braces(word: str) -> str:
+    """What to do about a word such as ``a=1``, which a shell made of braces."""
+    names = [name for name in all_names() if word.startswith(name)]
+    name = max(names, key=len, default="")
+    option = visible(word[len(name) :])
+    return f"quote the braces, so that the shell leaves them: -p '{name or 'NAME'}{{{option}}}'"
+
+
+def all_names() -> list[str]:
+    """What may stand before the braces, but for files: passes, their parts, edits, and what other packages offer."""
+    found = []
+    for name, kind in NAMES.items():
+        found += [name, *[f"{name}:{part}" for part in kind.parts]]
+    return [*found, *EDITS, *plugins()]
+
+
+def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
+    name = name_of(kind)
+    texts = _texts(name, {each.name: each for each in options(kind)}, inside)
+    if part is not None:
         if kind.part is None:
-            raise ParameterError(f"{name} has no parts; write {name}, or {name}{{option=value}}")
+            raise ParameterError(f"{name} has no parts; write {name}, or '{name}{{option=value}}'")
         if kind.part in texts:
             raise ParameterError(f"{name}:{visible(part)} says {kind.part} already; leave out one of them")
         texts[kind.part] = [part]
-    return build(kind, texts)
+    _require(name, options(kind), texts)
+    return kind(**{each.field: _value(kind, each, texts[each.name]) for each in options(kind) if each.name in texts})
 
 
-def build(kind: type[Pass], texts: dict[str, list[str]]) -> Pass:
-    """The pass of options given as texts.
-
-    Raises:
-        ParameterError: an option is missing, or has a value that does not fit.
-    """
-    values: dict[str, Any] = {}
-    for parameter in options(kind):
-        if parameter.name in texts:
-            values[parameter.field] = _value(kind, parameter, texts[parameter.name])
-        elif parameter.required:
-            described = f" ({parameter.description.rstrip('.')})" if parameter.description else ""
-            raise ParameterError(
-                f"{name_of(kind)} needs {parameter.name}{described}: write {name_of(kind)}{{{parameter.name}=...}}"
-            )
-    return kind(**values)
+def _require(owner: str, known: Iterable[Parameter], texts: Mapping[str, object]) -> None:
+    for each in known:
+        if each.required and each.name not in texts:
+            described = f" ({each.description.rstrip('.')})" if each.description else ""
+            raise ParameterError(f"{owner} needs {each.name}{described}: write '{owner}{{{each.name}=...}}'")
 
 
 def _value(kind: type[Pass], parameter: Parameter, texts: list[str]) -> Any:
     try:
         if parameter.shape.form == "flag":
             return parameter.shape.read(_FLAGS.get(texts[-1], texts[-1]))
-        return value_of_texts(parameter, [_with_quotes(parameter.shape, text) for text in texts])
+        return edit_spelling.value_of_texts(parameter, texts)
     except ValueMistakeError as mistake:
         raise option_error(kind, parameter.name, mistake) from None
 
@@ -108,9 +137,31 @@ def _value(kind: type[Pass], parameter: Parameter, texts: list[str]) -> Any:
 _FLAGS: Final = {"": True, "true": True, "false": False, "yes": True, "no": False, "1": True, "0": False}
 
 
+def _free_options(head: str, inside: str) -> dict[str, Any]:
+    """Options of a function, whose names nobody knows before."""
+    found: dict[str, Any] = {}
+    for member in _split(inside):
+        name, mark, value = member.partition("=")
+        name = name.strip()
+        if not name.isidentifier():
+            raise ParameterError(f"{visible(head)}: {visible(name)} is no name of an argument; write name=value")
+        if name in found:
+            raise ParameterError(f"{visible(head)}: {name} is there twice")
+        try:
+            found[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
+        except ValueMistakeError as mistake:
+            raise ParameterError(f"{visible(head)}: {name}: {mistake}") from None
+    return found
+
+
 def _with_quotes(shape: Shape, text: str) -> str:
-    """A list or an object of words as JSON: ``[a,b]`` stands for ``["a", "b"]``."""
+    """A list or an object of words as JSON: ``[a,b]`` stands for ``["a", "b"]``; a text without its quotes."""
     opening = text[:1]
+    if shape.form in ("text", "choice", "size") and opening == '"':
+        try:
+            return str(msgspec.json.decode(text, type=str))
+        except msgspec.MsgspecError:
+            return text
     if (
         shape.form not in ("list", "mapping", "value")
         or opening not in _CLOSING
@@ -146,9 +197,8 @@ def _is_json_word(text: str) -> bool:
     return bool(re.fullmatch(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?', text))
 
 
-def _texts(kind: type[Pass], inside: str) -> dict[str, list[str]]:
+def _texts(owner: str, known: Mapping[str, Parameter], inside: str) -> dict[str, list[str]]:
     """What stands after each option within braces."""
-    known = {parameter.name: parameter for parameter in options(kind)}
     texts: dict[str, list[str]] = {}
     for member in _split(inside):
         if not member.strip():
@@ -157,15 +207,15 @@ def _texts(kind: type[Pass], inside: str) -> dict[str, list[str]]:
         name = name.strip().replace("-", "_")
         if name not in known:
             if not known:
-                raise ParameterError(f"{name_of(kind)} has no options, and {visible(name)} is given")
+                raise ParameterError(f"{owner} takes no options, and {visible(name)} is given")
             hint = suggest(name, known) or f"there are {', '.join(known)}"
-            raise ParameterError(f'{name_of(kind)} has no option "{visible(name)}"; {hint}')
+            raise ParameterError(f'{owner} has no option "{visible(name)}"; {hint}')
         shape = known[name].shape
         if not mark and shape.form != "flag":
-            raise ParameterError(f"{name_of(kind)}: {name} needs a value, {shape.fits}: {name}=...")
+            raise ParameterError(f"{owner}: {name} needs a value, {shape.fits}: '{owner}{{{name}=...}}'")
         if name in texts and shape.form not in ("list", "mapping"):
-            raise ParameterError(f"{name_of(kind)}: {name} is there twice")
-        texts.setdefault(name, []).append(value.strip())
+            raise ParameterError(f"{owner}: {name} is there twice")
+        texts.setdefault(name, []).append(_with_quotes(shape, value.strip()))
     return texts
 
 
@@ -194,24 +244,42 @@ def _split(text: str) -> Iterator[str]:
         position += 1
     if in_quotes or open_brackets:
         missing = '"' if in_quotes else open_brackets[-1]
-        raise ParameterError(f"{visible(text)}: {missing} is missing")
+        raise ParameterError(f"{visible(text)}: a closing {missing} is missing")
     if text[start:].strip() or start:
         yield text[start:]
 
 
 def spell(subject: Pass) -> str:
     """The text that `parse_step` reads as this pass."""
+    match subject:
+        case EditPass():
+            edit = subject.edit
+            return edit_name_of(edit) + _braces(edit_said(edit), parameters(type(edit)))
+        case ScriptPass():
+            return subject.file
+        case UserPass() | PluginPass():
+            return subject.name + _braces(subject.options, ())
     values = said(subject)
     name = subject.name
     if subject.part and len(values.get(subject.part, ())) == 1:
         name += f":{values.pop(subject.part)[0]}"
+    return name + _braces(values, options(type(subject)))
+
+
+def is_called(step: Step, word: str) -> bool:
+    """Whether a word names a pass of a pipeline: its name, with its part, or as it was spelled."""
+    spelled = spell(step.subject)
+    return word in {str(step), spelled, spelled.partition("{")[0], step.subject.name}
+
+
+def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:
     if not values:
-        return name
-    shapes = {parameter.name: parameter.shape for parameter in options(type(subject))}
-    return name + "{" + ",".join([f"{key}={_spelled(shapes[key], value)}" for key, value in values.items()]) + "}"
+        return ""
+    shapes = {parameter.name: parameter.shape for parameter in known}
+    return "{" + ",".join([f"{key}={_spelled(shapes.get(key), value)}" for key, value in values.items()]) + "}"
 
 
-def _spelled(shape: Shape, value: Any) -> str:
-    if shape.form in ("text", "choice", "size") and isinstance(value, str) and _PLAIN.fullmatch(value):
-        return value
+def _spelled(shape: Shape | None, value: Any) -> str:
+    if shape is not None and shape.form in ("text", "choice", "size") and isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else write_value(value)
     return write_value(value)
