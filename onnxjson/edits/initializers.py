@@ -190,7 +190,7 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
             workspace.write_later(workspace.file(self.save), _elements(constant, workspace.model_folder))
         graph = _without_constants(workspace.graph, {name})
         if name not in scope.inputs:
-            graph = replace(graph, input=(*graph.input, _input_for(constant)))
+            graph = replace(graph, input=(*graph.input, input_for(constant)))
         # What is said of its type is said by the input now.
         infos = tuple([value for value in graph.value_info if value.name != name])
         workspace.replace_graph(
@@ -259,7 +259,8 @@ def _without_constants(graph: Graph, gone: set[str]) -> Graph:
     return replace(graph, **updates)
 
 
-def _input_for(tensor: Tensor) -> ValueInfo:
+def input_for(tensor: Tensor) -> ValueInfo:
+    """The input that takes values like a tensor."""
     shape = TensorShape(dim=tuple([Dimension(dim_value=dim) for dim in tensor.dims]))
     return ValueInfo(
         name=tensor.name,

@@ -6,11 +6,18 @@ from onnxjson.display import visible
 from onnxjson.errors import ParameterError
 from onnxjson.passes.declaration import Pass, name_of
 from onnxjson.passes.edits import EditPass, ScriptPass
+from onnxjson.passes.extract_adapters import ExtractAdapters
+from onnxjson.passes.fix_dims import FixDims
+from onnxjson.passes.float16 import Float16
 from onnxjson.passes.onnxoptimizer import Onnxoptimizer
 from onnxjson.passes.onnxruntime import Onnxruntime
 from onnxjson.passes.onnxscript import Onnxscript
 from onnxjson.passes.onnxsim import Onnxsim
 from onnxjson.passes.onnxslim import Onnxslim
+from onnxjson.passes.peephole import Peephole
+from onnxjson.passes.qnn_preprocess import QnnPreprocess
+from onnxjson.passes.symbolic_shapes import SymbolicShapes
+from onnxjson.passes.transformers import Transformers
 from onnxjson.passes.user import PluginPass, UserPass
 from onnxjson.suggestions import suggest
 
@@ -20,6 +27,13 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxslim,
     Onnxscript,
     Onnxruntime,
+    Transformers,
+    Float16,
+    SymbolicShapes,
+    FixDims,
+    ExtractAdapters,
+    Peephole,
+    QnnPreprocess,
 )
 """Every pass, in the order of the help."""
 

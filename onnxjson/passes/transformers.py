@@ -1,0 +1,200 @@
+"""The optimizer of onnxruntime for transformers: fusions of attention, normalization and embeddings, in Python.
+
+https://onnxruntime.ai/docs/performance/transformers-optimization.html. ``optimize_model`` of it imports torch only to
+ask for a graphics card before it lets onnxruntime optimize. Here a session of onnxruntime does that, with the same
+transformers left out, and ``optimize_by_fusion``, which needs no torch, does the rest.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
+
+from onnxjson.passes.declaration import Pass
+from onnxjson.passes.onnxruntime_sessions import Level, Sessions
+from onnxjson.passes.stages import PartStage, remark
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+ModelType = Literal[
+    "bart", "bert", "bert_tf", "bert_keras", "clip", "conformer", "gpt2", "gpt2_tf", "gpt_neox", "mmdit", "phi",
+    "qwen3", "sam2", "swin", "t5", "tnlr", "unet", "vae", "vit",
+]  # fmt: skip
+"""Kinds of models that it has fusions for."""
+
+Fusion = Literal[
+    "attention", "bias_add", "bias_gelu", "bias_skip_layer_norm", "bias_splitgelu", "embed_layer_norm", "gelu",
+    "group_norm", "layer_norm", "nhwc_conv", "packed_kv", "packed_qkv", "rotary_embeddings", "shape_inference",
+    "skip_group_norm", "skip_layer_norm",
+]  # fmt: skip
+"""What can be left out."""
+
+_LEVELS: Final[dict[int, Level]] = {1: "basic", 2: "extended", 99: "all"}
+_ALWAYS_LEFT_OUT: Final = ("ConstantSharing",)
+_LEFT_OUT_ABOVE_BASIC: Final = (
+    "MatMulScaleFusion",
+    "MatMulAddFusion",
+    "MatmulTransposeFusion",
+    "GemmActivationFusion",
+    "BiasSoftmaxFusion",
+)
+"""What keeps its fusions from finding what they look for; `optimize_model` leaves out the same."""
+
+_CLEANING: Final = "cleaning up"
+
+
+class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"):
+    """Fuse attention, normalization, Gelu and embeddings of a transformer into operators of onnxruntime.
+
+    A fusion that does not find its pattern does nothing, so the type matters; what was fused is said.
+    """
+
+    packages: ClassVar = ("onnxruntime", "sympy")
+    extra: ClassVar = "passes"
+
+    model_type: Annotated[ModelType, Meta(description="What the model is.")] = "bert"
+    num_heads: Annotated[int, Meta(ge=0, description="Heads of the attention; 0 to find out, which bert can.")] = 0
+    hidden_size: Annotated[int, Meta(ge=0, description="Size of the hidden layers; 0 to find out.")] = 0
+    level: Annotated[
+        Literal["default", "none", "basic", "extended", "all"],
+        Meta(description="What onnxruntime itself does before; the default depends on the type."),
+    ] = "default"
+    disable: Annotated[tuple[Fusion, ...], Meta(description="Fusions to leave out.")] = ()
+    gelu_approximation: Annotated[bool, Meta(description="Also put FastGelu, which is not exact, for Gelu.")] = False
+    gemm_fast_gelu: Annotated[bool, Meta(description="Also fuse MatMul and FastGelu.")] = False
+    multi_head_attention: Annotated[bool, Meta(description="Use MultiHeadAttention instead of Attention.")] = False
+    channels_first: Annotated[bool, Meta(description="GroupNorm has its channels first (unet, vae, clip).")] = False
+    attention_mask: Annotated[
+        Literal["default", "index", "raw", "none"],
+        Meta(description="How masks are given: as lengths, as they are, or not at all."),
+    ] = "default"
+    input_int32: Annotated[bool, Meta(description="Make int32 of int64 inputs.")] = False
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        fused = self._fused(self._prepared(model, folder))
+        counts = {name: count for name, count in fused.get_fused_operator_statistics().items() if count}
+        said = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        remark(f"fused operators in the result: {said or 'none'}")
+        return bytes(fused.model.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: what onnxruntime did before, then each fusion."""
+        prepared = self._prepared(model, folder)
+        if prepared != model:
+            yield PartStage("onnxruntime", prepared)
+        found: list[PartStage] = []
+        with _watched(found.append):
+            fused = self._fused(prepared)
+        yield from found
+        last = bytes(fused.model.SerializeToString())
+        if not found or found[-1].model != last:
+            yield PartStage(_CLEANING, last)
+
+    def _prepared(self, model: bytes, folder: Path) -> bytes:
+        """What onnxruntime makes of the model first."""
+        from onnxruntime.transformers.optimizer import MODEL_TYPES
+
+        level = _LEVELS.get(MODEL_TYPES[self.model_type][2]) if self.level == "default" else self.level
+        if level is None or level == "none":
+            return model
+        left_out = _ALWAYS_LEFT_OUT if level == "basic" else (*_ALWAYS_LEFT_OUT, *_LEFT_OUT_ABOVE_BASIC)
+        return Sessions(model, folder, level, left_out).optimized()
+
+    def _fused(self, model: bytes) -> Any:
+        from onnx import ModelProto
+        from onnxruntime.transformers.optimizer import optimize_by_fusion
+
+        proto = ModelProto.FromString(model)
+        made = optimize_by_fusion(proto, self.model_type, self.num_heads, self.hidden_size, self._fusion_options())
+        if self.input_int32:
+            made.change_graph_inputs_to_int32()
+        return made
+
+    def _fusion_options(self) -> Any:
+        options = _module("fusion_options").FusionOptions(self.model_type)
+        for name in self.disable:
+            setattr(options, f"enable_{name}", False)
+        options.enable_gelu_approximation = self.gelu_approximation
+        options.enable_gemm_fast_gelu = self.gemm_fast_gelu
+        options.use_multi_head_attention = self.multi_head_attention
+        if self.channels_first:
+            options.group_norm_channels_last = False
+        if self.attention_mask == "none":
+            options.disable_attention_mask()
+        elif self.attention_mask != "default":
+            options.use_raw_attention_mask(self.attention_mask == "raw")
+        return options
+
+
+def _module(name: str) -> Any:
+    """A module of the optimizer, as its own modules import it: it puts its folder on the path."""
+    import onnxruntime.transformers.optimizer  # noqa: F401
+
+    return import_module(name)
+
+
+@contextmanager
+def _watched(seen: Callable[[PartStage], None]) -> Iterator[None]:
+    """Within the block, `seen` gets the model after each fusion that changed it."""
+    watch = _Watch(seen)
+    kinds = [kind for kind in _all_kinds(_module("fusion_base").Fusion) if "apply" in kind.__dict__]
+    originals = [(kind, kind.__dict__["apply"]) for kind in kinds]
+    for kind, original in originals:
+        kind.apply = watch.wrapped(original)
+    try:
+        yield
+    finally:
+        for kind, original in originals:
+            kind.apply = original
+
+
+def _all_kinds(kind: Any) -> Iterable[Any]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _all_kinds(below)
+
+
+class _Watch:
+    """Looks at the model before and after each fusion."""
+
+    def __init__(self, seen: Callable[[PartStage], None]) -> None:
+        self._seen = seen
+        self._depth = 0
+        self._last: bytes | None = None
+
+    def wrapped(self, apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A fusion's ``apply`` that is looked at; one that calls that of its base is one fusion."""
+
+        def watched(fusion: Any) -> Any:
+            self._depth += 1
+            if self._depth == 1:
+                self._look(_CLEANING, fusion.model.model)
+            try:
+                return apply(fusion)
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._look(type(fusion).__name__, fusion.model.model)
+
+        return watched
+
+    def _look(self, name: str, model: "ModelProto") -> None:
+        data = bytes(model.SerializeToString())
+        if self._last is not None and data != self._last:
+            self._seen(PartStage(name, _sorted(model)))
+        self._last = data
+
+
+def _sorted(model: "ModelProto") -> bytes:
+    """A model between two fusions, its nodes in an order in which they can run."""
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    made = OnnxModel(copy.deepcopy(model))
+    made.topological_sort()
+    return bytes(made.model.SerializeToString())
