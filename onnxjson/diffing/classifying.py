@@ -51,7 +51,8 @@ class _Classification:
         change.pattern = pattern
         change.details = tuple(details)
         change.place = self._place()
-        change.key = signature(self._graph, region, self._context.labels)
+        if len(self._base) + len(self._target) > 2:
+            change.key = signature(self._graph, region, self._context.labels)
 
     def _place(self) -> str:
         """Where the nodes are; new ones without a scope are where those are that take their values."""

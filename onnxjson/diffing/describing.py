@@ -1,5 +1,7 @@
 """All changes between two aligned models: the one place that knows the order in which they are found."""
 
+from collections.abc import Iterator
+
 from onnxjson.diffing.absorbing import absorb_neighbours
 from onnxjson.diffing.attribute_inputs import join_attributes
 from onnxjson.diffing.bulk import Bulk
@@ -112,34 +114,34 @@ def _name_constants(context: Context, graph: GraphComparison) -> None:
 
 def _lone_constants(context: Context, graph: GraphComparison) -> None:
     """Constants that only one graph has and that no rewrite explains: nothing took them, or nothing takes them."""
-    ledger = context.ledger
     for side in (BASE, TARGET):
-        scope = graph.scopes[side]
-        claimed = ledger.claimed if side == BASE else ledger.claimed_in_target
-        addresses: list[tuple[str, str]] = []
-        body = scope.graph
-        if not isinstance(body, Function):
-            paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/initializer", ())}
-            moved = graph.moved_constants if side == BASE else {graph.values[name] for name in graph.moved_constants}
-            for position, tensor in enumerate(body.initializer):
-                if position not in paired and tensor.name not in moved:
-                    addresses.append((f"{scope.address}/initializer/{position}", _text(tensor)))
-            paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/sparse_initializer", ())}
-            for position, sparse in enumerate(body.sparse_initializer):
-                if position not in paired:
-                    name = sparse.values.name if sparse.values else None
-                    addresses.append((f"{scope.address}/sparse_initializer/{position}", name or ""))
-        moved = graph.moved_constants if side == BASE else {graph.values[name] for name in graph.moved_constants}
-        for name, position in graph.loose[side].items():
-            if name not in moved:
-                addresses.append((graph.node_address(position, side), name))
-        for address, text in addresses:
+        claimed = context.ledger.claimed if side == BASE else context.ledger.claimed_in_target
+        for address, name, tensor in _unpaired_constants(context, graph, side):
             if claimed(address) is None:
+                text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
                 _lone_constant(context, graph, side, address, text)
 
 
-def _text(tensor: Tensor) -> str:
-    return f"{tensor.name or ''}: {tensor_value_text(tensor)}"
+def _unpaired_constants(
+    context: Context, graph: GraphComparison, side: int
+) -> Iterator[tuple[str, str, Tensor | None]]:
+    """Address, name and tensor of the constants of one side without a counterpart; None for sparse ones and nodes."""
+    scope = graph.scopes[side]
+    body = scope.graph
+    moved = graph.moved_constants if side == BASE else {graph.values[name] for name in graph.moved_constants}
+    if not isinstance(body, Function):
+        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/initializer", ())}
+        for position, tensor in enumerate(body.initializer):
+            if position not in paired and tensor.name not in moved:
+                yield f"{scope.address}/initializer/{position}", tensor.name or "", tensor
+        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/sparse_initializer", ())}
+        for position, sparse in enumerate(body.sparse_initializer):
+            if position not in paired:
+                name = sparse.values.name if sparse.values else None
+                yield f"{scope.address}/sparse_initializer/{position}", name or "", None
+    for name, position in graph.loose[side].items():
+        if name not in moved:
+            yield graph.node_address(position, side), name, None
 
 
 def _lone_constant(context: Context, graph: GraphComparison, side: int, address: str, text: str) -> None:
