@@ -21,7 +21,10 @@ class Entry(NamedTuple):
 
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
-    "Start here": (Entry("demo", "Make a small model, take it to text and back, and diff it."),),
+    "Start here": (
+        Entry("demo", "Make a small model, take it to text and back, and diff it."),
+        Entry("new", "Make a model of one operator, or a ready component."),
+    ),
     "Models": (
         Entry("show", "Say what a model, a node or a tensor consists of."),
         Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),

@@ -19,6 +19,7 @@ IMPORTERS = {
     "textual": {"tui/onnxjson_tui/"},
     "onnx": {
         "onnxjson/example.py",
+        "onnxjson/operator_signatures.py",
         "onnxjson/operators.py",
         "onnxjson/protojson/",
         "onnxjson/serde.py",
