@@ -47,7 +47,8 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
         changes: dict[Scope, dict[int, NodeChange]] = {}
         same = 0
         for ref in refs:
-            old = _attribute(ref, self.attribute)
+            position = _position(ref, self.attribute)
+            old = None if position is None else ref.node.attribute[position]
             key = (ref.node.domain, ref.node.op_type, None if old is None else id(old), _opset(workspace, ref))
             if key not in known:
                 known[key] = _with_value(workspace, ref, old, self)
@@ -55,7 +56,7 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
             if new == old:
                 same += 1
             else:
-                changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, old, new)
+                changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, new)
         workspace.replace_nodes_in(changes)
         return Outcome(len(refs), _already(same, len(refs), "has", f"that value of {visible(self.attribute)}"))
 
@@ -75,33 +76,34 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
         refs = workspace.select(self.node)
-        having = [(ref, old) for ref in refs if (old := _attribute(ref, self.attribute)) is not None]
+        having = [(ref, place) for ref in refs if (place := _position(ref, self.attribute)) is not None]
         if not having:
             names = {each.name or "" for ref in refs for each in ref.node.attribute}
             hint = suggest(self.attribute, names) or _some_names(names)
             which = f"{refs[0].address} has no" if len(refs) == 1 else f"none of the {len(refs):,} nodes has an"
             raise EditError(f'{name_of(self)}: {which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address)
         changes: dict[Scope, dict[int, NodeChange]] = {}
-        for ref, old in having:
+        for ref, position in having:
+            name = ref.node.attribute[position].name or ""
             known = known_attributes(ref.node.domain, ref.node.op_type, _opset(workspace, ref))
-            if known is not None and known.get(self.attribute):
-                what = f'{visible(ref.node.op_type or "")} needs its attribute "{visible(self.attribute)}"'
+            is_last = sum(each.name == name for each in ref.node.attribute) == 1
+            if known is not None and known.get(name) and is_last:
+                what = f'{visible(ref.node.op_type or "")} needs its attribute "{visible(name)}"'
                 raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute gives it a value", ref.address)
-            kept = tuple([each for each in ref.node.attribute if each is not old])
-            changes.setdefault(ref.scope, {})[ref.position] = msgspec.structs.replace(ref.node, attribute=kept)
+            changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, None)
         workspace.replace_nodes_in(changes)
         without = len(refs) - len(having)
         return Outcome(len(having), _already(without, len(refs), "does not have", "it") if without else ())
 
 
-def _attribute(ref: NodeRef, name: str) -> Attribute | None:
-    """The attribute of that name, or at ``#POSITION`` where names repeat.
+def _position(ref: NodeRef, name: str) -> int | None:
+    """Where the attribute of that name stands, or that at ``#POSITION`` where names repeat; None where it is not.
 
     Raises:
         EditError: several have the name.
     """
     attributes = ref.node.attribute
-    found = [each for each in attributes if each.name == name]
+    found = [position for position, each in enumerate(attributes) if each.name == name]
     if len(found) == 1:
         return found[0]
     if found:
@@ -111,7 +113,7 @@ def _attribute(ref: NodeRef, name: str) -> Attribute | None:
         )
     if name.startswith("#"):
         segments = attribute_segments(attributes)
-        return next((each for part, each in zip(segments, attributes, strict=True) if part == name), None)
+        return segments.index(name) if name in segments else None
     return None
 
 
@@ -182,12 +184,12 @@ def _type_name(kind: int | None) -> str:
     return ATTRIBUTE_TYPE_NAMES.get(kind or 0, str(kind))
 
 
-def _with_attribute(node: Node, old: Attribute | None, new: Attribute) -> Node:
-    if old is None:
-        attributes = (*node.attribute, new)
-    else:
-        attributes = tuple([new if each is old else each for each in node.attribute])
-    return msgspec.structs.replace(node, attribute=attributes)
+def _with_attribute(node: Node, position: int | None, new: Attribute | None) -> Node:
+    """A node with another attribute at a position (None: one more), or without it."""
+    attributes = list(node.attribute)
+    at = len(attributes) if position is None else position
+    attributes[at : at + 1] = [] if new is None else [new]
+    return msgspec.structs.replace(node, attribute=tuple(attributes))
 
 
 def _already(count: int, of: int, verb: str, what: str) -> tuple[str, ...]:
