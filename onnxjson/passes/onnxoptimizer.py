@@ -3,12 +3,14 @@
 https://github.com/onnx/optimizer; the names are those of version 0.4.2.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.stages import PartStage
 
 PARTS: Final[dict[str, str]] = {
     "adjust_add": "Puts the constant of an Add on its right.",
@@ -82,3 +84,29 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
         proto = onnx.ModelProto.FromString(model)
         made = onnxoptimizer.optimize(proto, list(self.passes) or None, self.fixed_point)
         return bytes(made.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: each pass that changed something, in the order in which they run."""
+        import onnxoptimizer
+
+        read = _optimized(model, "nop")
+        if read != model:
+            yield PartStage("reading and writing", read)
+        model = read
+        names = self.passes or onnxoptimizer.get_fuse_and_elimination_passes()
+        while True:
+            before = model
+            for name in names:
+                made = _optimized(model, name)
+                if made != model:
+                    model = made
+                    yield PartStage(name, model)
+            if not self.fixed_point or model == before:
+                return
+
+
+def _optimized(model: bytes, name: str) -> bytes:
+    import onnx
+    import onnxoptimizer
+
+    return bytes(onnxoptimizer.optimize(onnx.ModelProto.FromString(model), [name]).SerializeToString())

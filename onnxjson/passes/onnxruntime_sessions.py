@@ -72,7 +72,12 @@ class Sessions:
     """
 
     def __init__(
-        self, model: bytes, folder: Path, level: Level, disabled: Iterable[str] = (), settings: dict[str, str] | None = None
+        self,
+        model: bytes,
+        folder: Path,
+        level: Level,
+        disabled: Iterable[str] = (),
+        settings: dict[str, str] | None = None,
     ) -> None:
         self._model = model
         self._place = folder / "optimized.onnx"
@@ -138,7 +143,9 @@ class Sessions:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = getattr(onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{self._level.upper()}")
+        options.graph_optimization_level = getattr(
+            onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{self._level.upper()}"
+        )
         options.optimized_model_filepath = str(self._place)
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = severity

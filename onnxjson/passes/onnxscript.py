@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 from msgspec import Meta
 
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.onnxscript_parts import watched
+from onnxjson.passes.stages import PartStage
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -133,6 +135,15 @@ class Onnxscript(Pass, frozen=True, kw_only=True, eq=False, tag="onnxscript"):
                 inline=self.inline,
             )
         return bytes(made.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterable[PartStage]:
+        """See `Pass.stages`: each pass of the optimizer, and each rule of the rewriter."""
+        found: list[PartStage] = []
+        with watched(model, found.append):
+            last = self.run(model, folder)
+        if not found or found[-1].model != last:
+            found.append(PartStage(self.rules[-1] if self.rules else "onnxscript", last))
+        return found
 
 
 def _rewritten(model: "ModelProto", rule: str) -> Any:

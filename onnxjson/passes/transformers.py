@@ -89,7 +89,7 @@ class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"
         if prepared != model:
             yield PartStage("onnxruntime", prepared)
         found: list[PartStage] = []
-        with _watched(found.append):
+        with _watched(prepared, found.append):
             fused = self._fused(prepared)
         yield from found
         last = bytes(fused.model.SerializeToString())
@@ -140,9 +140,9 @@ def _module(name: str) -> Any:
 
 
 @contextmanager
-def _watched(seen: Callable[[PartStage], None]) -> Iterator[None]:
-    """Within the block, `seen` gets the model after each fusion that changed it."""
-    watch = _Watch(seen)
+def _watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
+    """Within the block, `seen` gets the model after each fusion that changed it; `model` is the first."""
+    watch = _Watch(model, seen)
     kinds = [kind for kind in _all_kinds(_module("fusion_base").Fusion) if "apply" in kind.__dict__]
     originals = [(kind, kind.__dict__["apply"]) for kind in kinds]
     for kind, original in originals:
@@ -163,10 +163,10 @@ def _all_kinds(kind: Any) -> Iterable[Any]:
 class _Watch:
     """Looks at the model before and after each fusion."""
 
-    def __init__(self, seen: Callable[[PartStage], None]) -> None:
+    def __init__(self, model: bytes, seen: Callable[[PartStage], None]) -> None:
         self._seen = seen
         self._depth = 0
-        self._last: bytes | None = None
+        self._last = model
 
     def wrapped(self, apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
         """A fusion's ``apply`` that is looked at; one that calls that of its base is one fusion."""
@@ -186,7 +186,7 @@ class _Watch:
 
     def _look(self, name: str, model: "ModelProto") -> None:
         data = bytes(model.SerializeToString())
-        if self._last is not None and data != self._last:
+        if data != self._last:
             self._seen(PartStage(name, _sorted(model)))
         self._last = data
 
