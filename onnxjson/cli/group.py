@@ -34,6 +34,8 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("diff", "Say what differs between two models."),
         Entry("rewrite", "Make one edit on one or many models."),
         Entry("apply", "Make a stored change again, on one or many models."),
+        Entry("optimize", "Run optimizers on models, and say what each of them changed."),
+        Entry("passes", "List the passes, or say what one of them takes."),
         Entry("split", "Take a model apart into pieces that run one after the other."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),

@@ -13,7 +13,8 @@
     }
 
 A step is a text as after ``-p``, an object with the name of a pass and its options, or an edit as in a rewrite script.
-Files stand in the folder of the recipe or below. A recipe runs no Python file: those run only where a person names them.
+Files stand in the folder of the recipe or below. A recipe runs no Python file: those run only where they are named on
+the command line.
 """
 
 from collections.abc import Iterable, Sequence
@@ -139,6 +140,10 @@ def _read_recipe(tree: Tree, context: Context, folder: Path | None) -> tuple[Ste
 def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) -> Step | None:
     try:
         if isinstance(tree, str):
+            if tree.partition("{")[0].rstrip("* ").endswith(".py"):
+                hint = "name it on the command line, with -p"
+                context.error(place, "python-file", f"a recipe does not run {visible(tree)}", hint)
+                return None
             step = parse_step(tree)
         elif not isinstance(tree, dict) or ("pass" not in tree and "edit" not in tree):
             context.wrong_type(tree, place, 'a pass, "onnxsim" or {"pass": "onnxsim", ...}, or an edit,')
@@ -161,10 +166,6 @@ def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) 
 
 def _within(step: Step, place: Place, context: Context, folder: Path | None) -> Step | None:
     subject = step.subject
-    if isinstance(subject, UserPass):
-        hint = "name it on the command line, with -p"
-        context.error(place, "python-file", f"a recipe does not run {visible(subject.file)}", hint)
-        return None
     if isinstance(subject, ScriptPass):
         parts = Path(subject.file).parts
         if ".." in parts or Path(subject.file).is_absolute():

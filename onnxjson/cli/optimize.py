@@ -1,0 +1,210 @@
+"""``onnxjson optimize``: passes run one after the other on one or many models."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from onnxjson.cli import changing, external_data, output
+from onnxjson.cli.paths import FilePath
+from onnxjson.display import visible
+
+if TYPE_CHECKING:
+    from onnxjson.files import Format, Loaded
+    from onnxjson.passes import Made, Step
+
+
+class _Model(FilePath):
+    """The path of a model; what a shell made of braces without quotes is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.Path.convert`."""
+        if isinstance(value, str) and "=" in value and not Path(value).exists():
+            from onnxjson.passes.spelling import quote_the_braces
+
+            self.fail(f"{output.quoted(value)} is no file; {quote_the_braces(value)}", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+class _Pass(click.ParamType["Step"]):
+    """A pass with its options."""
+
+    name = "pass"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """See `click.ParamType.convert`."""
+        if not isinstance(value, str):
+            return value
+        from onnxjson.passes.spelling import parse_step
+
+        return parse_step(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """The names that begin alike."""
+        from onnxjson.passes.spelling import all_names
+
+        return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
+
+
+class _Size(click.ParamType[int]):
+    """A number of bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """See `click.ParamType.convert`."""
+        return value if isinstance(value, int) else external_data.size(value)
+
+
+@click.command("optimize")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=_Model())
+@click.option(
+    "-p",
+    "--pass",
+    "passes",
+    metavar="PASS",
+    multiple=True,
+    type=_Pass(),
+    help="A pass to run: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, a Python file; * at its end "
+    "repeats it. May stand several times; they run in their order.",
+)
+@click.option("--recipe", metavar="FILE", type=FilePath(), help="A recipe, whose passes run before those of -p.")
+@click.option("--until", metavar="PASS", help="Stop after this pass.")
+@click.option("--skip", metavar="PASS", multiple=True, help="Leave out this pass. May stand several times.")
+@click.option("--keep-going", is_flag=True, help="Leave out passes that fail, and exit with 1 in the end.")
+@click.option("--max-size", metavar="SIZE", type=_Size(), help="Refuse a pass that gives more bytes, such as 500M.")
+@click.option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0.1),
+    default=300.0,
+    show_default=True,
+    help="What one pass may take.",
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    type=_Size(),
+    default="4G",
+    show_default=True,
+    help="Address space of one pass; never less than twelve times the model.",
+)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    paths: tuple[Path, ...],
+    *,
+    passes: tuple["Step", ...],
+    recipe: Path | None,
+    until: str | None,
+    skip: tuple[str, ...],
+    keep_going: bool,
+    max_size: int | None,
+    timeout: float,
+    memory: int,
+    destination: Path | None,
+    in_place: bool,
+    dry_run: bool,
+    target: "Format | None",
+    weights_from: Path | None,
+) -> None:
+    """Run optimizers on models, and say what each of them changed.
+
+    Every pass runs in a process of its own, where it may crash or hang without harm; what it gives has to be a model
+    that hangs together, or nothing is written. `onnxjson passes` lists all of them; edits and rewrite scripts are
+    passes too.
+
+    \b
+    onnxjson optimize m.onnx -p onnxsim -o small.onnx
+    onnxjson optimize m.onnx -p onnxoptimizer:fuse_bn_into_conv -p 'onnxsim{fold=false}' --dry-run
+    onnxjson optimize m.onnx -p 'onnxscript*' -p prune -i
+    onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small/
+    """
+    from onnxjson.passes import Pipeline
+
+    request = changing.Request(paths, destination, in_place, target, weights_from, dry_run)
+    request.check()
+    steps = _steps(passes, recipe, until, skip)
+    with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going) as pipeline:
+        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1)
+        code = changing.run(request, change)
+    ctx.exit(code or int(change.has_failures))
+
+
+command.params[2:2] = changing.options(dry_run=True)
+
+
+class _Change:
+    """The passes, run on models."""
+
+    def __init__(self, pipeline: Any, steps: Sequence["Step"], weights_from: Path | None, *, many: bool) -> None:
+        self._pipeline = pipeline
+        self._steps = steps
+        self._weights_from = weights_from
+        self._many = many
+        self.has_failures = False
+
+    def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
+        """See `changing.Change`."""
+        from onnxjson import files
+        from onnxjson.passes.outside import TakenIn
+
+        model = loaded.model
+        if self._weights_from is not None:
+            model = files.bound(model, folder=None, weights_from=self._weights_from)
+        inside = TakenIn(model, path.parent)
+        after = inside.model
+        unchanged = []
+        for made in self._pipeline.run(inside.model, self._steps, path.parent):
+            self.has_failures = self.has_failures or made.failure is not None
+            after = made.after.model
+            if made.is_changed or made.failure is not None or made.notes:
+                self._say(path, made)
+            else:
+                unchanged.append(made.name)
+        if unchanged:
+            self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
+        return changing.Changed(model if after is inside.model else inside.restored(after))
+
+    def _say(self, path: Path, made: "Made") -> None:
+        from onnxjson.rendering.pass_lines import lines
+
+        for line in lines(made):
+            self._talk(path, line)
+
+    def _talk(self, path: Path, text: str) -> None:
+        output.talk(f"{path}: {text}" if self._many else text)
+
+
+def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list["Step"]:
+    """The passes that are to run."""
+    from onnxjson.passes.recipe import load_recipe
+    from onnxjson.passes.spelling import is_called
+
+    steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
+    if not steps:
+        raise click.UsageError(
+            "no pass is named; -p NAME runs one, `onnxjson passes` lists them, such as -p onnxsim or -p onnxoptimizer"
+        )
+    for word in skip:
+        _require(word, steps, "--skip")
+    if until is not None:
+        _require(until, steps, "--until")
+        last = next(position for position, step in enumerate(steps) if is_called(step, until))
+        steps = steps[: last + 1]
+    left = [step for step in steps if not any([is_called(step, word) for word in skip])]
+    if not left:
+        raise click.UsageError("every pass is skipped; nothing is left to run")
+    return left
+
+
+def _require(word: str, steps: Sequence["Step"], option: str) -> None:
+    from onnxjson.passes.spelling import is_called
+    from onnxjson.suggestions import suggest
+
+    if not any([is_called(step, word) for step in steps]):
+        names = [str(step) for step in steps]
+        hint = suggest(word, names) or f"it runs {', '.join([visible(name) for name in names])}"
+        raise click.UsageError(f"{option}: {output.quoted(word)} is none of the passes; {hint}")
