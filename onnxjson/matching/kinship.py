@@ -38,7 +38,9 @@ def pair_kin(pairing: Pairing) -> None:
         found = _round(pairing)
         for base, target in found:
             if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
-                pairing.pair(base, target)
+                agree, contradict = pairing.judge(base, target)
+                if contradict <= 2 * agree + 1:
+                    pairing.pair(base, target)
         propagate(pairing)
         if not found or pairing.is_exhausted:
             return

@@ -6,7 +6,7 @@ import numpy as np
 
 from onnxjson.matching.columns import SHIFT, Columns
 
-_NEAR: Final = 12
+_NEAR: Final = 7
 """Inputs whose longest ways differ by no more than this come in the order of their slots."""
 
 

@@ -217,7 +217,7 @@ def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
     rank, its_rank = np.empty(len(order), np.int64), np.empty(len(its_order), np.int64)
     rank[order], its_rank[its_order] = np.arange(len(order)), np.arange(len(its_order))
     target_of, base_of = pairing.targets, pairing.bases
-    label, its_label = pairing.base.columns.label.astype(np.uint64), pairing.target.columns.label.astype(np.uint64)
+    label, its_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
     if radius:
         label, its_label = pairing.contexts[radius - 1]
     # A pair is one letter that only it has; what is open is its label.
@@ -237,6 +237,13 @@ def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
         agree, contradict = pairing.judge(base, target)
         if agree > contradict and pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
             pairing.pair(base, target)
+
+
+def _letters(columns: Columns) -> Words:
+    """What a node is by itself, and how many of its inputs are constants: a bias is not added as a residual is."""
+    constants = np.bincount(columns.consumer[columns.is_constant_slot], minlength=len(columns))
+    letters: Words = (columns.label << 8 | np.minimum(constants, 255)).astype(np.uint64)
+    return letters
 
 
 def _order(pairing: Pairing) -> tuple[Integers, Integers]:
