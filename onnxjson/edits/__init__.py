@@ -10,6 +10,7 @@
 
 from onnxjson.edits.applying import Result, apply, plan, run
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.batch import SetBatchSize
 from onnxjson.edits.composing import Combine, Extract
 from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
@@ -58,6 +59,7 @@ __all__ = [
     "Rewire",
     "Script",
     "SetAttribute",
+    "SetBatchSize",
     "SetDim",
     "SetMetadata",
     "SetShape",

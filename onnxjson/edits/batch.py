@@ -93,7 +93,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         if wrong and not self.partial:
             raise EditError(_refusal(wrong))
         workspace.replace_model(after)
-        notes = [f"constants that changed: {', '.join(changes.changed)}"] if changes.changed else []
+        notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
         return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
 
 
@@ -176,6 +176,11 @@ def _operator(workspace: Workspace, address: str) -> str:
     owner, _, position = address.rpartition("/node/")
     node = workspace.scope(owner).graph.node[int(position)]
     return visible(f'{node.op_type} "{node.name}"' if node.name else node.op_type or "")
+
+
+def _listed(texts: list[str]) -> str:
+    unique = list(dict.fromkeys(texts))
+    return ", ".join(unique[:_SHOWN]) + (f" and {len(unique) - _SHOWN:,} more" if len(unique) > _SHOWN else "")
 
 
 def _refusal(problems: list[str]) -> str:

@@ -172,8 +172,6 @@ def _chosen(
     open_axis: int | None,
 ) -> int:
     """The axis that the batch joins, of those that its place touches."""
-    if open_axis is not None and open_axis in touching:
-        return open_axis
     ones = [position for position in touching if not groups[position] and isinstance(sizes[position], int)]
     if ones:
         # Axes of size 1 right before that of the batch come before it afterwards, too.
@@ -181,6 +179,8 @@ def _chosen(
         while before < where and not axes[where - 1 - before]:
             before += 1
         return ones[min(before, len(ones) - 1)]
+    if open_axis is not None and open_axis in touching:
+        return open_axis
     units = sum([not axis for axis in axes])
     if sum([each == 1 for each in sizes]) > units:
         raise AlignmentError("nobody can say where the batch goes: an axis of size 1 stands where it is not")

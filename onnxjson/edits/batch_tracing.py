@@ -18,6 +18,7 @@ from onnxjson.edits.propagation import Inference, dims_of
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import plain_domain
 from onnxjson.payloads import whole
+from onnxjson.tensors import raw_bytes
 
 _DEEPEST: Final = 60
 """Nodes that one after another compute a shape."""
@@ -191,7 +192,8 @@ class Call:
     def drop_zeros(self, slot: int) -> bool:
         """Leaves an input out if it is a constant that is all zeros."""
         constant = constant_tensor(self.scope, self.node.input[slot])
-        if constant is None or constant[1].raw_data is None or any(whole(constant[1].raw_data)):
+        stored = None if constant is None else raw_bytes(constant[1])
+        if stored is None or any(whole(stored[0])):
             return False
         self.tracer.requests.dropped.add((self.scope, self.ref.position, slot))
         return True

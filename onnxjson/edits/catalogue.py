@@ -4,6 +4,7 @@ from typing import Final
 
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.batch import SetBatchSize
 from onnxjson.edits.composing import Combine, Extract
 from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit, name_of
@@ -55,6 +56,7 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     TransposeInput,
     SetShape,
     SetDim,
+    SetBatchSize,
 )
 """Every edit, in the order of the help."""
 
