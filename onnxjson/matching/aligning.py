@@ -1,6 +1,7 @@
 """Matches the graphs of two models: functions, the main graph, then the subgraphs of paired nodes, then training."""
 
 from collections.abc import Callable, Hashable
+from itertools import chain
 
 import numpy as np
 
@@ -94,13 +95,15 @@ class _Aligner:
     def _pair_functions(self) -> list[tuple[int, int]]:
         """Functions by name, then those that have another name and the same body."""
         mine, its = self.base.model.functions, self.target.model.functions
-        by_name = {(each.name, plain_domain(each.domain), each.overload): there for there, each in enumerate(its)}
+        by_name: dict[Hashable, list[int]] = {}
+        for there, each in enumerate(its):
+            by_name.setdefault((each.name, plain_domain(each.domain), each.overload or ""), []).append(there)
         pairs = []
         for here, each in enumerate(mine):
-            there = by_name.pop((each.name, plain_domain(each.domain), each.overload), None)
-            if there is not None:
-                pairs.append((here, there))
-        open_there = sorted(by_name.values())
+            same_name = by_name.get((each.name, plain_domain(each.domain), each.overload or ""))
+            if same_name:
+                pairs.append((here, same_name.pop(0)))
+        open_there = sorted(chain.from_iterable(by_name.values()))
         taken = {here for here, _ in pairs}
         for here in range(len(mine)):
             if here in taken or not open_there:

@@ -1,8 +1,13 @@
 """Alignment of sequences: where labels repeat, order decides (Myers, "An O(ND) difference algorithm", 1986)."""
 
+from typing import Final
+
 import numpy as np
 
 from onnxjson.matching.columns import Integers, Words
+
+
+_FEWEST_EDITS: Final = 16
 
 
 def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Integers, Integers]:
@@ -22,10 +27,14 @@ def common_subsequence(base: Words, target: Words, most_edits: int) -> tuple[Int
     inner, its_inner = base[start : len(base) - rest], target[start : len(target) - rest]
     runs = [(0, 0, start)]
     x = y = 0
+    most = most_edits
     while x < len(inner) and y < len(its_inner):
-        found, (width, height) = _myers(inner[x:], its_inner[y:], most_edits)
+        found, (width, height) = _myers(inner[x:], its_inner[y:], most)
         runs += [(start + x + here, start + y + there, n) for here, there, n in found]
         x, y = x + width, y + height
+        # Where little is common, nothing is gained by weighing long stretches against each other.
+        common = sum([n for _, _, n in found])
+        most = most_edits if 2 * common > max(width, height) else max(most // 2, _FEWEST_EDITS)
     runs.append((len(base) - rest, len(target) - rest, rest))
     here = [np.arange(x, x + n) for x, _, n in runs]
     there = [np.arange(y, y + n) for _, y, n in runs]

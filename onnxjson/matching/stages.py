@@ -32,6 +32,8 @@ _FEW: Final = 0.02
 """Of fewer open nodes, as a share of all, no sequence is made,"""
 _SMALL: Final = 5_000
 """unless the graph has so few nodes that nobody waits for it."""
+_SLOTS_COMPARED: Final = 8
+"""Of all candidates at once, so many inputs are compared."""
 _MOST_EDITS: Final = 512
 
 
@@ -169,7 +171,7 @@ def _inputs_fit(pairing: Pairing, bases: Integers, targets: Integers, *, strict:
     count, its_count = base.starts[bases + 1] - start, target.starts[targets + 1] - its_start
     fits = count == its_count if strict else np.ones(len(bases), bool)
     plain = ~base.commutative[bases]
-    for slot in range(int(min(count.max(initial=0), 8))):
+    for slot in range(int(min(count.max(initial=0), its_count.max(initial=0), _SLOTS_COMPARED))):
         there = (slot < count) & (slot < its_count)
         mine = base.codes[np.where(there, start + slot, 0)]
         its = target.codes[np.where(there, its_start + slot, 0)]
