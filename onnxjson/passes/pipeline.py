@@ -32,6 +32,9 @@ from onnxjson.wire.writing import message_bytes, message_size
 from onnxjson.worker import PassAnswer, Worker
 from onnxjson.worker_protocol import Limits
 
+_LONGEST_NAME: Final = 300
+_LONGEST_LINE: Final = 200
+
 _SHOWN: Final = 3
 """Lines of what a pass printed that stand in the message of its failure."""
 
@@ -161,12 +164,12 @@ class Pipeline:
     ) -> tuple[Stage, str, tuple[str, ...]]:
         reason = step.subject.available()
         if reason:
-            raise PassError(f"{visible(name)} cannot be used: {reason}", name)
+            raise PassError(f"{visible(name, _LONGEST_NAME)} cannot be used: {reason}", name)
         if not step.subject.is_guarded:
             try:
                 model, notes = step.subject.change(before.model, model_folder)
             except OnnxJsonError as error:
-                raise PassError(f"{visible(name)}: {error}", name) from error
+                raise PassError(f"{visible(name, _LONGEST_NAME)}: {error}", name) from error
             return (before if model is before.model else stage_of(model)), "", notes
         answer = self._answered(before, step, name)
         after = _stage(answer, before, name)
@@ -187,7 +190,9 @@ class Pipeline:
         try:
             return unpacked(answer.model)
         except msgspec.MsgspecError as error:
-            raise PassError(f"{visible(made.name)} does not tell its parts: {error}", made.name) from error
+            raise PassError(
+                f"{visible(made.name, _LONGEST_NAME)} does not tell its parts: {error}", made.name
+            ) from error
 
     def _answered(self, before: Stage, step: Step, name: str, *, stages: bool = False) -> PassAnswer:
         size = len(before.data)
@@ -204,10 +209,12 @@ class Pipeline:
                 declaration = declared(step.subject)
                 answer = self._worker.run_pass(declaration, before.data, Path(folder), limits, stages=stages)
             except WorkerError as error:
-                raise PassError(f"{visible(name)}: {error}; the model is as it was before it", name) from error
+                raise PassError(
+                    f"{visible(name, _LONGEST_NAME)}: {error}; the model is as it was before it", name
+                ) from error
         if answer.problem:
             raise PassError(
-                f"{visible(name)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
+                f"{visible(name, _LONGEST_NAME)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
                 name,
                 answer.printed,
             )
@@ -221,7 +228,11 @@ class Pipeline:
         """
         size = len(after.data)
         if self._max_size is not None and size > self._max_size:
-            raise PassError(f"{visible(name)} gives {size:,} bytes, and {self._max_size:,} are allowed", name, printed)
+            raise PassError(
+                f"{visible(name, _LONGEST_NAME)} gives {size:,} bytes, and {self._max_size:,} are allowed",
+                name,
+                printed,
+            )
         if after is before:
             return
         broken = _errors(before.model, after.model)
@@ -230,7 +241,9 @@ class Pipeline:
             finding = broken[0]
             where = f"{visible(finding.address, 200)}: " if finding.address else ""
             raise PassError(
-                f"{visible(name)} leaves the model in pieces: {where}{finding.message}{more}", name, printed
+                f"{visible(name, _LONGEST_NAME)} leaves the model in pieces: {where}{finding.message}{more}",
+                name,
+                printed,
             )
 
 
@@ -270,7 +283,7 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
         except (WireError, IndexError, LimitError) as error:
             what = f"gives {len(data):,} bytes that are no model ({error})"
     if what:
-        message = f"{visible(name)} {what}{_last_words(answer)}; the model is as it was before it"
+        message = f"{visible(name, _LONGEST_NAME)} {what}{_last_words(answer)}; the model is as it was before it"
         raise PassError(message, name, answer.printed)
     return Stage(data, model)
 
@@ -280,5 +293,6 @@ def _errors(before: Model, after: Model) -> list[Finding]:
 
 
 def _last_words(answer: PassAnswer) -> str:
-    lines = answer.printed.splitlines()[-_SHOWN:]
+    # Visible already, so that nothing of an escape is escaped again.
+    lines = [line[:_LONGEST_LINE] for line in answer.printed.splitlines()[-_SHOWN:]]
     return f" (it printed: {' | '.join(lines)})" if lines else ""

@@ -51,12 +51,16 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
         module.__file__ = str(path)
         try:
             exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)  # named by the person to be run
+        except MemoryError:
+            raise  # the limit of the process, which says so itself
         except Exception as error:
             raise _failed(path, error) from error
         function = getattr(module, _FUNCTION, None)
         if callable(function):
             try:
                 return _result(function, model, self.options)
+            except MemoryError:
+                raise
             except Exception as error:
                 raise _failed(path, error) from error
         if not any([hasattr(module, name) for name in _SCRIPT_NAMES]):
