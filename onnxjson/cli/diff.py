@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from onnxjson.rendering.diff_report import Report
     from onnxjson.sinks import Sink
 
-Form = Literal["text", "unified", "json", "markdown", "html", "patch"]
+Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
 
 IGNORED: Final = ("metadata", "docs", "names", "order", "weights")
 """What ``--ignore`` may leave out."""
@@ -59,9 +59,10 @@ class _Options:
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "unified", "json", "markdown", "html", "patch"]),
+    type=click.Choice(["text", "unified", "json", "markdown", "html", "patch", "script"]),
     help="text: what happened, for a person (the default). unified: the line diff of the two texts, weights as sha256. "
-    "json: onnxjson-diff/1. markdown: for a pull request. html: a page with drawings. patch: to `onnxjson apply`.",
+    "json: onnxjson-diff/1. markdown: for a pull request. html: a page with drawings. patch: to `onnxjson apply`. "
+    "script: the same as edits, to make on other models too; a patch where edits cannot say it.",
 )
 @click.option("-v", "--details", is_flag=True, help="text: every place with its address, and all that changed there.")
 @click.option(
@@ -182,7 +183,7 @@ def _check_usage(options: _Options) -> None:
         ("--weights", options.weights != "exact"),
     )
     for name, given in whole:
-        if given and options.form in ("unified", "patch"):
+        if given and options.form in ("unified", "patch", "script"):
             raise click.UsageError(f"{name} has no effect on --format {options.form}, which shows every difference")
     if options.matches and options.form not in ("text", "json"):
         raise click.UsageError("--matches is for --format text and json")
@@ -220,8 +221,9 @@ def _structural(one: sides.Side, other: sides.Side, options: _Options) -> tuple[
     if options.prove:
         diff = _proved(diff)
     problems = [*one.problems, *other.problems, *diff.incomplete]
-    if options.form == "patch":
+    if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
         _write_patch(one, other, diff, options)
+    if options.form in ("patch", "script"):
         return bool(diff.patch), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
@@ -302,6 +304,22 @@ def _write(pieces: Iterable[str], options: _Options) -> None:
 
     save_file(options.destination, written)
     output.talk(f"wrote {options.destination} ({output.size(options.destination)})")
+
+
+def _write_script(diff: "Diff", options: _Options) -> bool:
+    """The change as a rewrite script; False where edits cannot say it, which is said."""
+    from onnxjson.edits.expressing import express
+    from onnxjson.edits.script import write_script
+
+    with output.working("finding edits"):
+        found = express(diff.base, diff.target, diff.alignment)
+    if found.reason:
+        output.talk(f"no script makes this change: {found.reason}; this is a patch")
+        return False
+    for what in found.left_out:
+        output.talk(f"the script leaves out what nobody computes with: {what}")
+    _write([write_script(found.edits)], options)
+    return True
 
 
 def _write_patch(one: sides.Side, other: sides.Side, diff: "Diff", options: _Options) -> None:

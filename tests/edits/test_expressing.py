@@ -1,0 +1,153 @@
+"""A hand-made change as a rewrite script that makes it again, also on the next version of the model."""
+
+from collections.abc import Sequence
+
+import msgspec
+import pytest
+
+import onnxjson
+from onnxjson.diffing.difference import diff
+from onnxjson.document import Graph, Model
+from onnxjson.edits import Edit, Script, apply
+from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
+from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.expressing import Expressed, express
+from onnxjson.edits.interface import AddOutput, RemoveOutput
+from onnxjson.edits.names import NameNodes, Rename
+from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire
+from onnxjson.edits.script import write_script
+from onnxjson.edits.shapes import SetShape
+from onnxjson.edits.tensor_values import SetTensor
+from onnxjson.edits.versions import SetMetadata, StampOpset
+from tests.edits.graphs import exported, model_of
+
+MODELS = ["encoder_ts.onnx", "encoder_dynamo.onnx", "mobile_ts.onnx", "mobile_dynamo.onnx"]
+
+
+def graph_of(model: Model) -> Graph:
+    assert model.graph is not None
+    return model.graph
+
+
+def said(base: Model, target: Model) -> Expressed:
+    return express(base, target, diff(base, target).alignment)
+
+
+def require_said(base: Model, target: Model) -> tuple[Edit, ...]:
+    found = said(base, target)
+    assert found.reason == ""
+    again = Script.loads(write_script(found.edits))
+    assert again.edits == found.edits
+    assert apply(base, again) == target, found.left_out
+    return found.edits
+
+
+def first(model: Model, op_type: str) -> str:
+    """A name of the second node of an operator."""
+    node = [node for node in graph_of(model).node if node.op_type == op_type][1]
+    return node.name or f"output:{node.output[0]}"
+
+
+def changes(model: Model) -> list[tuple[str, Sequence[Edit]]]:
+    conv = "Conv" if any(node.op_type == "Conv" for node in graph_of(model).node) else "LayerNormalization"
+    attribute, value = ("group", 1) if conv == "Conv" else ("epsilon", 0.25)
+    node = first(model, conv)
+    output = graph_of(model).output[0].name or ""
+    middle = [each for each in graph_of(model).node if each.op_type == conv][1].output[0]
+    return [
+        ("attribute", [SetAttribute(node=node, attribute=attribute, value=value)]),
+        ("attribute gone", [RemoveAttribute(node=node, attribute=attribute)]),
+        ("metadata", [SetMetadata(key="a", value="b"), SetMetadata(key="k", value="v", node=node)]),
+        ("opset", [StampOpset(version=19), StampOpset(version=1, domain="com.example")]),
+        ("output", [AddOutput(tensor=middle)]),
+        ("renamed output", [Rename(kind="output", from_=output, to="result")]),
+        ("inserted", [AddNode(op_type="Relu", input=(middle,), output=("new_relu",), name="new", insert=True)]),
+        (
+            "everything",
+            [
+                SetAttribute(node=node, attribute=attribute, value=value),
+                AddNode(op_type="Neg", input=(middle,), output=("negative",), name="negation"),
+                AddOutput(tensor="negative"),
+                Rename(kind="output", from_=output, to="result"),
+                SetMetadata(key="note", value="edited by hand"),
+            ],
+        ),
+    ]
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("which", range(8))
+def test_edits_of_exports_are_found_again(name: str, which: int) -> None:
+    base = exported(name)
+    _, edits = changes(base)[which]
+    target = apply(base, edits)
+    if target != base:
+        assert require_said(base, target)
+
+
+CHAIN = """g (float[N,4] x) => (float[N,4] y) <float[4] k = {1, 2, 3, 4}>
+{ a = Relu (x)  b = Mul (a, k)  c = Neg (b)  y = Abs (c) }"""
+
+
+def chain() -> Model:
+    return apply(model_of(CHAIN), NameNodes())
+
+
+def test_a_deleted_node_is_a_bypass() -> None:
+    base = chain()
+    assert require_said(base, apply(base, DeleteNode(node="Neg_0"))) == (DeleteNode(node="Neg_0"),)
+    edits = require_said(base, apply(base, DeleteNode(node="Mul_0", bypass=0)))
+    assert DeleteNode(node="Mul_0", bypass=0) in edits
+
+
+def test_a_deleted_last_node_leaves_the_name_of_the_output() -> None:
+    base = chain()
+    assert DeleteNode(node="Abs_0") in require_said(base, apply(base, DeleteNode(node="Abs_0")))
+
+
+def test_neighbours_that_go_together_are_deleted() -> None:
+    base = chain()
+    target = apply(base, [DeleteNode(node="Mul_0", bypass=0), DeleteNode(node="Neg_0")])
+    assert {edit.node for edit in require_said(base, target) if isinstance(edit, DeleteNode)} == {"Mul_0", "Neg_0"}
+
+
+def test_replaced_rewired_and_changed_constants() -> None:
+    base = chain()
+    for edits in (
+        [ReplaceNode(node="Neg_0", op_type="Exp")],
+        [Rewire(node="Neg_0", input=0, tensor="a")],
+        [SetTensor(tensor="k", value=[9, 8, 7, 6])],
+        [SetTensor(tensor="k", value=[1], type="float32[1]")],
+        [SetShape(tensor="x", shape=(2, 4), propagate=False)],
+        [AddOutput(tensor="b"), RemoveOutput(tensor="y")],
+        [Rename(kind="tensor", names={"a": "b", "b": "a"})],
+        [Rename(kind="node", from_="Neg_0", to="negation")],
+    ):
+        require_said(base, apply(base, edits))
+
+
+def test_selectors_are_names_that_the_next_version_has_too() -> None:
+    base = chain()
+    edits = require_said(base, apply(base, ReplaceNode(node="Neg_0", op_type="Exp")))
+    grown = apply(model_of(CHAIN.replace("a = Relu (x)", "z = Sigmoid (x)  a = Relu (z)")), NameNodes())
+    replayed = apply(grown, edits)
+    assert [node.op_type for node in graph_of(replayed).node] == ["Sigmoid", "Relu", "Mul", "Exp", "Abs"]
+
+
+def test_what_no_edit_says_is_for_a_patch() -> None:
+    base = chain()
+    target = msgspec.structs.replace(base, producer_name="somebody")
+    assert said(base, target).reason.startswith("no edits are known for all of it")
+    constant = onnxjson.Tensor(name="new", data_type=1, dims=(4,), raw_data=bytes(16))
+    graph = graph_of(base)
+    node = msgspec.structs.replace(graph.node[1], op_type="Sub", output=("fresh",), input=("a", "new"), name="n")
+    other = msgspec.structs.replace(
+        graph,
+        initializer=(*graph.initializer, constant),
+        node=(*graph.node[:2], node, msgspec.structs.replace(graph.node[2], input=("fresh",)), graph.node[3]),
+    )
+    assert said(base, msgspec.structs.replace(base, graph=other)).edits == ()
+
+
+def test_equal_models_need_no_edits() -> None:
+    assert said(chain(), chain()) == Expressed(())
