@@ -39,7 +39,7 @@ def pair_kin(pairing: Pairing) -> None:
         for base, target in found:
             if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
                 agree, contradict = pairing.judge(base, target)
-                if contradict <= 2 * agree + 1:
+                if contradict <= 2 * agree + 2:
                     pairing.pair(base, target)
         propagate(pairing)
         if not found or pairing.is_exhausted:

@@ -6,7 +6,6 @@ import numpy as np
 
 from onnxjson.matching.columns import Integers, Words
 
-
 _FEWEST_EDITS: Final = 16
 
 

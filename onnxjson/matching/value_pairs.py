@@ -28,7 +28,7 @@ def pair_values(pairing: Pairing, inputs: dict[int, int]) -> tuple[dict[str, str
     _pair_outputs(pairs, base, target, target_of)
     _pair_constants(pairs, base, target, target_of)
     _pair_aliases(pairs, base, target, target_of, base_of, pairing.outputs)
-    _pair_unused(pairs, base, target)
+    _pair_unused(pairs, base, target, target_of, base_of)
     _pair_constant_nodes(pairs, base, target, target_of, base_of)
     return pairs.values, target_of, base_of
 
@@ -169,10 +169,16 @@ def _is_same(code: int, its_code: int, target_of: list[int]) -> bool:
     return target_of[code >> SHIFT] == its_code >> SHIFT and not (code ^ its_code) & ((1 << SHIFT) - 1)
 
 
-def _pair_unused(pairs: _Names, base: Columns, target: Columns) -> None:
-    """Constants that no paired node takes: by name, then by content in their order."""
-    mine = [name for name in _constant_names(base) if name not in pairs.values]
-    its = [name for name in _constant_names(target) if name not in pairs.taken]
+def _pair_unused(pairs: _Names, base: Columns, target: Columns, target_of: list[int], base_of: list[int]) -> None:
+    """Constants that no paired node takes, those of open nodes and those of nobody apart: by content, then by name."""
+    mine, its = _taken_by_open(base, target_of), _taken_by_open(target, base_of)
+    for is_taken in (True, False):
+        ours = [name for name in _constant_names(base) if name not in pairs.values and (name in mine) == is_taken]
+        theirs = [name for name in _constant_names(target) if name not in pairs.taken and (name in its) == is_taken]
+        _pair_rest(pairs, base, target, ours, theirs)
+
+
+def _pair_rest(pairs: _Names, base: Columns, target: Columns, mine: list[str], its: list[str]) -> None:
     there = set(its)
     for name in mine:
         if name in there and base.sources[name] == target.sources[name]:
@@ -188,6 +194,11 @@ def _pair_unused(pairs: _Names, base: Columns, target: Columns) -> None:
     for name in mine:
         if name in there:
             pairs.add(name, name)
+
+
+def _taken_by_open(columns: Columns, partners: list[int]) -> set[str]:
+    """What nodes without a counterpart take."""
+    return {name for position, partner in enumerate(partners) if partner < 0 for name in columns.nodes[position].input}
 
 
 def _constant_names(columns: Columns) -> list[str]:
