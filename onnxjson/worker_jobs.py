@@ -22,11 +22,14 @@ MESSAGE_LENGTH: Final = 1000
 FINDINGS: Final = 1000
 """Findings of one job."""
 
+_PASSES: Final = "onnxjson.passes.executing"
+"""What runs passes; it stands above the worker and is loaded only where a pass is to run."""
+
 _INFERENCE_ERROR: Final = re.compile(r"(?=\(op_type:)")
 
 
-def prepare() -> None:
-    """Import onnx, once for all jobs.
+def prepare(job: Job) -> None:
+    """Import what a job needs, once for all jobs of its kind; optimizers themselves are for the child to import.
 
     Raises:
         ImportError: it is not installed for this Python.
@@ -35,6 +38,9 @@ def prepare() -> None:
     import onnx.inliner
     import onnx.shape_inference
     import onnx.version_converter  # noqa: F401
+
+    if job in ("pass", "pass_stages"):
+        import_module(_PASSES)
 
 
 def check(model: bytes | str) -> tuple[Answer, bytes]:
@@ -104,8 +110,7 @@ def evaluate(model: bytes | str) -> tuple[Answer, bytes]:
 def run_pass(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
     """One pass of `onnxjson.passes`."""
     assert isinstance(model, bytes), "only checks read from a path"
-    # Passes stand above the worker; only the child that runs one loads them.
-    executing = import_module("onnxjson.passes.executing")
+    executing = import_module(_PASSES)
     made, remarks = executing.executed(declaration, model)
     return Answer(outcome="done", remarks=tuple([one_line(each) for each in remarks])), made
 
@@ -113,7 +118,7 @@ def run_pass(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
 def pass_stages(model: bytes | str, declaration: str) -> tuple[Answer, bytes]:
     """What each part of a pass did, as `onnxjson.passes.stages.packed` writes it."""
     assert isinstance(model, bytes), "only checks read from a path"
-    return Answer(outcome="done"), import_module("onnxjson.passes.executing").staged(declaration, model)
+    return Answer(outcome="done"), import_module(_PASSES).staged(declaration, model)
 
 
 def run_task(task: bytes | str) -> tuple[Answer, bytes]:

@@ -42,7 +42,7 @@ def main() -> None:
 
 def _answer(request: Request, model: bytes, client: int) -> tuple[Answer, bytes]:
     try:
-        worker_jobs.prepare()
+        worker_jobs.prepare(request.job)
     except ImportError as error:
         return Answer(outcome="unavailable", detail=one_line(str(error))), b""
     subject = model if request.path is None else os.fsdecode(request.path)
