@@ -9,6 +9,7 @@
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot do what it is asked for        .address, .position
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
+    ├── FeedError                  65  values do not fit the inputs of a model, or cannot be made up
     ├── MissingInputError          66  a file that is named is not there
     │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
     ├── SelectorError               2  a selector that finds nothing, or more than one thing where one is wanted
@@ -18,6 +19,7 @@
     ├── FileError                  74  the system could not read or write
     ├── ChangedUnderneathError     75  a file is not the one that was opened
     ├── WorkerError                76  native analysis crashed, hung or ran out of memory
+    │   ├── EvaluationError        76  no engine runs a model, or it fails on its inputs
     │   └── PassError              76  a pass failed, or what it gave is no model  .name, .printed
     ├── AccessDeniedError          77  the system forbids it
     └── UntrustedError             78  a location that leaves the model's folder, a link
@@ -92,6 +94,10 @@ class ParameterError(EditError):
     exit_code = 2
 
 
+class FeedError(OnnxJsonError):
+    """Values do not fit the inputs of a model, or none can be made up for one."""
+
+
 class MissingInputError(OnnxJsonError):
     """A file that is named is not there."""
 
@@ -147,6 +153,10 @@ class WorkerError(OnnxJsonError):
     """The guarded process for native analysis crashed, hung or ran out of memory."""
 
     exit_code = 76
+
+
+class EvaluationError(WorkerError):
+    """A model cannot be evaluated: no engine takes it, or it fails on the values of its inputs."""
 
 
 class PassError(WorkerError):

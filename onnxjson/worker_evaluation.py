@@ -18,7 +18,7 @@ from onnxjson.worker_tasks import Engine, Evaluated, Evaluation, Run, packed_val
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, OrtValue
 
-_INFERENCE_ERROR: Final = "InferenceError]"
+INFERENCE_ERROR: Final = "InferenceError]"
 """What onnxruntime says of nodes that do not take the types or shapes of their inputs."""
 
 Values = Mapping[str, Tensor]
@@ -46,7 +46,7 @@ def evaluated(evaluation: Evaluation, told: Callable[[str], str]) -> Evaluated:
             raise
         except Exception as error:
             problems.append(f"{engine}: {told(str(error))}")
-            if _INFERENCE_ERROR in str(error):
+            if INFERENCE_ERROR in str(error):
                 break  # the model is wrong, which another engine might overlook
             continue
         return Evaluated(engine=engine, runs=tuple([_run(evaluate, values, told) for values in evaluation.runs]))
@@ -82,15 +82,20 @@ def _session_outputs(session: "InferenceSession", values: Values) -> dict[str, T
     # Strings go in as numpy arrays only, and then everything comes out as numpy arrays, which some dtypes have not.
     if any(tensor.data_type == STRING for tensor in values.values()):
         feeds = {
-            name: to_numpy(tensor) if tensor.data_type == STRING else _given(tensor) for name, tensor in values.items()
+            name: to_numpy(tensor) if tensor.data_type == STRING else given(tensor) for name, tensor in values.items()
         }
         arrays = session.run(names, feeds)
         return {name: from_numpy(array) for name, array in zip(names, arrays, strict=True)}
-    found = session.run_with_ort_values(names, {name: _given(tensor) for name, tensor in values.items()})
-    return {name: _taken(name, value) for name, value in zip(names, found, strict=True)}
+    found = session.run_with_ort_values(names, {name: given(tensor) for name, tensor in values.items()})
+    return {name: taken(name, value) for name, value in zip(names, found, strict=True)}
 
 
-def _given(tensor: Tensor) -> "OrtValue":
+def given(tensor: Tensor) -> "OrtValue":
+    """A tensor of any dtype but string as onnxruntime takes it, bit by bit.
+
+    Raises:
+        UnsupportedError: its elements do not fit its type and shape.
+    """
     from onnxruntime import OrtValue
 
     stored = raw_bytes(tensor)
@@ -105,7 +110,12 @@ def _given(tensor: Tensor) -> "OrtValue":
     return value
 
 
-def _taken(name: str, value: "OrtValue") -> Tensor:
+def taken(name: str, value: "OrtValue") -> Tensor:
+    """An output of onnxruntime as a tensor, bit by bit.
+
+    Raises:
+        UnsupportedError: it is none.
+    """
     if not value.has_value() or not value.is_tensor():
         raise UnsupportedError(f"output {name!a} is a {value.data_type()}, not a tensor")
     if (data_type := value.element_type()) == STRING:

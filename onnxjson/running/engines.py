@@ -1,0 +1,247 @@
+"""Models opened by what evaluates them: onnxruntime, else the reference evaluator of onnx.
+
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.worker_server`.
+"""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from onnxjson.document import Tensor
+from onnxjson.names import STRING
+from onnxjson.running.tasks import NodeTime, Settings, Subject
+from onnxjson.running.values import Dictionary, Value, Values
+from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.worker_evaluation import INFERENCE_ERROR, UnsupportedError, given, taken
+from onnxjson.worker_tasks import Engine
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession, SessionOptions
+
+_KERNEL: Final = "_kernel_time"
+
+
+class OpenModel(Protocol):
+    """A model that can be run."""
+
+    engine: Engine
+    providers: tuple[str, ...]
+
+    def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
+        """The values of the outputs, or of some of them."""
+
+    def repeated(self, values: Values) -> Callable[[], object]:
+        """A function that runs the model on these values, with nothing around it that takes time."""
+
+
+def opened(subject: Subject, settings: Settings, told: Callable[[str], str], added: Sequence[str] = ()) -> OpenModel:
+    """The model, by the first engine that takes it.
+
+    Args:
+        subject: the model.
+        settings: how it is to run.
+        told: makes a message of native code safe to print, on one line.
+        added: values inside its main graph that become outputs.
+
+    Raises:
+        UnsupportedError: no engine takes it; the message says why.
+    """
+    problems = []
+    for engine in settings.engines:
+        try:
+            return _OPENERS[engine](subject, settings, added)
+        except MemoryError:
+            raise
+        except Exception as error:
+            problems.append(f"{engine}: {told(str(error))}")
+            if INFERENCE_ERROR in str(error):
+                break  # the model is wrong, which another engine might overlook
+    raise UnsupportedError("; ".join(problems))
+
+
+def _with_outputs(model: bytes, added: Sequence[str]) -> bytes:
+    from onnx import ModelProto, ValueInfoProto
+
+    if not added:
+        return model
+    proto = ModelProto.FromString(model)
+    known = {value.name for value in proto.graph.output}
+    proto.graph.output.extend([ValueInfoProto(name=name) for name in added if name not in known])
+    return proto.SerializeToString()
+
+
+class _Onnxruntime:
+    engine: Engine = "onnxruntime"
+
+    def __init__(self, subject: Subject, settings: Settings, added: Sequence[str]) -> None:
+        import onnxruntime
+
+        onnxruntime.disable_telemetry_events()
+        onnxruntime.set_default_logger_severity(4)
+        onnxruntime.set_seed(0)
+        model = _with_outputs(subject.model, added)
+        self._session: InferenceSession = onnxruntime.InferenceSession(
+            model, session_options(settings, subject.data_folder), providers=list(settings.providers)
+        )
+        self.providers = tuple(self._session.get_providers())
+        self._names = [output.name for output in self._session.get_outputs()]
+        self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
+
+    def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
+        names = self._names if names is None else list(names)
+        if self._has_tensors and all(_is_plain(value) for value in values.values()):
+            feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
+            found = self._session.run_with_ort_values(names, feeds)
+            return {name: taken(name, value) for name, value in zip(names, found, strict=True)}
+        # Strings, sequences and maps go in and come out as objects of Python only.
+        arrays = self._session.run(names, {name: _fed(value) for name, value in values.items()})
+        return {name: _value(name, value) for name, value in zip(names, arrays, strict=True)}
+
+    def repeated(self, values: Values) -> Callable[[], object]:
+        session, names = self._session, self._names
+        if self._has_tensors and all(_is_plain(value) for value in values.values()):
+            feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
+            return lambda: session.run_with_ort_values(names, feeds)
+        objects = {name: _fed(value) for name, value in values.items()}
+        return lambda: session.run(names, objects)
+
+
+def session_options(settings: Settings, data_folder: str | None = None) -> "SessionOptions":
+    """What a session of onnxruntime is opened with."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = settings.threads
+    options.inter_op_num_threads = max(settings.parallel, 1)
+    modes = onnxruntime.ExecutionMode
+    options.execution_mode = modes.ORT_PARALLEL if settings.parallel else modes.ORT_SEQUENTIAL
+    options.use_deterministic_compute = True
+    levels = onnxruntime.GraphOptimizationLevel
+    level = "DISABLE_ALL" if settings.level == "off" else f"ENABLE_{settings.level.upper()}"
+    options.graph_optimization_level = getattr(levels, f"ORT_{level}")
+    options.add_session_config_entry("session.load_model_format", "ONNX")
+    if data_folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", data_folder)
+    return options
+
+
+def _is_plain(value: Value) -> bool:
+    return isinstance(value, Tensor) and value.data_type != STRING
+
+
+def _fed(value: Value) -> Any:
+    """A value as `InferenceSession.run` takes it."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return to_numpy(value) if value.data_type == STRING else given(value)
+    return _as_objects(value)
+
+
+def _as_objects(value: Value) -> Any:
+    """A value as arrays, lists and dictionaries."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return to_numpy(value)
+    if isinstance(value, Dictionary):
+        return dict(zip(to_numpy(value.keys).tolist(), to_numpy(value.values).tolist(), strict=True))
+    return [_as_objects(item) for item in value]
+
+
+def _value(name: str, found: Any) -> Value:
+    """What an engine gives, as a value.
+
+    Raises:
+        UnsupportedError: it is nothing that ONNX knows.
+    """
+    import numpy
+
+    if found is None:
+        return None
+    if isinstance(found, Mapping):
+        keys, values = list(found), list(found.values())
+        texts = [numpy.array(each, object) if _has_texts(each) else numpy.array(each) for each in (keys, values)]
+        return Dictionary(from_numpy(texts[0]), from_numpy(texts[1]))
+    if isinstance(found, list | tuple):
+        return tuple([_value(name, item) for item in found])
+    if isinstance(found, numpy.ndarray | numpy.generic | int | float | bool | str):
+        return from_numpy(numpy.asarray(found))
+    raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is no value that is known")
+
+
+def _has_texts(items: Sequence[object]) -> bool:
+    return any(isinstance(item, str) for item in items)
+
+
+class _Reference:
+    engine: Engine = "reference"
+    providers: tuple[str, ...] = ()
+
+    def __init__(self, subject: Subject, settings: Settings, added: Sequence[str]) -> None:
+        from onnx import ModelProto, defs
+        from onnx.reference import ReferenceEvaluator
+
+        model = ModelProto.FromString(_with_outputs(subject.model, added))
+        if subject.data_folder is not None:
+            raise UnsupportedError("the reference evaluator takes no model with external data of this size")
+        newest = defs.onnx_opset_version()
+        for each in model.opset_import:
+            if each.domain in ("", "ai.onnx") and each.version > newest:  # it would be taken for the newest one
+                raise UnsupportedError(f"operator set {each.version} is not known, only those up to {newest}")
+        self._evaluator = ReferenceEvaluator(model)
+
+    def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
+        import numpy
+
+        wanted = self._evaluator.output_names if names is None else list(names)
+        feeds = {name: _as_objects(value) for name, value in values.items()}
+        with numpy.errstate(all="ignore"):
+            found = self._evaluator.run(wanted, feeds)
+        return {name: _value(name, value) for name, value in zip(wanted, found, strict=True)}
+
+    def repeated(self, values: Values) -> Callable[[], object]:
+        feeds = {name: _as_objects(value) for name, value in values.items()}
+        return lambda: self._evaluator.run(None, feeds)
+
+
+_OPENERS: Final[dict[Engine, Callable[[Subject, Settings, Sequence[str]], OpenModel]]] = {
+    "onnxruntime": _Onnxruntime,
+    "reference": _Reference,
+}
+
+
+def profile(subject: Subject, settings: Settings, values: Values, runs: int) -> tuple[NodeTime, ...]:
+    """What each node of the graph that onnxruntime runs took in all of `runs`, the slowest first.
+
+    The first run, in which memory is allotted, is not counted. A file of the current folder holds the profile.
+    """
+    import onnxruntime
+
+    options = session_options(settings, subject.data_folder)
+    options.enable_profiling = True
+    options.profile_file_prefix = str(Path.cwd() / "profile")
+    session: Any = onnxruntime.InferenceSession(subject.model, options, providers=list(settings.providers))
+    names = [output.name for output in session.get_outputs()]
+    feeds = {name: _fed(value) for name, value in values.items()}
+    for _ in range(runs + 1):
+        session.run(names, feeds)
+    return tuple(_node_times(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))))
+
+
+def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
+    ends = [event["ts"] + event["dur"] for event in events if event.get("name") == "model_run"]
+    first = min(ends, default=0)
+    found: dict[str, list[Any]] = {}
+    for event in events:
+        if event.get("cat") != "Node" or not event["name"].endswith(_KERNEL) or event["ts"] < first:
+            continue
+        arguments = event.get("args", {})
+        row = found.setdefault(
+            event["name"].removesuffix(_KERNEL), [arguments.get("op_name", ""), arguments.get("provider", ""), 0, 0.0]
+        )
+        row[2] += 1
+        row[3] += event["dur"] / 1e6
+    for name, (operator, provider, calls, seconds) in sorted(found.items(), key=lambda item: -item[1][3]):
+        yield NodeTime(name=name, operator=operator, provider=provider, calls=calls, seconds=seconds)

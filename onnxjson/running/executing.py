@@ -1,0 +1,194 @@
+"""Tasks executed inside the guarded process: models run, timed, compared; every finding is told at once.
+
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.worker_server`.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson.running.engines import OpenModel, opened, profile
+from onnxjson.running.tasks import (
+    REPORTS,
+    Began,
+    Compared,
+    CompareTask,
+    Failed,
+    Gave,
+    Opened,
+    Profiled,
+    Refused,
+    Report,
+    RunTask,
+    SeriesTask,
+    Settings,
+    Subject,
+    Task,
+    Timed,
+    write_report,
+)
+from onnxjson.running.tolerances import Comparison
+from onnxjson.running.value_comparison import compare_values, dtype_of
+from onnxjson.running.values import Value, Values, packed_values, unpacked_values
+from onnxjson.worker_evaluation import UnsupportedError
+
+Tell = Callable[[Report], None]
+Told = Callable[[str], str]
+"""Makes a message of native code safe to print, on one line."""
+
+_SIDES: Final = (0, 1)
+
+
+def executed(task: bytes, told: Told) -> None:
+    """Does what a task asks for, and writes reports into a file of the current folder.
+
+    Raises:
+        msgspec.MsgspecError: it is no task.
+    """
+    found: Task = msgspec.msgpack.decode(task, type=Task)
+    with Path(REPORTS).open("ab", buffering=0) as file:
+
+        def tell(report: Report) -> None:
+            write_report(report, file)
+
+        match found:
+            case RunTask():
+                _run(found, tell, told)
+            case CompareTask():
+                _Comparing(found, tell, told).run()
+            case SeriesTask(tasks=tasks):
+                for number, each in enumerate(tasks):
+                    tell(Began(task=number))
+                    _run(each, tell, told)
+
+
+def _open(
+    side: int, subject: Subject, settings: Settings, tell: Tell, told: Told, added: Sequence[str] = ()
+) -> OpenModel | None:
+    """A model, ready to run; None where no engine takes it, which is told."""
+    started = time.perf_counter()
+    try:
+        model = opened(subject, settings, told, added)
+    except UnsupportedError as error:
+        tell(Refused(side=side, problem=str(error)))
+        return None
+    seconds = time.perf_counter() - started
+    tell(Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
+    return model
+
+
+def _run(task: RunTask, tell: Tell, told: Told) -> None:
+    model = _open(0, task.subject, task.settings, tell, told)
+    if model is None:
+        return
+    has_run = False
+    for number, feed in enumerate(task.feeds):
+        try:
+            started = time.perf_counter()
+            given = model.run(unpacked_values(feed))
+            seconds = time.perf_counter() - started
+            tell(Gave(run=number, values=packed_values(given), seconds=seconds))
+            has_run = has_run or number == 0
+        except MemoryError:
+            raise
+        except Exception as error:
+            tell(Failed(run=number, problem=_said(error, told)))
+    if not has_run:
+        return
+    values = unpacked_values(task.feeds[0])
+    if task.repeat:
+        _time(model.repeated(values), task, tell)
+    if task.profiled and model.engine == "onnxruntime":
+        del model
+        nodes = profile(task.subject, task.settings, values, task.profiled)
+        tell(Profiled(runs=task.profiled, nodes=nodes))
+
+
+def _time(once: Callable[[], object], task: RunTask, tell: Tell) -> None:
+    for _ in range(task.warm_up):
+        once()
+    for _ in range(task.repeat):
+        started = time.perf_counter()
+        once()
+        tell(Timed(seconds=time.perf_counter() - started))
+
+
+def _said(error: Exception, told: Told) -> str:
+    return told(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
+
+
+class _Sides(NamedTuple):
+    """Both models, ready to run."""
+
+    base: OpenModel
+    target: OpenModel
+
+
+class _Comparing:
+    """A comparison of two models, batch by batch."""
+
+    def __init__(self, task: CompareTask, tell: Tell, told: Told) -> None:
+        self._task = task
+        self._tell = tell
+        self._told = told
+        self._apart: set[int] = set()
+
+    def run(self) -> None:
+        """Compare all batches."""
+        for batch in self._task.batches:
+            chosen = [number for number in batch if not self._is_behind(number)]
+            if not chosen:
+                continue
+            sides = self._opened(chosen)
+            if sides is None:
+                return
+            for run, feeds in enumerate(self._task.feeds):
+                self._compare(run, feeds, sides, chosen)
+
+    def _is_behind(self, number: int) -> bool:
+        """Whether a value is computed from one that is apart, so that it tells nothing."""
+        if not self._task.sources:
+            return False
+        behind = any(each in self._apart for each in self._task.sources[number])
+        if behind:
+            self._apart.add(number)
+        return behind
+
+    def _opened(self, chosen: Sequence[int]) -> _Sides | None:
+        models = []
+        for side, subject in enumerate((self._task.base, self._task.target)):
+            names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
+            model = _open(side, subject, self._task.settings, self._tell, self._told, names)
+            if model is None:
+                return None
+            models.append(model)
+        return _Sides(*models)
+
+    def _compare(self, run: int, feeds: tuple[bytes, bytes], sides: _Sides, chosen: Sequence[int]) -> None:
+        found: list[dict[str, Value]] = []
+        for side in _SIDES:
+            names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
+            try:
+                found.append(sides[side].run(unpacked_values(feeds[side]), names))
+            except MemoryError:
+                raise
+            except Exception as error:
+                self._tell(Failed(run=run, side=side, problem=_said(error, self._told)))
+        if len(found) < len(_SIDES):
+            return
+        for number in chosen:
+            base, target = self._task.pairs[number]
+            # What a value that is apart makes of others is not its own fault.
+            if self._is_behind(number):
+                continue
+            comparison, dtypes = self._compared(found[0], base, found[1], target)
+            if not comparison.close:
+                self._apart.add(number)
+            self._tell(Compared(run=run, pair=number, comparison=comparison, dtypes=dtypes))
+
+    def _compared(self, one: Values, base: str, other: Values, target: str) -> tuple[Comparison, tuple[str, str]]:
+        comparison = compare_values(one[base], other[target], self._task.tolerances)
+        return comparison, (dtype_of(one[base]), dtype_of(other[target]))

@@ -1,0 +1,453 @@
+"""What the inputs of a model get: values that are given, else made up, the same ones for the same seed.
+
+Two models that are to be compared get the same values, in the dtype that each of them wants.
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import Graph, Model, Node, Tensor, Type
+from onnxjson.elements import BITS, element_count
+from onnxjson.errors import FeedError
+from onnxjson.index import Index, Scope
+from onnxjson.names import DATA_TYPES, STRING
+from onnxjson.running.dimensions import Dimension, Dimensions, tensor_type
+from onnxjson.running.feeds import Spread, random_array
+from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.integer_roles import elements as role_elements
+from onnxjson.running.integer_roles import role_of
+from onnxjson.running.values import Value, Values
+from onnxjson.suggestions import suggest
+from onnxjson.tensors import from_numpy, numpy_dtype, to_numpy
+from onnxjson.types import format_data_type, format_type
+from onnxjson.worker import Worker
+
+if TYPE_CHECKING:
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+EVERY: Final = ""
+"""The name that stands for all inputs where a fill or a range is wished."""
+
+MOST_BYTES: Final = 1 << 31
+"""Of the values of one input that are made up."""
+
+_ITEMS: Final = 2
+"""Of a sequence that is made up."""
+
+_INDICES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
+_BYTES: Final = {DATA_TYPES["uint8"]: (0, 255), DATA_TYPES["int8"]: (-128, 127)}
+"""Integers that hold pictures and quantised numbers, which have all values."""
+_AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
+_SMALL: Final = (0, 4)
+"""Other integers: counts, labels and the like."""
+
+
+class Wishes(msgspec.Struct, frozen=True, kw_only=True):
+    """How values are to be made up; names are those of inputs."""
+
+    dims: Mapping[str, int] = {}
+    """Sizes of open dimensions, by their name, or as ``input:axis``."""
+    shapes: Mapping[str, tuple[int, ...]] = {}
+    fills: Mapping[str, float] = {}
+    """All elements the same; `EVERY` for all inputs."""
+    ranges: Mapping[str, tuple[float, float]] = {}
+    """The least and the greatest element; `EVERY` for all inputs."""
+
+
+class Input(NamedTuple):
+    """One input that must get a value."""
+
+    names: tuple[str | None, ...]
+    """In each model; None where it has none."""
+    types: tuple[Type | None, ...]
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return next(name for name in self.names if name is not None)
+
+
+def free_inputs(model: Model) -> dict[str, Type | None]:
+    """The inputs that need a value, in their order: those that are no initializers."""
+    graph = model.graph or Graph()
+    constants = {each.name for each in graph.initializer}
+    constants |= {each.values.name for each in graph.sparse_initializer if each.values is not None}
+    return {each.name: each.type for each in graph.input if each.name and each.name not in constants}
+
+
+class Inputs:
+    """The inputs of one model, or of two that are to get the same values.
+
+    Args:
+        indices: the models.
+        pairs: their free inputs; of two models, which is which.
+        wishes: how values are to be made up.
+        worker: where types are inferred that a model does not say.
+
+    Raises:
+        FeedError: a wish names no input or dimension, or contradicts the model.
+    """
+
+    def __init__(
+        self, indices: Sequence[Index], pairs: Sequence[tuple[str | None, ...]], wishes: Wishes, worker: Worker
+    ) -> None:
+        types = [free_inputs(index.model) for index in indices]
+        self.inputs = [
+            Input(names, tuple([None if name is None else types[side].get(name) for side, name in enumerate(names)]))
+            for names in pairs
+        ]
+        self._scopes: list[Scope] = [index.scopes[0] for index in indices]
+        self._inferred = [InferredTypes(index, worker) for index in indices]
+        self._wishes = wishes
+        self._dimensions = Dimensions()
+        self._names: dict[str, list[Hashable]] = {}
+        """What open dimensions are called, and which they are."""
+        self._shapes = {each.name: self._shape(each) for each in self.inputs}
+        self._require_known_names()
+        self._bind()
+
+    def _shape(self, each: Input) -> tuple[Dimension, ...] | None:
+        shape: tuple[Dimension, ...] | None = None
+        for side, name in enumerate(each.names):
+            found = None if name is None else tensor_type(_innermost(each.types[side]), side, name)
+            if found is None or found[1] is None:
+                continue
+            for axis, dimension in enumerate(found[1]):
+                if not isinstance(dimension, int):
+                    assert isinstance(dimension, tuple)
+                    spelled = dimension[1] if len(dimension) == 2 else f"{name}:{axis}"
+                    self._names.setdefault(spelled, []).append(dimension)
+            if shape is None:
+                shape = found[1]
+            elif len(shape) == len(found[1]):
+                for one, other in zip(shape, found[1], strict=True):
+                    self._dimensions.join(one, other)
+        return shape
+
+    def _require_known_names(self) -> None:
+        known = {name for each in self.inputs for name in each.names if name}
+        for wished in (self._wishes.shapes, self._wishes.fills, self._wishes.ranges):
+            for name in wished:
+                if name not in known and name != EVERY:
+                    raise FeedError(_unknown("input", name, known))
+
+    def _bind(self) -> None:
+        known = {name for each in self.inputs for name in each.names if name}
+        for name, size in self._wishes.dims.items():
+            if name not in self._names:
+                head, _, axis = name.rpartition(":")
+                if head in known and axis.isdecimal():
+                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self._described(head)}')
+                raise FeedError(_unknown("open dimension", name, self._names))
+            for dimension in self._names[name]:
+                if not self._dimensions.join(dimension, size):
+                    raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
+        for each in self.inputs:
+            for name in each.names:
+                if name is not None and name in self._wishes.shapes:
+                    self._bind_shape(each, self._wishes.shapes[name])
+
+    def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
+        shape = self._shapes[each.name]
+        fits = shape is None or (
+            len(shape) == len(sizes)
+            and all([self._dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
+        )
+        if not fits:
+            found = ",".join(map(str, sizes))
+            raise FeedError(f'"{visible(each.name)}" is {self._described(each.name)} and cannot have the shape [{found}]')
+        if shape is None:
+            self._shapes[each.name] = sizes
+
+    def _described(self, name: str) -> str:
+        said = next(type_ for each in self.inputs for its, type_ in zip(*each, strict=True) if its == name)
+        return "of no type" if said is None else format_type(said) or "of a type without a name"
+
+    def checked(self, given: Values) -> dict[str, Value]:
+        """Values that a person gives, with the sizes of open dimensions taken from them.
+
+        Args:
+            given: by name of an input in any of the models; initializers that are inputs may be given, too.
+
+        Raises:
+            FeedError: there is no such input, or its type is another one.
+        """
+        by_name = {name: each for each in self.inputs for name in each.names if name}
+        all_inputs = {name for scope in self._scopes for name in scope.inputs}
+        for name, value in given.items():
+            if name not in all_inputs:
+                raise FeedError(_unknown("input", name, all_inputs))
+            each = by_name.get(name)
+            if each is None or not isinstance(value, Tensor):
+                continue
+            side = each.names.index(name)
+            wanted = tensor_type(_innermost(each.types[side]), side, name)
+            if wanted is None:
+                continue
+            if wanted[0] != value.data_type:
+                names = [format_data_type(number or 0) for number in (wanted[0], value.data_type)]
+                raise FeedError(f'the value of "{visible(name)}" is {names[1]}, and {names[0]} is wanted')
+            if wanted[1] is not None and not self._fits(wanted[1], value.dims):
+                found = ",".join(map(str, value.dims))
+                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {self._described(name)}')
+        return dict(given)
+
+    def _fits(self, shape: Sequence[Dimension], dims: Sequence[int]) -> bool:
+        if len(shape) != len(dims):
+            return False
+        for one, size in zip(shape, dims, strict=True):
+            # Names bind the sizes of what is made up; runtimes do not insist on them either.
+            if not self._dimensions.join(one, size) and isinstance(one, int):
+                return False
+        return True
+
+    def open_dimensions(self) -> list[Hashable]:
+        """The dimensions that have no size yet, as they come; those that are computed from others left out."""
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
+
+    def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
+        """The size of every open dimension by its name, sizes of `cycle` in turn for those without one."""
+        given = self._given(cycle)
+        found = {}
+        for name, dimensions in self._names.items():
+            try:
+                found[name] = self._dimensions.sized(dimensions[:1], given)[0]
+            except KeyError:
+                continue
+        return found
+
+    def _given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
+        given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        for each in self._dimensions.open_in(shapes):
+            if each not in given:
+                given[each] = self._evaluated(each, given, cycle[0])
+        return given
+
+    def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
+        """The size of a dimension such as ``past + 1``."""
+        tree = _expression(dimension)
+        assert isinstance(dimension, tuple)
+        owner = dimension[0]
+
+        def size(node: ast.expr) -> int:
+            match node:
+                case ast.Constant(value=int(number)):
+                    return number
+                case ast.Name(id=name):
+                    return self._dimensions.sized([(owner, name)], given)[0]
+                case ast.BinOp(left=left, op=op, right=right):
+                    return _OPERATORS[type(op)](size(left), size(right))
+            raise KeyError
+
+        try:
+            found = otherwise if tree is None else size(tree)
+        except (KeyError, ZeroDivisionError):
+            return otherwise
+        return found if found >= 0 else otherwise
+
+    def feeds(
+        self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
+    ) -> tuple[dict[str, Value], ...]:
+        """Values for all inputs, for each model.
+
+        Args:
+            given: values that are not made up; `checked`.
+            seed: where the others come from.
+            spread: how they lie.
+            cycle: sizes for open dimensions, in turn.
+
+        Raises:
+            FeedError: nothing can be made up for an input.
+        """
+        import numpy
+
+        sizes = self._given(cycle)
+        made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
+        for number, each in enumerate(self.inputs):
+            generator = numpy.random.default_rng([*seed, number])
+            value = next((given[name] for name in each.names if name is not None and name in given), None)
+            if value is None:
+                value = self._made(each, sizes, spread, generator)
+            for side, name in enumerate(each.names):
+                if name is not None:
+                    made[side][name] = _cast(value, each.types[side])
+        for side, scope in enumerate(self._scopes):
+            made[side].update({name: value for name, value in given.items() if name in scope.initializers})
+        return made
+
+    def _made(self, each: Input, sizes: Mapping[Hashable, int], spread: Spread, generator: "Generator") -> Value:
+        known = [said for said in each.types if said is not None]
+        if not known:
+            raise FeedError(f'nothing says what type "{visible(each.name)}" has; give it a value with --input')
+        # The narrower of two dtypes has no values that the other one lacks.
+        narrowest = min(known, key=_bits)
+        if narrowest.map_type is not None or narrowest.sparse_tensor_type is not None:
+            what = "a map" if narrowest.map_type is not None else "a sparse tensor"
+            raise FeedError(f'"{visible(each.name)}" is {what}, for which no values are made up')
+        return self._of_type(each, narrowest, sizes, spread, generator)
+
+    def _of_type(
+        self, each: Input, said: Type, sizes: Mapping[Hashable, int], spread: Spread, generator: "Generator"
+    ) -> Value:
+        if said.optional_type is not None and said.optional_type.elem_type is not None:
+            return self._of_type(each, said.optional_type.elem_type, sizes, spread, generator)
+        if said.sequence_type is not None and said.sequence_type.elem_type is not None:
+            inner = said.sequence_type.elem_type
+            return tuple([self._of_type(each, inner, sizes, spread, generator) for _ in range(_ITEMS)])
+        data_type = 0 if said.tensor_type is None else said.tensor_type.elem_type or 0
+        shape = self._shapes[each.name]
+        if shape is None:
+            name = visible(each.name)
+            raise FeedError(f'nothing says what shape "{name}" has; say it with --shape {name}=..., or give it a value')
+        dims = self._dimensions.sized(shape, sizes)
+        if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > MOST_BYTES:
+            raise FeedError(f'"{visible(each.name)}" would have the shape {list(dims)}; choose smaller sizes with --dim')
+        try:
+            return from_numpy(self._array(each, data_type, dims, sizes, spread, generator))
+        except TypeError as error:
+            raise FeedError(f'"{visible(each.name)}": {error}') from None
+
+    def _array(
+        self,
+        each: Input,
+        data_type: int,
+        dims: tuple[int, ...],
+        sizes: Mapping[Hashable, int],
+        spread: Spread,
+        generator: "Generator",
+    ) -> "NDArray[Any]":
+        fill, limits = self._wished(each, self._wishes.fills), self._wished(each, self._wishes.ranges)
+        if data_type != STRING and (fill is not None or limits is not None):
+            return _as_wished(data_type, dims, fill, limits, generator)
+        if data_type in _INDICES:
+            for side, name in enumerate(each.names):
+                if name is None:
+                    continue
+                nodes = self._scopes[side].graph.node
+                role = role_of(name, nodes, self._axis_sizes(side, sizes))
+                if role is not None:
+                    return role_elements(*role, dims, generator).astype(numpy_dtype(data_type))
+            if "mask" in each.name.lower():
+                return _mask(dims, generator).astype(numpy_dtype(data_type))
+        low, high = _BYTES.get(data_type, _SMALL)
+        return random_array(data_type, dims, generator, spread=spread, low=low, high=high)
+
+    def _wished(self, each: Input, wishes: Mapping[str, Any]) -> Any:
+        named = [wishes[name] for name in each.names if name is not None and name in wishes]
+        return named[0] if named else wishes.get(EVERY)
+
+    def _axis_sizes(self, side: int, sizes: Mapping[Hashable, int]) -> Callable[[Node], int | None]:
+        """How long the axis is that the indices of a node count along."""
+
+        def size(node: Node) -> int | None:
+            data = node.input[0]
+            found = tensor_type(self._inferred[side].type_of(self._scopes[side], data), side, data)
+            if found is None or not found[1]:
+                return None
+            known = []
+            for dimension in found[1]:
+                try:
+                    known.append(self._dimensions.sized([dimension], sizes)[0])
+                except KeyError:
+                    known.append(0)
+            axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)
+            if node.op_type in _AXIS_OPERATORS and -len(known) <= axis < len(known):
+                return known[axis] or None
+            return min((each for each in known if each), default=None)
+
+        return size
+
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+}
+
+
+def _expression(dimension: Hashable) -> ast.expr | None:
+    """A dimension whose name is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
+        return None
+    if len(dimension[1]) > 200 or dimension[1].isidentifier():
+        return None
+    try:
+        tree = ast.parse(dimension[1], mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return tree if isinstance(tree, ast.BinOp) else None
+
+
+def _innermost(said: Type | None) -> Type | None:
+    """The type of the tensors in a sequence or an optional value."""
+    while said is not None and (said.optional_type is not None or said.sequence_type is not None):
+        outer = said.optional_type or said.sequence_type
+        said = None if outer is None else outer.elem_type
+    return said
+
+
+def _bits(said: Type) -> int:
+    inner = _innermost(said)
+    return 0 if inner is None or inner.tensor_type is None else BITS.get(inner.tensor_type.elem_type or 0, 0)
+
+
+def _as_wished(
+    data_type: int,
+    dims: tuple[int, ...],
+    fill: float | None,
+    limits: tuple[float, float] | None,
+    generator: "Generator",
+) -> "NDArray[Any]":
+    import numpy
+
+    dtype = numpy_dtype(data_type)
+    if fill is not None:
+        return numpy.full(dims, fill).astype(dtype)
+    assert limits is not None
+    low, high = limits
+    # Numbers that nothing can be multiplied or divided by half are whole.
+    if dtype.kind in "iub" or "int" in dtype.name:
+        return generator.integers(int(low), int(high), dims, endpoint=True).astype(dtype)
+    return generator.uniform(low, high, dims).astype(dtype)
+
+
+def _mask(dims: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":
+    """Ones, and some zeros at the end of each row."""
+    import numpy
+
+    length = dims[-1] if dims else 1
+    kept = generator.integers((length + 1) // 2, length, dims[:-1], endpoint=True)
+    mask: NDArray[Any] = numpy.arange(length) < numpy.asarray(kept)[..., None]
+    return mask.reshape(dims)
+
+
+def _cast(value: Value, said: Type | None) -> Value:
+    """A value in the dtype that a model wants."""
+    import numpy
+
+    inner = _innermost(said)
+    data_type = None if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type
+    if isinstance(value, tuple) and not hasattr(value, "keys"):
+        return tuple([_cast(item, said) for item in value])
+    if not isinstance(value, Tensor) or not data_type or STRING in (data_type, value.data_type):
+        return value
+    if data_type == value.data_type:
+        return value
+    with numpy.errstate(all="ignore"):
+        return from_numpy(to_numpy(value).astype(numpy_dtype(data_type)), value.name)
+
+
+def _unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
+    shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
+    hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
+    return f'no model has an {what} "{visible(name)}"; {hint}'

@@ -1,0 +1,184 @@
+"""What the guarded process is asked to do with models, and what it tells while it does.
+
+Reports go to a file, each with its length before it, so that whatever was found is there even where the process
+crashes, is killed, or is interrupted by the person who waits for it.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import BinaryIO, Final, Literal
+
+import msgspec
+
+from onnxjson.running.tolerances import Comparison, Tolerance
+from onnxjson.worker_tasks import ENGINES, Engine
+
+Level = Literal["off", "basic", "extended", "layout", "all"]
+"""How much onnxruntime optimises a graph before it runs; each level has those before it."""
+
+REPORTS: Final = "reports"
+"""The name of the file of reports, in the folder of the task."""
+
+_LENGTH: Final = struct.Struct(">Q")
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How models are evaluated."""
+
+    engines: tuple[Engine, ...] = ENGINES
+    """The first one that takes a model evaluates it."""
+    level: Level = "off"
+    providers: tuple[str, ...] = ("CPUExecutionProvider",)
+    """Execution providers of onnxruntime, best first."""
+    threads: int = 1
+    """Within an operator; 0 for as many as onnxruntime takes."""
+    parallel: int = 0
+    """Operators side by side, in so many threads; 0 for one after the other."""
+
+
+class Subject(msgspec.Struct, frozen=True, kw_only=True):
+    """A model to evaluate."""
+
+    model: bytes
+    """Serialised."""
+    data_folder: str | None = None
+    """Where its external data is; None where every tensor stands in it."""
+
+
+class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
+    """Run one model; tell what it gives and how long that takes."""
+
+    subject: Subject
+    settings: Settings
+    feeds: tuple[bytes, ...]
+    """Values for its inputs, as `onnxjson.running.values.packed_values` writes them; the first ones are timed."""
+    warm_up: int = 0
+    repeat: int = 0
+    """How many runs are timed."""
+    profiled: int = 0
+    """How many runs are profiled, in a session of their own."""
+
+
+class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
+    """Run two models on the same values and compare what they give."""
+
+    base: Subject
+    target: Subject
+    settings: Settings
+    feeds: tuple[tuple[bytes, bytes], ...]
+    """For each run the values for both."""
+    pairs: tuple[tuple[str, str], ...]
+    """Values to compare, by their names in both main graphs; outputs or not."""
+    batches: tuple[tuple[int, ...], ...]
+    """The numbers of pairs that are compared together, so that memory stays bounded."""
+    sources: tuple[tuple[int, ...], ...] = ()
+    """For each pair those before it that its value is computed from; where one of these is apart, it is left out."""
+    tolerances: dict[str, Tolerance]
+
+
+class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
+    """Run many models one after the other, since a new process costs more than a small model."""
+
+    tasks: tuple[RunTask, ...]
+
+
+Task = RunTask | CompareTask | SeriesTask
+
+
+class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
+    """What follows is about this task of a series."""
+
+    task: int
+
+
+class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="opened"):
+    """A model is ready to run."""
+
+    side: int = 0
+    engine: Engine
+    seconds: float
+    providers: tuple[str, ...] = ()
+    """Those that onnxruntime uses."""
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
+    """No engine takes a model."""
+
+    side: int = 0
+    problem: str
+    """For a person; made visible."""
+
+
+class Gave(msgspec.Struct, frozen=True, kw_only=True, tag="gave"):
+    """What a run gave."""
+
+    run: int
+    values: bytes
+    seconds: float
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
+    """A run gave nothing."""
+
+    run: int
+    side: int = 0
+    problem: str
+    """For a person; made visible."""
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
+    """What one run took."""
+
+    seconds: float
+
+
+class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
+    """What one node of the optimised graph took, in all runs of a profile."""
+
+    name: str
+    operator: str
+    provider: str
+    calls: int
+    seconds: float
+
+
+class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
+    """Where the time went."""
+
+    runs: int
+    nodes: tuple[NodeTime, ...]
+    """The slowest first."""
+
+
+class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
+    """Two values of one run."""
+
+    run: int
+    pair: int
+    comparison: Comparison
+    dtypes: tuple[str, str]
+    """Of both; "" for what has none."""
+
+
+Report = Began | Opened | Refused | Gave | Failed | Timed | Profiled | Compared
+
+
+def write_report(report: Report, file: BinaryIO) -> None:
+    """Appends a report to an unbuffered file."""
+    data = msgspec.msgpack.encode(report)
+    file.write(_LENGTH.pack(len(data)) + data)
+
+
+def read_reports(file: BinaryIO) -> Iterator[Report]:
+    """The reports from where a file stands to the last whole one, which it stands behind then."""
+    while True:
+        start = file.tell()
+        head = file.read(_LENGTH.size)
+        data = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
+        if len(head) < _LENGTH.size or len(data) < _LENGTH.unpack(head)[0]:
+            file.seek(start)
+            return
+        try:
+            yield msgspec.msgpack.decode(data, type=Report)
+        except msgspec.MsgspecError:
+            return
