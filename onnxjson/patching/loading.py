@@ -30,38 +30,50 @@ _OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequen
 _EXTERNAL_KEYS: Final = ("location", "sha256", "side")
 
 
-def load_patch(path: str | Path) -> Patch:
+def load_patch(path: str | Path, elsewhere: dict[str, Data] | None = None) -> Patch:
     """The patch in a file; big payloads stay there until they are asked for.
+
+    Args:
+        path: the file.
+        elsewhere: payloads by their sha256 that need not stand in the file; those that do are added.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
         DecodeError: it holds no patch; `findings` say why and where.
     """
     source = open_source(Path(path))
-    return read_patch(source)
+    return read_patch(source, elsewhere)
 
 
-def read_patch(source: SourceFile) -> Patch:
+def read_patch(source: SourceFile, elsewhere: dict[str, Data] | None = None) -> Patch:
     """The patch in an opened file; see `load_patch`."""
     name = str(source.path)
     if source.size < CUT_FROM:
-        return parse_patch(source.read_at(0, source.size), file=name)
+        return parse_patch(source.read_at(0, source.size), file=name, elsewhere=elsewhere)
     text, cuts = cut_base64(source)
-    return parse_patch(text, file=name, cuts=cuts)
+    return parse_patch(text, file=name, cuts=cuts, elsewhere=elsewhere)
 
 
-def parse_patch(text: bytes, *, file: str = "", cuts: Mapping[str, Payload] | None = None) -> Patch:
+def parse_patch(
+    text: bytes,
+    *,
+    file: str = "",
+    cuts: Mapping[str, Payload] | None = None,
+    elsewhere: dict[str, Data] | None = None,
+) -> Patch:
     """The patch in a text.
 
     Args:
         text: UTF-8.
         file: the name that findings give the text.
         cuts: payloads whose base64 was taken out of the text, by the string that stands in its place.
+        elsewhere: payloads by their sha256 that need not stand in the text; those that do are added.
 
     Raises:
         DecodeError: it is none; `findings` has all reasons, in the order of the text.
     """
     context = Context(cuts=cuts)
+    known = {} if elsewhere is None else elsewhere
     is_clean, tree = json_tree.parse(text)
     scanned: Scan | None = None
     if not is_clean:
@@ -69,7 +81,7 @@ def parse_patch(text: bytes, *, file: str = "", cuts: Mapping[str, Payload] | No
         tree = scanned.tree
     patch = None
     if scanned is None or (scanned.is_sound and tree is not UNREADABLE):
-        patch = _read(tree, context)
+        patch = _read(tree, context, known)
     if patch is not None and not context.remarks and (scanned is None or not scanned.mistakes):
         return patch
     if scanned is None:
@@ -79,16 +91,16 @@ def parse_patch(text: bytes, *, file: str = "", cuts: Mapping[str, Payload] | No
     raise DecodeError(summary(findings), findings)
 
 
-def _read(tree: Tree, context: Context) -> Patch | None:
+def _read(tree: Tree, context: Context, known: dict[str, Data]) -> Patch | None:
     try:
-        return _read_patch(tree, context)
+        return _read_patch(tree, context, known)
     except RecursionError:
         message = "objects and lists nest too deep for the calling program's stack"
         context.error(ROOT, "nesting-too-deep", message, "raise sys.setrecursionlimit")
         return None
 
 
-def _read_patch(tree: Tree, context: Context) -> Patch | None:
+def _read_patch(tree: Tree, context: Context, known: dict[str, Data]) -> Patch | None:
     if not isinstance(tree, dict):
         context.wrong_type(tree, ROOT, f'a patch, {{"format": "{FORMAT}", ...}},')
         return None
@@ -98,7 +110,8 @@ def _read_patch(tree: Tree, context: Context) -> Patch | None:
         if key not in _KEYS:
             context.unknown_key(key, ROOT.at(key), _KEYS, "a patch")
     context.has_digests = True
-    context.payloads = _read_payloads(tree.get("payloads", {}), ROOT.at("payloads"), context)
+    known.update(_read_payloads(tree.get("payloads", {}), ROOT.at("payloads"), context))
+    context.payloads = known
     builder = Builder(context)
     if "operations" not in tree:
         context.error(ROOT, "missing-key", "the patch has no operations", 'add "operations": [...]')

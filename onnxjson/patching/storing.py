@@ -4,7 +4,7 @@ Records and values stand as in a document (docs/format.md). Bytes of tensors sta
 their SHA-256; they are read when their turn comes, and never stand in memory together.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, Final
 
 import pybase64
@@ -29,14 +29,19 @@ _ITEM: Final = 2
 """Where an operation begins on its line."""
 
 
-def write_patch(patch: Patch, write: Callable[[bytes], object]) -> None:
+def write_patch(patch: Patch, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
     """Streams the text of a patch to `write` in pieces of UTF-8.
+
+    Args:
+        patch: the patch.
+        write: takes the pieces.
+        elsewhere: the sha256 of payloads that need not stand in the text, since its reader has them.
 
     Raises:
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of the patch cannot be read any more.
     """
-    PatchWriter(write).patch(patch)
+    PatchWriter(write, elsewhere).patch(patch)
 
 
 def patch_bytes(patch: Patch) -> bytes:
@@ -49,9 +54,11 @@ def patch_bytes(patch: Patch) -> bytes:
 class PatchWriter(TextWriter):
     """Writes one patch to `write`, which takes bytes."""
 
-    def __init__(self, write: Callable[[bytes], object]) -> None:
+    def __init__(self, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
         super().__init__(write)
-        self._table: dict[str, Data] = {}
+        self.table: dict[str, Data] = {}
+        """The payloads that stand in the text, by their sha256."""
+        self._elsewhere = elsewhere
 
     def patch(self, patch: Patch) -> None:
         """The whole text."""
@@ -59,8 +66,8 @@ class PatchWriter(TextWriter):
         for key, value in (("base", patch.base), ("target", patch.target)):
             self.scalar(key, value, b"\n")
         self._block(b'"operations": [', typed_operations(patch.root), self._operation, b"]")
-        if self._table:
-            self._block(b'"payloads": {', self._table.items(), self._payload, b"}")
+        if self.table:
+            self._block(b'"payloads": {', self.table.items(), self._payload, b"}")
         if patch.external:
             self._block(b'"external": [', patch.external, self._external, b"]")
         self.out.append(b"\n}\n")
@@ -168,8 +175,8 @@ class PatchWriter(TextWriter):
     def _put(self, data: Data) -> bytes:
         """The SHA-256 of bytes, which are now in the table if they are to be had."""
         sha256 = sha256_of(data)
-        if not isinstance(data, Digest) and len(data):
-            self._table.setdefault(sha256, data)
+        if not isinstance(data, Digest) and len(data) and sha256 not in self._elsewhere:
+            self.table.setdefault(sha256, data)
         return sha256.encode()
 
     def _payload(self, item: tuple[str, Data]) -> None:
