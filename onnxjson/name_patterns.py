@@ -213,6 +213,23 @@ def regular_expression(text: str) -> NamePattern:
     return NamePattern(_Parser(text).whole())
 
 
+_MOST_QUICK_REPEATS: Final = 3
+_LONGEST_QUICK_NAME: Final = 100
+
+
+def _repeats(expression: _Expression, depth: int) -> int:
+    """How many repeats an expression has; very many where one stands in another, or around alternatives."""
+    if isinstance(expression, _Sequence):
+        return sum([_repeats(part, depth) for part in expression.parts])
+    if isinstance(expression, _Alternatives):
+        return 1000 * depth + sum([_repeats(choice, depth) for choice in expression.choices])
+    if isinstance(expression, _Captured):
+        return _repeats(expression.what, depth)
+    if isinstance(expression, _Repeat):
+        return 1 + 1000 * depth + _repeats(expression.what, depth + 1)
+    return 0
+
+
 class Captures:
     """A regular expression over whole names that says what each of its groups fits; see `captures`.
 
@@ -220,9 +237,12 @@ class Captures:
     fits is the one that `re` finds, in time proportional to pattern and name.
     """
 
-    def __init__(self, expression: _Expression, groups: dict[str, int]) -> None:
+    def __init__(self, text: str, expression: _Expression, groups: dict[str, int]) -> None:
         self.groups = groups
         """The numbers of the groups, by number as text and by name."""
+        self._pattern = NamePattern(expression)
+        # What repeats little, and nothing that repeats itself, costs `re` at most the third power of a short name.
+        self._quick = re.compile(text, re.DOTALL) if _repeats(expression, 0) <= _MOST_QUICK_REPEATS else None
         self._steps = 0
         self._program: list[_Matches | tuple[int, ...] | int | None] = []
         """A character that must fit; or the instructions that follow, the preferred first; or a place to note (twice
@@ -236,8 +256,11 @@ class Captures:
         Raises:
             LimitError: the pattern has taken too many steps over all names so far.
         """
-        if len(name) > LONGEST_NAME:
+        if not self._pattern.matches(name):
             return None
+        if self._quick is not None and len(name) <= _LONGEST_QUICK_NAME:
+            found = self._quick.fullmatch(name)
+            return None if found is None else (name, *[text or "" for text in found.groups()])
         count = 1 + len(set(self.groups.values()))
         places: list[int] = [-1] * (2 * count)
         seen: set[tuple[int, int]] = set()
@@ -320,7 +343,7 @@ def captures(text: str) -> Captures:
     """
     _check_length(text)
     parser = _Parser(text)
-    return Captures(parser.whole(), parser.captures)
+    return Captures(text, parser.whole(), parser.captures)
 
 
 def _check_length(text: str) -> None:

@@ -116,6 +116,15 @@ class Worker:
             # Half-edited models crash shape inference most often; why they are broken is known already.
             return (*findings, Finding(severity="warning", code="check-unfinished", message=str(error)))
 
+    def check_shapes(self, model: bytes) -> tuple[Finding, ...]:
+        """What the strict shape inference of onnx alone says of a model.
+
+        Raises:
+            WorkerError: the analysis crashed, hung or ran out of memory.
+            LimitError: more bytes than protobuf reads.
+        """
+        return self._findings("check_shapes", model, None)
+
     def infer_shapes(self, model: bytes) -> bytes:
         """The serialised model with the types and shapes that onnx can infer.
 

@@ -16,7 +16,7 @@ from onnxjson.edits.batch_tracing import Tracer
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.dimensions import with_dimension, with_dimension_names
 from onnxjson.edits.outcome import Outcome
-from onnxjson.edits.propagation import Inference, dims_of, propagated
+from onnxjson.edits.propagation import Inference, dims_of, new_complaints, propagated
 from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import EditError
@@ -86,10 +86,7 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
             return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
 
         after = rebuilt(workspace.index, change)
-        known = inference.complaints()
-        wrong = [
-            text for place, text in Inference(after, workspace.model_folder).complaints().items() if place not in known
-        ]
+        wrong = new_complaints(inference, Inference(after, workspace.model_folder))
         if wrong and not self.partial:
             raise EditError(_refusal(wrong))
         workspace.replace_model(after)

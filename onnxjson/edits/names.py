@@ -154,7 +154,13 @@ def _rename_values(workspace: Workspace, change: Changer, kind: str, within: str
     scopes = index.scopes if within is None else [workspace.scope(within)]
     candidates: dict[Scope, dict[str, None]] = {}
     for scope in scopes:
-        if kind == "tensor":
+        if (
+            kind == "tensor"
+            and change.names is not None
+            and all([any([each.defines(name) for each in scopes]) for name in change.names])
+        ):
+            candidates[scope] = dict.fromkeys([name for name in change.names if scope.defines(name)])
+        elif kind == "tensor":
             candidates[scope] = defined(scope)
         elif scope.kind == "main" or within is not None:
             found = scope.inputs if kind == "input" else [name for name in scope.output_names if name]

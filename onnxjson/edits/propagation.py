@@ -71,7 +71,7 @@ class Inference:
     def complaints(self) -> dict[str, str]:
         """What cannot be, by place: what the strict inference says, and sizes that it does not compare."""
         found: dict[str, str] = {}
-        for finding in worker().check(self._data, full=True):
+        for finding in worker().check_shapes(self._data):
             place = _PLACE.search(finding.message)
             if finding.code == "check-shapes" and place is not None:
                 who = f'{place["op"]} "{place["name"]}"' if place["name"] else place["op"]
@@ -158,8 +158,7 @@ def propagated(
         WorkerError, MissingInputError, UntrustedError: see `Inference`.
     """
     old, new = Inference(before, folder), Inference(after, folder)
-    known = old.complaints()
-    blocked = [text for place, text in new.complaints().items() if place not in known]
+    blocked = new_complaints(old, new)
     if blocked and not force:
         shown = "; ".join([visible(text, 400) for text in blocked[:_SHOWN]])
         more = f"; and {len(blocked) - _SHOWN:,} more" if len(blocked) > _SHOWN else ""
@@ -169,6 +168,13 @@ def propagated(
     return Propagated(
         model, (*[visible(f"cannot take the shapes: {text}", 400) for text in blocked], *follower.notes())
     )
+
+
+def new_complaints(old: Inference, new: Inference) -> list[str]:
+    """What cannot be in a model and could be before."""
+    found = new.complaints()
+    known = old.complaints() if found else {}
+    return [text for place, text in found.items() if place not in known]
 
 
 class _Follower:

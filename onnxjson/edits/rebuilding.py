@@ -117,11 +117,13 @@ def replace_records(
 
     def members(values: tuple[Any, ...]) -> tuple[Any, ...]:
         # Identity stands for the list, and is stable because the root keeps all of them alive.
-        known = seen.get(id(values)) if shared else None
+        known = seen.get(id(values))
         if known is None:
             new = [visited(value) for value in values]
             same = all([a is b for a, b in zip(new, values, strict=True)])
-            known = seen[id(values)] = values if same else tuple(new)
+            known = values if same else tuple(new)
+            if shared or same:
+                seen[id(values)] = known
         return known
 
     def visited(record: Any) -> Any:

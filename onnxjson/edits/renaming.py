@@ -74,37 +74,53 @@ def defined(scope: Scope) -> dict[str, None]:
 
 def collisions(index: Index, names: Names) -> list[str]:
     """What would be wrong with a renaming: two values that get one name, names that hide others, in words."""
-    final: dict[Scope, dict[str, list[str]]] = {}
-
-    def final_names(scope: Scope) -> dict[str, list[str]]:
-        if scope not in final:
-            found: dict[str, list[str]] = {}
-            mapping = names.get(scope, {})
-            for name in defined(scope):
-                found.setdefault(mapping.get(name, name), []).append(name)
-            final[scope] = found
-        return final[scope]
-
+    known = {scope: defined(scope) for scope in index.scopes} if names else {}
+    olds = {scope: _by_new_name(mapping) for scope, mapping in names.items()}
     wrong: dict[str, None] = {}
+
+    def owners(scope: Scope, name: str) -> list[str]:
+        """The values of a graph that will have a name, by what they are called now."""
+        changing = olds.get(scope, {}).get(name, [])
+        stays = name in known[scope] and name not in names.get(scope, {})
+        return [*changing, *([name] if stays else [])]
+
     for scope, mapping in names.items():
         others = [each for each in scope.chain() if each is not scope]
-        inner = list(inside(index, scope))
+        within = list(inside(index, scope))
+        loose = _loose_names(index, [scope, *within], set(mapping.values()))
         for old, new in mapping.items():
             if old == new:
                 continue
             if not new:
                 wrong[f'"{visible(old)}" would have no name'] = None
-            same = final_names(scope)[new]
+            same = owners(scope, new)
             if len(same) > 1:
                 both = " and ".join([f'"{visible(each)}"' for each in same[:3]])
                 wrong[f'{both} of {scope.address} would both be "{visible(new)}"'] = None
-            for other in (*others, *inner):
-                for each in final_names(other).get(new, ()):
+            for other in (*others, *within):
+                for each in owners(other, new):
                     text = f'"{visible(old)}" of {scope.address} would be "{visible(new)}", as "{visible(each)}" of '
                     wrong[f"{text}{other.address} is"] = None
-            if any([new in each.takers and index.home(each, new) is None for each in (scope, *inner)]):
+            if new in loose:
                 wrong[f'"{visible(new)}" is used and not defined; "{visible(old)}" would take its place'] = None
     return list(wrong)
+
+
+def _by_new_name(mapping: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for old, new in mapping.items():
+        found.setdefault(new, []).append(old)
+    return found
+
+
+def _loose_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
+    """Those of some names that graphs use and nothing defines."""
+    found: set[str] = set()
+    for scope in scopes:
+        used = {name for node in scope.graph.node if not names.isdisjoint(node.input) for name in node.input}
+        used.update([name for name in scope.output_names if name])
+        found |= {name for name in names & used if index.home(scope, name) is None}
+    return found
 
 
 def refuse_collisions(index: Index, names: Names) -> None:
@@ -146,7 +162,15 @@ def _effective(index: Index, names: Names) -> dict[Scope, dict[str, str]]:
 
 
 def _graph(graph: Body, mapping: Mapping[str, str]) -> Body:
-    nodes = tuple([_node(node, mapping) for node in graph.node])
+    changing = mapping.keys()
+    nodes = tuple(
+        [
+            node
+            if changing.isdisjoint(node.input) and changing.isdisjoint(node.output) and not node.device_configurations
+            else _node(node, mapping)
+            for node in graph.node
+        ]
+    )
     values = _values(graph.value_info, mapping)
     if isinstance(graph, Function):
         return msgspec.structs.replace(
@@ -164,7 +188,7 @@ def _graph(graph: Body, mapping: Mapping[str, str]) -> Body:
         output=_values(graph.output, mapping),
         initializer=tuple(
             [
-                msgspec.structs.replace(each, name=mapping[each.name]) if each.name in mapping else each
+                msgspec.structs.replace(each, name=mapping[each.name or ""]) if each.name in mapping else each
                 for each in graph.initializer
             ]
         ),
@@ -190,7 +214,7 @@ def _node(node: Node, mapping: Mapping[str, str]) -> Node:
 def _device(device: NodeDeviceConfiguration, mapping: Mapping[str, str]) -> NodeDeviceConfiguration:
     specs = tuple(
         [
-            msgspec.structs.replace(each, tensor_name=mapping[each.tensor_name])
+            msgspec.structs.replace(each, tensor_name=mapping[each.tensor_name or ""])
             if each.tensor_name in mapping
             else each
             for each in device.sharding_spec
@@ -201,7 +225,10 @@ def _device(device: NodeDeviceConfiguration, mapping: Mapping[str, str]) -> Node
 
 def _values(values: tuple[ValueInfo, ...], mapping: Mapping[str, str]) -> tuple[ValueInfo, ...]:
     return tuple(
-        [msgspec.structs.replace(each, name=mapping[each.name]) if each.name in mapping else each for each in values]
+        [
+            msgspec.structs.replace(each, name=mapping[each.name or ""]) if each.name in mapping else each
+            for each in values
+        ]
     )
 
 
@@ -209,7 +236,7 @@ def _sparse(sparse: SparseTensor, mapping: Mapping[str, str]) -> SparseTensor:
     values = sparse.values
     if values is None or values.name not in mapping:
         return sparse
-    return msgspec.structs.replace(sparse, values=msgspec.structs.replace(values, name=mapping[values.name]))
+    return msgspec.structs.replace(sparse, values=msgspec.structs.replace(values, name=mapping[values.name or ""]))
 
 
 def _annotation(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> TensorAnnotation:

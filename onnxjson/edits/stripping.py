@@ -117,7 +117,7 @@ class _Stripper:
                 self._gone(len(record.metadata_props), sum(map(_entry_bytes, record.metadata_props)))
         if "value_info" in self._what and isinstance(record, Graph | Function) and record.value_info:
             updates["value_info"] = ()
-            self._gone(len(record.value_info), sum([_message_bytes(message_size(v)) for v in record.value_info]))
+            self._gone(len(record.value_info), message_size(Graph(value_info=record.value_info)))
         if "names" in self._what and isinstance(record, Node) and record.name is not None:
             updates["name"] = None
             self._gone(1, _text_bytes(record.name))
