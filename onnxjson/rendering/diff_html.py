@@ -26,7 +26,7 @@ MOST_EVENTS: Final = 1_000
 MOST_ROWS: Final = 4_000
 """Rows of the table of nodes; of bigger models only what changed, and of that no more."""
 
-_MOST_DRAWINGS: Final = 60
+MOST_DRAWINGS: Final = 60
 _MOST_MEMBERS: Final = 200
 _MOST_ADDRESSES: Final = 20
 _LONGEST_PATTERN: Final = 200
@@ -34,20 +34,20 @@ _MOST_OPEN: Final = 3
 """Members that show without being asked for."""
 
 _LONGEST: Final = 400
-_DRAWN: Final[frozenset[Kind]] = NODE_KINDS - {"attribute-changed", "retyped", "reshaped"}
+DRAWN: Final[frozenset[Kind]] = NODE_KINDS - {"attribute-changed", "retyped", "reshaped"}
 """Kinds of events that look different afterwards."""
 
 
 def diff_html(report: Report) -> Iterator[str]:
     """The page in pieces."""
-    yield _head(report)
+    yield page_head(f"{report.base_name} → {report.target_name}")
     yield "<body>\n"
-    yield f"<h1>{_code(report.base_name)} → {_code(report.target_name)}</h1>\n"
+    yield f"<h1>{page_code(report.base_name)} → {page_code(report.target_name)}</h1>\n"
     if report.equal:
         yield f"<p>The same: {counted(report.nodes.after, 'node')}.</p>\n"
     else:
         yield f"<p>{nodes_text(report)}</p>\n"
-        yield from (f'<p class="problem">{_text(problem)}</p>\n' for problem in report.incomplete)
+        yield from (f'<p class="problem">{page_text(problem)}</p>\n' for problem in report.incomplete)
         yield _badges(report)
         yield from _operators(report)
         yield from _events(report)
@@ -56,19 +56,22 @@ def diff_html(report: Report) -> Iterator[str]:
     yield f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
 
 
-def _text(text: str, limit: int | None = _LONGEST) -> str:
+def page_text(text: str, limit: int | None = _LONGEST) -> str:
+    """A text of a model for a page."""
     return html.escape(visible(text, limit))
 
 
-def _code(text: str, limit: int | None = _LONGEST) -> str:
-    return f"<code>{_text(text, limit)}</code>"
+def page_code(text: str, limit: int | None = _LONGEST) -> str:
+    """The same as what it is, a name."""
+    return f"<code>{page_text(text, limit)}</code>"
 
 
 def _hash(content: str) -> str:
     return f"'sha256-{pybase64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
 
 
-def _head(report: Report) -> str:
+def page_head(title: str) -> str:
+    """The head of a page that has one style sheet and one script."""
     policy = (
         f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
     )
@@ -77,7 +80,7 @@ def _head(report: Report) -> str:
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="referrer" content="no-referrer">\n'
-        f"<title>{_text(report.base_name)} → {_text(report.target_name)}</title>\n"
+        f"<title>{page_text(title)}</title>\n"
         f"<style>{STYLE}</style>\n</head>\n"
     )
 
@@ -97,7 +100,7 @@ def _operators(report: Report) -> Iterator[str]:
         return
     yield '<h2>Operators</h2>\n<table id="operators"><thead><tr><th></th><th class="number">before</th>'
     yield '<th class="number">after</th><th class="number">change</th></tr></thead><tbody>\n'
-    yield from (_count_row(_code(each.what), each) for each in changed)
+    yield from (_count_row(page_code(each.what), each) for each in changed)
     if others:
         number = sum(each.before for each in others)
         yield _count_row(f"{counted(len(others), 'other')} as before", Count("", number, number))
@@ -133,24 +136,27 @@ def _events(report: Report) -> Iterator[str]:
         yield f'<p class="soft">{counted(unverified, "rewrite")} not verified; --prove runs both sides of each</p>\n'
     nodes, drawn = Nodes(report.alignment), 0
     for position, event in enumerate(report.events[:MOST_EVENTS]):
-        pair = pictures(event.members[0], nodes) if event.kind in _DRAWN and drawn < _MOST_DRAWINGS else None
+        pair = pictures(event.members[0], nodes) if event.kind in DRAWN and drawn < MOST_DRAWINGS else None
         drawn += pair is not None
-        yield from _event(position, event, pair, says_verdict=not unverified)
+        yield from event_article(position, event, pair, says_verdict=not unverified)
     left = len(report.events) - MOST_EVENTS
     if left > 0:
         yield f'<p class="soft">{counted(left, "more pattern")} not shown; --format json has all of them</p>\n'
 
 
-def _event(position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool) -> Iterator[str]:
+def event_article(
+    position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool
+) -> Iterator[str]:
+    """One event: what happened, drawn if there is a pair of pictures, and where."""
     times = f"{event.count:,}× " if event.count > 1 else ""
     long = ' class="long"' if event.count > _MOST_OPEN else ""
     yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
-    yield f"<h3>{times}{_code(event.pattern, _LONGEST_PATTERN)}</h3>"
+    yield f"<h3>{times}{page_code(event.pattern, _LONGEST_PATTERN)}</h3>"
     if event.verdict is not None and says_verdict:
         yield f'<span class="verdict {verdict_style(event)}">{VERDICTS[event.verdict]}</span>'
     yield "</header>\n"
     if event.evidence:
-        yield f'<p class="soft">{_text(event.evidence, 2000)}</p>\n'
+        yield f'<p class="soft">{page_text(event.evidence, 2000)}</p>\n'
     if pair is not None:
         yield '<div class="pair">\n'
         yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
@@ -187,13 +193,13 @@ def _details(event: Event, member: Member) -> str:
 def _member(event: Event, member: Member, *, with_details: bool) -> str:
     base, target = _addresses(member.base), _addresses(member.target)
     addresses = base if base == target else f"{base or '—'} → {target or '—'}"
-    place = f"{_code(place_of(member))} " if member.place else ""
+    place = f"{page_code(place_of(member))} " if member.place else ""
     details = _details(event, member) if with_details else ""
     return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
 
 
 def _addresses(addresses: Sequence[str]) -> str:
-    shown = [_text(f"@{each}") for each in addresses[:_MOST_ADDRESSES]]
+    shown = [page_text(f"@{each}") for each in addresses[:_MOST_ADDRESSES]]
     left = len(addresses) - _MOST_ADDRESSES
     return " ".join(shown) + (f" and {left:,} more" if left > 0 else "")
 
@@ -203,10 +209,10 @@ def _detail(event: Event, detail: Detail) -> str:
     if (detail.base is None or detail.target is None) and not is_about_parts(event):
         sides = [(side, "span") for side, _ in sides]  # a fact, nothing that went or came
     cells = "".join(
-        f"<td><{element}>{_code(side, 2000)}</{element}></td>" if side is not None else "<td></td>"
+        f"<td><{element}>{page_code(side, 2000)}</{element}></td>" if side is not None else "<td></td>"
         for side, element in sides
     )
-    return f"<tr><td>{_text(detail.what)}</td>{cells}</tr>\n"
+    return f"<tr><td>{page_text(detail.what)}</td>{cells}</tr>\n"
 
 
 def _nodes(report: Report) -> Iterator[str]:
@@ -236,11 +242,11 @@ def _node_row(row: NodeRow, report: Report) -> str:
     if not badges and row.state != "same":
         badges.append(f'<span class="kind {row.state}">{row.state}</span>')
     addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
-    said = " → ".join(_text(f"@{each}") for each in addresses)
+    said = " → ".join(page_text(f"@{each}") for each in addresses)
     element = _ELEMENTS[row.state]
     return (
-        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td><{element}>{_code(row.operator)}</{element}></td>'
-        f'<td>{_code(row.name)}</td><td class="address">{said}</td></tr>\n'
+        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(row.operator)}</{element}></td>'
+        f'<td>{page_code(row.name)}</td><td class="address">{said}</td></tr>\n'
     )
 
 

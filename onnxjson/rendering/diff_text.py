@@ -75,7 +75,7 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         if event.kind != kind:
             yield ()
         kind = event.kind
-        yield from _event(event, column, width, details=details, says_not_run=not unverified)
+        yield from event_lines(event, column, width, details=details, says_not_run=not unverified)
     if unverified:
         yield ()
         yield (Span(f"{counted(unverified, 'rewrite')} not verified; --prove runs both sides of each", "quiet"),)
@@ -187,7 +187,16 @@ def not_verified(report: Report) -> int:
     return len(rewrites) if all(event.verdict == "not-run" and not event.evidence for event in rewrites) else 0
 
 
-def _event(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
+def event_lines(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
+    """The lines of one event: its kind, in `column` columns, what happened, and where.
+
+    Args:
+        event: the event.
+        column: where what happened begins.
+        width: columns of the terminal.
+        details: every member with its addresses.
+        says_not_run: whether "not verified" is worth saying.
+    """
     says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
     verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)
