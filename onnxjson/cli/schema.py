@@ -12,6 +12,7 @@ MODULES: Final = {
     "document": "onnxjson.schema",
     "diff": "onnxjson.rendering.diff_schema",
     "patch": "onnxjson.patching.schema",
+    "recipe": "onnxjson.passes.schema",
     "rewrite": "onnxjson.edits.schema",
 }
 """The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""

@@ -164,12 +164,12 @@ class Pipeline:
     ) -> tuple[Stage, str, tuple[str, ...]]:
         reason = step.subject.available()
         if reason:
-            raise PassError(f"{visible(name, _LONGEST_NAME)} cannot be used: {reason}", name)
+            raise PassError(f"{_called(name)} cannot be used: {reason}", name)
         if not step.subject.is_guarded:
             try:
                 model, notes = step.subject.change(before.model, model_folder)
             except OnnxJsonError as error:
-                raise PassError(f"{visible(name, _LONGEST_NAME)}: {error}", name) from error
+                raise PassError(f"{_called(name)}: {error}", name) from error
             return (before if model is before.model else stage_of(model)), "", notes
         answer = self._answered(before, step, name)
         after = _stage(answer, before, name)
@@ -190,9 +190,7 @@ class Pipeline:
         try:
             return unpacked(answer.model)
         except msgspec.MsgspecError as error:
-            raise PassError(
-                f"{visible(made.name, _LONGEST_NAME)} does not tell its parts: {error}", made.name
-            ) from error
+            raise PassError(f"{_called(made.name)} does not tell its parts: {error}", made.name) from error
 
     def _answered(self, before: Stage, step: Step, name: str, *, stages: bool = False) -> PassAnswer:
         size = len(before.data)
@@ -209,12 +207,10 @@ class Pipeline:
                 declaration = declared(step.subject)
                 answer = self._worker.run_pass(declaration, before.data, Path(folder), limits, stages=stages)
             except WorkerError as error:
-                raise PassError(
-                    f"{visible(name, _LONGEST_NAME)}: {error}; the model is as it was before it", name
-                ) from error
+                raise PassError(f"{_called(name)}: {error}; the model is as it was before it", name) from error
         if answer.problem:
             raise PassError(
-                f"{visible(name, _LONGEST_NAME)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
+                f"{_called(name)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
                 name,
                 answer.printed,
             )
@@ -229,7 +225,7 @@ class Pipeline:
         size = len(after.data)
         if self._max_size is not None and size > self._max_size:
             raise PassError(
-                f"{visible(name, _LONGEST_NAME)} gives {size:,} bytes, and {self._max_size:,} are allowed",
+                f"{_called(name)} gives {size:,} bytes, and {self._max_size:,} are allowed",
                 name,
                 printed,
             )
@@ -241,7 +237,7 @@ class Pipeline:
             finding = broken[0]
             where = f"{visible(finding.address, 200)}: " if finding.address else ""
             raise PassError(
-                f"{visible(name, _LONGEST_NAME)} leaves the model in pieces: {where}{finding.message}{more}",
+                f"{_called(name)} leaves the model in pieces: {where}{finding.message}{more}",
                 name,
                 printed,
             )
@@ -283,13 +279,18 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
         except (WireError, IndexError, LimitError) as error:
             what = f"gives {len(data):,} bytes that are no model ({error})"
     if what:
-        message = f"{visible(name, _LONGEST_NAME)} {what}{_last_words(answer)}; the model is as it was before it"
+        message = f"{_called(name)} {what}{_last_words(answer)}; the model is as it was before it"
         raise PassError(message, name, answer.printed)
     return Stage(data, model)
 
 
 def _errors(before: Model, after: Model) -> list[Finding]:
     return [finding for finding in new_findings(before, after) if finding.severity == "error"]
+
+
+def _called(name: str) -> str:
+    """The name of a pass, which may be a path, for a message."""
+    return visible(name, _LONGEST_NAME)
 
 
 def _last_words(answer: PassAnswer) -> str:

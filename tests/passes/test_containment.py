@@ -46,7 +46,7 @@ BAD = {
         r"leaves the model in pieces: /graph/node/0.*: .*features",
     ),
     "floods both outputs": (
-        "import os\n    for _ in range(500): os.write(1, b'x' * 65536); os.write(2, b'\\xff\\x1b[2J\\n')\n    os._exit(0)",
+        "import os\n    for _ in range(500): os.write(1, b'x' * 65536); os.write(2, b'\\xff\\x1b[2J')\n    os._exit(0)",
         r"ended its process",
     ),
     "closes all files": ("import os\n    os.closerange(0, 100)\n    return model", r"(ended its process|failed)"),
