@@ -1,0 +1,108 @@
+"""Which input and which output of one model is which of the other: by name, else by structure, else by type."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from onnxjson.diffing.difference import Diff, diff_models
+from onnxjson.document import Model
+from onnxjson.index import Index
+from onnxjson.matching.alignment import GraphPair
+from onnxjson.matching.interface import pair_inputs, pair_outputs
+from onnxjson.running.inputs import free_inputs
+from onnxjson.running.model_run import outputs_of
+
+Names = tuple[str | None, str | None]
+
+
+class Interface(NamedTuple):
+    """What two models take and give."""
+
+    inputs: tuple[Names, ...]
+    """None where one of them has no such input."""
+    outputs: tuple[tuple[str, str], ...]
+    missing: tuple[str, ...]
+    """Outputs that only the base has."""
+    added: tuple[str, ...]
+    """Outputs that only the target has."""
+
+
+class TwoModels:
+    """Two models that are compared, and what is known of both; the diff is made when it is first needed.
+
+    Args:
+        base: the model that is right.
+        target: the model that is to compute the same.
+        paths: their files, for weights beside them.
+    """
+
+    def __init__(self, base: Model, target: Model, paths: tuple[Path | None, Path | None] = (None, None)) -> None:
+        self.base = base
+        self.target = target
+        self.paths = paths
+
+    @cached_property
+    def indices(self) -> tuple[Index, Index]:
+        """Who makes and who takes a value, in both."""
+        return Index(self.base), Index(self.target)
+
+    @cached_property
+    def diff(self) -> Diff:
+        """What changed between them."""
+        return diff_models(self.base, self.target, paths=self.paths)
+
+    @property
+    def main(self) -> GraphPair | None:
+        """The pair of their main graphs."""
+        return next((pair for pair in self.diff.alignment.graphs if pair.base.kind == "main"), None)
+
+    @cached_property
+    def interface(self) -> Interface:
+        """Which of their inputs and outputs are counterparts."""
+        base, target = self.indices[0].scopes[0], self.indices[1].scopes[0]
+        names = list(free_inputs(self.base)), list(free_inputs(self.target))
+        by_place = {base.graph.input[one].name: target.graph.input[other].name  # type: ignore[union-attr]
+                    for one, other in pair_inputs(base, target).items()}  # fmt: skip
+        inputs = self._paired(names[0], names[1], by_place)
+        pairs: list[Names] = [(name, inputs.get(name)) for name in names[0]]
+        pairs += [(None, name) for name in names[1] if name not in inputs.values()]
+        results = list(outputs_of(self.base)), list(outputs_of(self.target))
+        places = pair_outputs(base, target)
+        by_place = {str(base.output_names[one]): target.output_names[other] for one, other in places.items()}
+        outputs = self._paired(results[0], results[1], by_place)
+        return Interface(
+            tuple(pairs),
+            tuple(outputs.items()),
+            tuple([name for name in results[0] if name not in outputs]),
+            tuple([name for name in results[1] if name not in outputs.values()]),
+        )
+
+    def _paired(
+        self, base: Sequence[str], target: Sequence[str], by_place: Mapping[str | None, str | None]
+    ) -> dict[str, str]:
+        found = {name: name for name in base if name in set(target)}
+        if len(found) < max(len(base), len(target)):
+            self._pair_by_structure(found, base, target)
+        taken = set(found.values())
+        for name in base:
+            other = by_place.get(name)
+            if name not in found and other in target and other not in taken:
+                found[name] = other
+                taken.add(other)
+        return {name: found[name] for name in base if name in found}
+
+    def _pair_by_structure(self, found: dict[str, str], base: Sequence[str], target: Collection[str]) -> None:
+        main = self.main
+        if main is None:
+            return
+        taken = set(found.values())
+        sources = {main.target_aliases.get(name, name): name for name in reversed(list(target))}
+        for name in base:
+            if name in found:
+                continue
+            its = main.values.get(name) or main.values.get(main.base_aliases.get(name, name), "")
+            other = its if its in target else sources.get(main.target_aliases.get(its, its))
+            if other is not None and other not in taken:
+                found[name] = other
+                taken.add(other)
