@@ -24,9 +24,9 @@ Part = TypeVar("Part", bound=Record)
 
 def dimension_names(model: Model) -> dict[str, None]:
     """Every text in a ``dim_param``, in the order of the model."""
-    return {
-        each.dim_param: None for each in (*walk(model, Dimension), *walk(model, SimpleShardedDim)) if each.dim_param
-    }
+    names = [each.dim_param for each in walk(model, Dimension)]
+    names += [each.dim_param for each in walk(model, SimpleShardedDim)]
+    return {name: None for name in names if name}
 
 
 def with_dimension(dimension: Dimension, size: int | str | None) -> Dimension:
