@@ -1,0 +1,353 @@
+"""Where two models part: values inside both, paired by structure, compared from the inputs to the outputs.
+
+A value is computed from others; where it is apart and none of those is, the nodes between made the difference. Rounding
+differs wherever operators were fused, and grows on the way; so from the first value that is not close the search goes
+back along the values that it is computed from, to the greatest jump of the error.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import Node, Tensor
+from onnxjson.elements import BITS, element_count
+from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.matching.alignment import GraphPair
+from onnxjson.operators import plain_domain
+from onnxjson.running.dimensions import tensor_type
+from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.tasks import Compared, Refused
+from onnxjson.running.tolerances import Comparison
+from onnxjson.running.value_comparison import error_share
+from onnxjson.running.verification import Trial, Verification, Verifier
+from onnxjson.matching.contents import content
+from onnxjson.diffing.regions import taken_names
+
+BATCH_BYTES: Final = 256 << 20
+"""Bytes of the values, of one model, that are compared together."""
+
+BATCH_VALUES: Final = 512
+"""Values that are compared together at most."""
+
+_UNKNOWN_BYTES: Final = 4 << 20
+"""Of a value whose size nobody knows."""
+
+_NOISE: Final = 2.0**-22
+"""Shares of an error below which it is rounding."""
+
+_JUMP: Final = 4.0
+"""How much faster an error must grow somewhere else for that to be where it comes from."""
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the numbers part."""
+
+    base: tuple[str, ...]
+    """Addresses of the nodes in the base that made the difference, the likeliest first."""
+    target: tuple[str, ...]
+    """Those in the target."""
+    nodes: tuple[str, ...]
+    """The nodes in the base for a person: operator and name; made visible."""
+    value: tuple[str, str]
+    """The value that is apart, by its names in both."""
+    comparison: Comparison
+    constants: tuple[tuple[str, str], ...] = ()
+    """Constants of these nodes, by their names in both, whose elements differ."""
+    before: float = 0.0
+    """The greatest error, as a share of the values, among those that it is computed from."""
+
+
+class Location(msgspec.Struct, frozen=True, kw_only=True):
+    """What the search found."""
+
+    places: tuple[Place, ...]
+    """The first ones, in the order of the base; empty where all values that were compared are close."""
+    compared: int
+    """How many pairs of values were compared."""
+    pairs: int
+    """How many there are."""
+    run: str
+    """On which values."""
+    problem: str = ""
+    """Why not all of them were compared."""
+
+
+class _Pair(NamedTuple):
+    """Two values that are to be the same."""
+
+    base: str
+    target: str
+    sources: tuple[int, ...]
+    """The nearest pairs that the value in the base is computed from."""
+    inside: tuple[int, ...]
+    """The positions of the nodes between these and the value, in the base; the maker of the value last."""
+
+
+def locate(verifier: Verifier, found: Verification) -> Location:
+    """The first nodes from which two models give different numbers.
+
+    Args:
+        verifier: what compared them.
+        found: what it found; the first run in which they differ is done again.
+
+    Raises:
+        EvaluationError, WorkerError: the process does not answer.
+    """
+    number = next((place for place, run in enumerate(found.runs) if run.verdict == "different"), 0)
+    trial = verifier.trials[number]
+    main = verifier.models.main
+    if main is None:
+        return Location(places=(), compared=0, pairs=0, run=trial.name, problem="their graphs have nothing in common")
+    pairs = _Pairing(verifier, main).pairs()
+    sizes = _value_sizes(verifier, pairs, trial)
+    outcome = verifier.compare(
+        [(trial.feeds[0], trial.feeds[1])],
+        [(each.base, each.target) for each in pairs],
+        batches=list(_batches(sizes)),
+        sources=[each.sources for each in pairs],
+    )
+    compared = {each.pair: each for each in outcome.reports if isinstance(each, Compared)}
+    refused = next((each.problem for each in outcome.reports if isinstance(each, Refused)), "")
+    search = _Search(verifier, main, pairs, {pair: each.comparison for pair, each in compared.items()})
+    return Location(
+        places=tuple(search.places()),
+        compared=len(compared),
+        pairs=len(pairs),
+        run=trial.name,
+        problem=refused or (f"the run {outcome.problem}" if outcome.problem else ""),
+    )
+
+
+class _Pairing:
+    """The values of two main graphs that are to be the same, in the order of the base."""
+
+    def __init__(self, verifier: Verifier, main: GraphPair) -> None:
+        self._main = main
+        self._index: Index = verifier.models.indices[0]
+        self._scope: Scope = main.base
+        regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
+        self._values = self._trusted(main, regions)
+        for one, other in verifier.models.interface.outputs:
+            self._values.setdefault(one, other)
+
+    @staticmethod
+    def _trusted(main: GraphPair, regions: Iterable[object]) -> dict[str, str]:
+        """Pairs of values that nodes make: of nodes that no rewrite took in, and what rewrites give."""
+        from onnxjson.diffing.regions import Region
+
+        found: dict[str, str] = {}
+        inside: tuple[set[int], set[int]] = (set(), set())
+        given: list[tuple[str, str]] = []
+        for region in regions:
+            assert isinstance(region, Region)
+            inside[0].update(region.base)
+            inside[1].update(region.target)
+            given += region.outputs
+        for position, there in enumerate(main.target_of):
+            if there < 0 or position in inside[0] or there in inside[1]:
+                continue
+            node = main.base.graph.node[position]
+            for name in node.output:
+                other = main.values.get(name)
+                if name and other:
+                    found[name] = other
+        for one, other in given:
+            if one in main.base.makers and other in main.target.makers:
+                found[one] = other
+        return found
+
+    def pairs(self) -> list[_Pair]:
+        """The pairs with what they are computed from."""
+        found: list[_Pair] = []
+        numbers: dict[str, int] = {}
+        reach: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
+        for position in self._order():
+            node = self._scope.graph.node[position]
+            sources: set[int] = set()
+            inside = {position}
+            for name in taken_names(node):
+                if name in numbers:
+                    sources.add(numbers[name])
+                elif name in self._scope.makers and name not in self._scope.inputs:
+                    behind = reach.get(self._scope.makers[name][0])
+                    if behind is not None:
+                        sources |= behind[0]
+                        inside |= behind[1]
+            reach[position] = frozenset(sources), frozenset(inside)
+            ordered = (*sorted(inside - {position}), position)
+            if _is_constant(node):
+                continue
+            for name in node.output:
+                other = self._values.get(name) if name else None
+                if other is not None:
+                    numbers[name] = len(found)
+                    found.append(_Pair(name, other, tuple(sorted(sources)), ordered))
+        return found
+
+    def _order(self) -> Sequence[int]:
+        """The positions of the nodes, makers before takers; those in a circle are left out."""
+        scope = self._scope
+        waiting: dict[int, set[int]] = {}
+        takers: dict[int, list[int]] = {}
+        ready: list[int] = []
+        for position, node in enumerate(scope.graph.node):
+            makers = {
+                scope.makers[name][0]
+                for name in taken_names(node)
+                if name in scope.makers and name not in scope.inputs and scope.makers[name][0] != position
+            }
+            if makers:
+                waiting[position] = makers
+                for maker in makers:
+                    takers.setdefault(maker, []).append(position)
+            else:
+                ready.append(position)
+        for position in ready:  # grows while it is walked
+            for taker in takers.get(position, ()):
+                waiting[taker].discard(position)
+                if not waiting[taker]:
+                    ready.append(taker)
+        return ready
+
+
+def _is_constant(node: Node) -> bool:
+    return node.op_type == "Constant" and plain_domain(node.domain) == ""
+
+
+def _value_sizes(verifier: Verifier, pairs: Sequence[_Pair], trial: Trial) -> list[int]:
+    """Bytes of each value, as far as types say it."""
+    index = verifier.models.indices[0]
+    types = InferredTypes(index, verifier.worker)
+    found = []
+    for each in pairs:
+        known = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base)
+        if known is None or known[1] is None:
+            found.append(_UNKNOWN_BYTES)
+            continue
+        dims = [
+            size if isinstance(size, int) else trial.sizes.get(str(size[1]) if isinstance(size, tuple) else "", 16)
+            for size in known[1]
+        ]
+        found.append(element_count(dims) * max(BITS.get(known[0], 64) // 8, 1))
+    return found
+
+
+def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    total = 0
+    for number, size in enumerate(sizes):
+        if batch and (total + size > BATCH_BYTES or len(batch) == BATCH_VALUES):
+            yield batch
+            batch, total = [], 0
+        batch.append(number)
+        total += size
+    if batch:
+        yield batch
+
+
+class _Search:
+    """The places in what was compared."""
+
+    def __init__(
+        self, verifier: Verifier, main: GraphPair, pairs: Sequence[_Pair], compared: Mapping[int, Comparison]
+    ) -> None:
+        self._verifier = verifier
+        self._main = main
+        self._pairs = pairs
+        self._compared = compared
+
+    def places(self) -> Iterator[Place]:
+        """The places, each once."""
+        told: set[int] = set()
+        for number in sorted(self._compared):
+            if self._compared[number].close:
+                continue
+            origin = self._origin(number)
+            if origin not in told:
+                told.add(origin)
+                yield self._place(origin)
+
+    def _origin(self, number: int) -> int:
+        """Of a value that is apart and those that it is computed from the one where the error jumps."""
+        path = [number]
+        while True:
+            sources = [each for each in self._pairs[path[-1]].sources if each in self._compared]
+            worst = max(sources, key=lambda each: error_share(self._compared[each]), default=None)
+            if worst is None or error_share(self._compared[worst]) <= _NOISE:
+                break
+            path.append(worst)
+        jumps = [self._jump(each) for each in path]
+        best = 0
+        for place, jump in enumerate(jumps):
+            if jump > jumps[best] * _JUMP or (math.isinf(jump) and not math.isinf(jumps[best])):
+                best = place
+        return path[best]
+
+    def _jump(self, number: int) -> float:
+        after = error_share(self._compared[number])
+        return after / max(self._before(number), _NOISE)
+
+    def _before(self, number: int) -> float:
+        sources = [self._compared[each] for each in self._pairs[number].sources if each in self._compared]
+        return max(map(error_share, sources), default=0.0)
+
+    def _place(self, number: int) -> Place:
+        pair = self._pairs[number]
+        scope = self._main.base
+        constants = tuple(self._changed_constants(pair))
+        blamed = {one for one, _ in constants}
+        nodes = scope.graph.node
+        # The node that takes a changed constant comes first, then those with no counterpart, then the rest.
+        order = sorted(
+            pair.inside,
+            key=lambda position: (
+                not blamed & set(taken_names(nodes[position])),
+                self._main.target_of[position] >= 0,
+                -position,
+            ),
+        )
+        likely = [each for each in order if not _is_constant(nodes[each])] or order
+        maker = self._main.target.makers.get(pair.target)
+        return Place(
+            base=tuple([NodeRef(scope, position).address for position in likely]),
+            target=() if maker is None else (NodeRef(self._main.target, maker[0]).address,),
+            nodes=tuple([_described(nodes[position]) for position in likely]),
+            value=(pair.base, pair.target),
+            comparison=self._compared[number],
+            constants=constants,
+            before=self._before(number),
+        )
+
+    def _changed_constants(self, pair: _Pair) -> Iterator[tuple[str, str]]:
+        """Constants that the nodes take and that have a counterpart with other elements."""
+        base, target = self._main.base, self._main.target
+        for position in pair.inside:
+            for name in taken_names(base.graph.node[position]):
+                other = self._main.values.get(name)
+                if other is None:
+                    continue
+                one, its = _constant(base, name), _constant(target, other)
+                if one is not None and its is not None and content(one) != content(its):
+                    yield name, other
+
+
+def _constant(scope: Scope, name: str) -> Tensor | None:
+    home = next((each for each in scope.chain() if each.defines(name)), None)
+    if home is None:
+        return None
+    found = home.initializer(name)
+    if isinstance(found, Tensor):
+        return found
+    if name in home.makers and name not in home.inputs:
+        node = home.graph.node[home.makers[name][0]]
+        if _is_constant(node):
+            return next((each.t for each in node.attribute if each.t is not None), None)
+    return None
+
+
+def _described(node: Node) -> str:
+    name = node.name or next((each for each in node.output if each), "")
+    return f"{visible(node.op_type or '?')} {visible(name)}".strip()
