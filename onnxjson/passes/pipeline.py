@@ -128,6 +128,9 @@ class Pipeline:
             LimitError: the model has more bytes than protobuf reads.
         """
         stage = stage_of(model)
+        if not self._keep_going:
+            for step in steps:  # What cannot run is told before anything has.
+                _refuse_unavailable(step, str(step))
         for step in steps:
             made = self._made(stage, step, model_folder)
             yield made
@@ -162,9 +165,7 @@ class Pipeline:
     def _round(
         self, before: Stage, step: Step, name: str, model_folder: Path | None
     ) -> tuple[Stage, str, tuple[str, ...]]:
-        reason = step.subject.available()
-        if reason:
-            raise PassError(f"{_called(name)} cannot be used: {reason}", name)
+        _refuse_unavailable(step, name)
         if not step.subject.is_guarded:
             try:
                 model, notes = step.subject.change(before.model, model_folder)
@@ -241,6 +242,17 @@ class Pipeline:
                 name,
                 printed,
             )
+
+
+def _refuse_unavailable(step: Step, name: str) -> None:
+    """Do nothing if what a pass needs is installed.
+
+    Raises:
+        PassError: it is not.
+    """
+    reason = step.subject.available()
+    if reason:
+        raise PassError(f"{_called(name)} cannot be used: {reason}", name)
 
 
 def stage_of(model: Model) -> Stage:

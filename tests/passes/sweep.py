@@ -81,9 +81,8 @@ def main(arguments: Sequence[str]) -> int:
     print(f"{'pass':<60} {'runs':>6} {'changed':>8} {'notes':>6} {'failed':>7}")
     for name, count in runs.items():
         print(f"{name:<60} {count:>6} {changed[name]:>8} {lost[name]:>6} {failed[name]:>7}")
-    print(
-        f"{sum(runs.values()):,} runs in {time.monotonic() - started:.0f} s; {sum(failed.values()):,} failed, all contained"
-    )
+    seconds = time.monotonic() - started
+    print(f"{sum(runs.values()):,} runs in {seconds:.0f} s; {sum(failed.values()):,} failed, all contained")
     return 0
 
 
