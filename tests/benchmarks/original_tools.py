@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.benchmarks.original_jobs import JOBS, Job, Outcome, WrongError
+from tests.benchmarks.original_jobs import JOBS, Job
+from tests.benchmarks.original_judging import Outcome, WrongError
 
 SECONDS: Final = 120
 _LONGEST: Final = 110

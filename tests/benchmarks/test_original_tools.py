@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.original_jobs import JOBS, Job, Outcome, WrongError, require
+from tests.benchmarks.original_jobs import JOBS, Job
+from tests.benchmarks.original_judging import Outcome, WrongError, require
 from tests.benchmarks.original_tools import Verdict, by_onnxjson, cell, judged, plain
 
 ROOT = Path(__file__).parent.parent.parent

@@ -1,0 +1,218 @@
+"""What must come out of the jobs of original tools, judged by onnx's checker, onnxruntime, and what each is about."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy
+import onnx
+from onnx import numpy_helper
+
+
+class Outcome(NamedTuple):
+    """What a program left behind."""
+
+    code: int
+    output: str
+    folder: Path
+
+    def model(self, name: str = "out.onnx") -> onnx.ModelProto:
+        """The model that it wrote, whatever is in it."""
+        path = self.folder / name
+        if not path.exists():
+            raise WrongError("no file is written")
+        return onnx.load(path)
+
+
+class WrongError(Exception):
+    """What came out is not what was asked for."""
+
+
+def require(fact: object, what: str) -> None:
+    """Raises:
+    WrongError: it is none.
+    """
+    if not fact:
+        raise WrongError(what)
+
+
+def valid(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """The model, which onnx's checker and onnxruntime take."""
+    import onnxruntime
+
+    onnx.checker.check_model(proto, full_check=True)
+    domains = [each.domain for each in proto.opset_import]
+    require(len(set(domains)) == len(domains), "two versions of one operator set are imported")
+    onnxruntime.InferenceSession(proto.SerializeToString())
+    return proto
+
+
+def run(proto: onnx.ModelProto, **inputs: Any) -> list[Any]:
+    """What onnxruntime computes."""
+    import onnxruntime
+
+    found: list[Any] = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, inputs)
+    return found
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    """The operators of the nodes in their order."""
+    return [node.op_type for node in proto.graph.node]
+
+
+def refused(outcome: Outcome) -> None:
+    """What cannot be done is refused: an exit code, and no file."""
+    require(outcome.code, "exit code 0")
+    require(not (outcome.folder / "out.onnx").exists(), "a file is written")
+
+
+def values(*numbers: float) -> Any:
+    """A row of float32."""
+    return numpy.array([numbers], numpy.float32)
+
+
+def combined(outcome: Outcome) -> None:
+    """Judges a job: combined."""
+    found = valid(outcome.model())
+    require([each.version for each in found.opset_import] == [13], "not for version 13")
+
+
+def extracted(outcome: Outcome) -> None:
+    """Judges a job: extracted."""
+    found = valid(outcome.model())
+    require([each.name for each in found.graph.input] == ["s"], f"inputs are {[v.name for v in found.graph.input]}")
+    require(operators(found) == ["Neg"], f"the nodes are {operators(found)}")
+
+
+def deleted(outcome: Outcome) -> None:
+    """Judges a job: deleted."""
+    found = valid(outcome.model())
+    require(operators(found) == ["Abs", "Neg", "Add"], f"the nodes are {operators(found)}")
+    require(run(found, x=values(-1, 2))[0].tolist() == [[0, 0]], "other values come out")
+
+
+def inserted(outcome: Outcome) -> None:
+    """Judges a job: inserted."""
+    found = valid(outcome.model())
+    require(sorted(operators(found)) == ["Abs", "Neg", "Relu"], f"the nodes are {operators(found)}")
+    require(run(found, x=values(-1, 2))[0].tolist() == [[0, -2]], "other values come out")
+
+
+def infinite(outcome: Outcome) -> None:
+    """Judges a job: infinite."""
+    (attribute,) = outcome.model().graph.node[0].attribute
+    found = numpy_helper.to_array(attribute.t).tolist() if attribute.HasField("t") else list(attribute.floats)
+    require(found == [1.0, -numpy.inf], f"the constant is {found}")
+
+
+def attribute_set(outcome: Outcome) -> None:
+    """Judges a job: attribute set."""
+    found = valid(outcome.model())
+    require(found.functions, "the functions are gone")
+    require(found.graph.node[0].attribute[0].f == 0.5, "the attribute is another")
+    require(found.graph.node[0].metadata_props, "the metadata is gone")
+
+
+def rewired(outcome: Outcome) -> None:
+    """Judges a job: rewired."""
+    found = valid(outcome.model())
+    takers = [node.name for node in found.graph.node if "a" in node.input]
+    require({"n_c", "n_d"} <= set(takers), f"only {takers} take it")
+
+
+def computes(expected: Sequence[str], **inputs: Any) -> Callable[[Outcome], None]:
+    """A judge of ordinary jobs: a valid model with these operators, in any order, that runs."""
+
+    def judge(outcome: Outcome) -> None:
+        found = valid(outcome.model())
+        require(sorted(operators(found)) == sorted(expected), f"the nodes are {operators(found)}")
+        run(found, **(inputs or {"x": values(-1, 2)}))
+
+    return judge
+
+
+def outputs(*expected: str) -> Callable[[Outcome], None]:
+    """A judge of ordinary jobs: a valid model with these outputs."""
+
+    def judge(outcome: Outcome) -> None:
+        found = [each.name for each in valid(outcome.model()).graph.output]
+        require(found == list(expected), f"the outputs are {found}")
+
+    return judge
+
+
+def renamed(outcome: Outcome) -> None:
+    """Judges a job: renamed."""
+    found = valid(outcome.model())
+    names = [name for node in found.graph.node for name in node.output]
+    require(names == ["ab", "yb"], f"the values are called {names}")
+
+
+def named(outcome: Outcome) -> None:
+    """Judges a job: named."""
+    found = valid(outcome.model())
+    names = [node.name for node in found.graph.node]
+    require(all(names) and len(set(names)) == len(names), f"the nodes are called {names}")
+    require(found.producer_name == "maker", "the producer is gone")
+
+
+def batched(outcome: Outcome) -> None:
+    """Judges a job: batched."""
+    found = valid(outcome.model())
+    require(run(found, x=numpy.ones((3, 2, 4), numpy.float32))[0].shape[0] == 3, "a batch of three does not come out")
+
+
+def reshaped(outcome: Outcome) -> None:
+    """Judges a job: reshaped."""
+    found = valid(outcome.model())
+    sizes = [dim.dim_value for dim in found.graph.input[0].type.tensor_type.shape.dim]
+    require(sizes == [1, 3, 16, 16], f"the input has the shape {sizes}")
+
+
+def inferred(outcome: Outcome) -> None:
+    """Judges a job: inferred."""
+    found = valid(outcome.model())
+    require("a" in {each.name for each in found.graph.value_info}, "the shape is not there")
+    require(operators(found) == ["Abs", "Neg", "Exp"], "nodes are gone")
+    require(found.graph.node[0].doc_string, "comments of nodes are gone")
+
+
+def opset(outcome: Outcome) -> None:
+    """Judges a job: opset."""
+    found = valid(outcome.model())
+    require(found.ir_version == 8, f"the IR version is {found.ir_version}")
+    require(run(found, x=numpy.ones((1, 3), numpy.float32))[0].shape == (3,), "another shape comes out")
+
+
+def transposed(outcome: Outcome) -> None:
+    """Judges a job: transposed."""
+    found = valid(outcome.model())
+    image = numpy.arange(12, dtype=numpy.float32).reshape(1, 2, 2, 3)
+    expected = numpy.transpose(image, (0, 3, 1, 2))[:, ::-1]
+    one, other = run(found, x=image)
+    require(numpy.array_equal(one, expected) and numpy.array_equal(other, -expected), "other values come out")
+
+
+def shared(outcome: Outcome) -> None:
+    """Judges a job: shared."""
+    found = valid(outcome.model())
+    one, other = run(found, x=numpy.ones(2, numpy.float32))
+    require(one[0] == numpy.inf and other[0] == -numpy.inf, "-0.0 became 0.0")
+
+
+def without_comments(outcome: Outcome) -> None:
+    """Judges a job: without comments."""
+    found = outcome.model("m.onnx" if not (outcome.folder / "out.onnx").exists() else "out.onnx")
+    graph = found.graph
+    left = [each for each in (found.doc_string, graph.doc_string, graph.node[0].doc_string) if each]
+    require(not left, f"{left} is left")
+
+
+def shown(outcome: Outcome) -> None:
+    """Judges a job: shown."""
+    require(outcome.code == 0 and "bool" in outcome.output and "Not" in outcome.output, "the model is not shown")
+
+
+def encoded(outcome: Outcome) -> None:
+    """Judges a job: encoded."""
+    require("+1mMQsrA8z8=" in outcome.output, "another text comes out")
