@@ -36,6 +36,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("apply", "Make a stored change again, on one or many models."),
         Entry("optimize", "Run optimizers on models, and say what each of them changed."),
         Entry("passes", "List the passes, or say what one of them takes."),
+        Entry("trace", "Show what passes did to a model, from the folder of a trace."),
         Entry("split", "Take a model apart into pieces that run one after the other."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),

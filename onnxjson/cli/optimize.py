@@ -1,6 +1,8 @@
 """``onnxjson optimize``: passes run one after the other on one or many models."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,12 +10,14 @@ import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, external_data, output
-from onnxjson.cli.paths import FilePath
+from onnxjson.cli.paths import DestinationPath, FilePath
 from onnxjson.display import visible
 
 if TYPE_CHECKING:
+    from onnxjson.document import Model
     from onnxjson.files import Format, Loaded
-    from onnxjson.passes import Made, Step
+    from onnxjson.passes import Made, Pipeline, Step
+    from onnxjson.tracing import Recorder
 
 
 class _Model(FilePath):
@@ -73,6 +77,13 @@ class _Size(click.ParamType[int]):
 @click.option("--recipe", metavar="FILE", type=FilePath(), help="A recipe, whose passes run before those of -p.")
 @click.option("--until", metavar="PASS", help="Stop after this pass.")
 @click.option("--skip", metavar="PASS", multiple=True, help="Leave out this pass. May stand several times.")
+@click.option(
+    "--trace",
+    "trace_folder",
+    metavar="DIR",
+    type=DestinationPath(),
+    help="Keep what every pass, and every part of one, did to MODEL in DIR, for `onnxjson trace DIR`.",
+)
 @click.option("--keep-going", is_flag=True, help="Leave out passes that fail, and exit with 1 in the end.")
 @click.option("--max-size", metavar="SIZE", type=_Size(), help="Refuse a pass that gives more bytes, such as 500M.")
 @click.option(
@@ -100,6 +111,7 @@ def command(
     recipe: Path | None,
     until: str | None,
     skip: tuple[str, ...],
+    trace_folder: Path | None,
     keep_going: bool,
     max_size: int | None,
     timeout: float,
@@ -121,14 +133,16 @@ def command(
     onnxjson optimize m.onnx -p onnxoptimizer:fuse_bn_into_conv -p 'onnxsim{fold=false}' --dry-run
     onnxjson optimize m.onnx -p 'onnxscript*' -p prune -i
     onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small/
+    onnxjson optimize m.onnx -p onnxsim -p onnxruntime -o small.onnx --trace steps
     """
     from onnxjson.passes import Pipeline
 
     request = changing.Request(paths, destination, in_place, target, weights_from, dry_run)
     request.check()
+    _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
     with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going) as pipeline:
-        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1)
+        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1, trace_folder=trace_folder)
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))
 
@@ -139,11 +153,20 @@ command.params[2:2] = changing.options(dry_run=True)
 class _Change:
     """The passes, run on models."""
 
-    def __init__(self, pipeline: Any, steps: Sequence["Step"], weights_from: Path | None, *, many: bool) -> None:
+    def __init__(
+        self,
+        pipeline: "Pipeline",
+        steps: Sequence["Step"],
+        weights_from: Path | None,
+        *,
+        many: bool,
+        trace_folder: Path | None = None,
+    ) -> None:
         self._pipeline = pipeline
         self._steps = steps
         self._weights_from = weights_from
         self._many = many
+        self._trace_folder = trace_folder
         self.has_failures = False
 
     def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
@@ -156,17 +179,39 @@ class _Change:
             model = files.bound(model, folder=None, weights_from=self._weights_from)
         inside = TakenIn(model, path.parent)
         after = inside.model
-        unchanged = []
-        for made in self._pipeline.run(inside.model, self._steps, path.parent):
-            self.has_failures = self.has_failures or made.failure is not None
-            after = made.after.model
-            if made.is_changed or made.failure is not None or made.notes:
-                self._say(path, made)
-            else:
-                unchanged.append(made.name)
-        if unchanged:
-            self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
+        with self._recorder(path, inside.model) as recorder:
+            unchanged = []
+            for made in self._pipeline.run(inside.model, self._steps, path.parent):
+                self.has_failures = self.has_failures or made.failure is not None
+                after = made.after.model
+                if made.is_changed or made.failure is not None or made.notes:
+                    self._say(path, made)
+                else:
+                    unchanged.append(made.name)
+                if recorder is not None:
+                    with output.working(f"looking at what {made.name} did"):
+                        recorder.add(made)
+            if unchanged:
+                self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
         return changing.Changed(model if after is inside.model else inside.restored(after))
+
+    @contextmanager
+    def _recorder(self, path: Path, model: "Model") -> "Iterator[Recorder | None]":
+        """What records the passes, if they are to be; what it has is written even where a pass fails."""
+        if self._trace_folder is None:
+            yield None
+            return
+        from onnxjson.passes.pipeline import stage_of
+        from onnxjson.tracing import Recorder, write_trace
+
+        recorder = Recorder(str(path), stage_of(model), self._pipeline)
+        try:
+            yield recorder
+        finally:
+            with output.working(f"writing {self._trace_folder}"):
+                write_trace(recorder.trace(), self._trace_folder)
+            folder = shlex.quote(str(self._trace_folder))
+            output.talk(f"wrote the trace; to look at it: onnxjson trace {folder}")
 
     def _say(self, path: Path, made: "Made") -> None:
         from onnxjson.rendering.pass_lines import lines
@@ -176,6 +221,22 @@ class _Change:
 
     def _talk(self, path: Path, text: str) -> None:
         output.talk(f"{path}: {text}" if self._many else text)
+
+
+def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
+    """Do nothing if a trace can be written.
+
+    Raises:
+        click.UsageError: there are several models.
+        OutputError: the folder holds something else.
+    """
+    if folder is None:
+        return
+    if len(paths) > 1:
+        raise click.UsageError(f"--trace keeps what happened to one model; {len(paths):,} are given")
+    from onnxjson.tracing.storing import require_room
+
+    require_room(folder)
 
 
 def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list["Step"]:

@@ -244,8 +244,9 @@ def _node_row(row: NodeRow, report: Report) -> str:
     addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
     said = " → ".join(page_text(f"@{each}") for each in addresses)
     element = _ELEMENTS[row.state]
+    operator = f"<{element}>{page_code(row.operator)}</{element}>"
     return (
-        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(row.operator)}</{element}></td>'
+        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td>{operator}</td>'
         f'<td>{page_code(row.name)}</td><td class="address">{said}</td></tr>\n'
     )
 

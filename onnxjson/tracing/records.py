@@ -90,8 +90,8 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
             PatchError: they do not fit; the trace was changed.
         """
         model = self.first
-        for model in self.models():
-            pass
+        for part in self.parts():
+            model = part.patch.apply(model)
         return model
 
     def parts(self) -> list[Part]:

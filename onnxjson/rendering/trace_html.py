@@ -1,0 +1,169 @@
+"""A trace as one HTML file for a person; see `onnxjson.rendering.diff_html` for what holds for such a page.
+
+Drawings need to know which node is which, so neighbours are compared again, as far as they are drawn.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from onnxjson.diffing.difference import diff_models
+from onnxjson.diffing.events import Event
+from onnxjson.document import Model
+from onnxjson.index import Index, NodeRef
+from onnxjson.rendering.diff_html import DRAWN, MOST_DRAWINGS, MOST_ROWS, event_article, page_code, page_head, page_text
+from onnxjson.rendering.diff_page_style import SCRIPT
+from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
+from onnxjson.rendering.neighbourhoods import Picture, pictures
+from onnxjson.rendering.stage_table import table_rows
+from onnxjson.rendering.tables import counted, size
+from onnxjson.rendering.trace_text import columns, headline, loud, part_text, size_before
+from onnxjson.tracing.provenance import Provenance, Story
+from onnxjson.tracing.records import Part, Size, Step, Trace
+
+_MOST_EVENTS: Final = 200
+"""Of one part."""
+
+_MOST_NODES: Final = 12
+"""Addresses in a row of the table of nodes."""
+
+
+def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
+    """The page in pieces."""
+    yield page_head(f"{trace.source}: trace")
+    yield f"<body>\n<h1>{page_code(trace.source)}</h1>\n<p>{page_text(headline(trace), None)}</p>\n"
+    yield from _table(trace)
+    yield from _Steps(trace).pieces()
+    yield from _nodes(trace, found)
+    yield f"<footer>onnxjson trace</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+
+
+def _table(trace: Trace) -> Iterator[str]:
+    found = columns(trace)
+    headings = "".join([f'<th class="number">{page_code(column.name, 60)}</th>' for column in found])
+    yield '<h2>Side by side</h2>\n<div class="scroll"><table id="operators">'
+    yield f"<thead><tr><th></th>{headings}</tr></thead><tbody>\n"
+    for row in table_rows(found):
+        label = page_code(row.what) if row.is_operator else page_text(row.what)
+        cells = ""
+        for place in range(len(found)):
+            change = row.change(place)
+            way = "more" if change > 0 else "less" if change < 0 else ""
+            cells += f'<td class="number {way}">{row.text(place)}</td>'
+        yield f"<tr{'' if row.is_operator else ' class=' + chr(34) + 'sum' + chr(34)}><td>{label}</td>{cells}</tr>\n"
+    yield "</tbody></table></div>\n"
+
+
+class _Steps:
+    """The passes, one after the other."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._models = trace.models()
+        self._model = next(self._models)
+        self._drawn = 0
+        self._events = 0
+
+    def pieces(self) -> Iterator[str]:
+        """A section for each pass."""
+        for number, step in enumerate(self._trace.steps, 1):
+            before = size_before(self._trace, step)
+            after = step.parts[-1].after if step.parts else before
+            numbers = _change(before, after) if step.parts else "changed nothing"
+            yield f'<h2 id="p{number}">{number}. {page_code(step.name)}</h2>\n'
+            yield f'<p class="soft">{numbers}, {step.seconds:.2g} s</p>\n'
+            if step.failure is not None:
+                yield f'<p class="problem">{page_text(step.failure, 2000)}</p>\n'
+            for note in step.notes:
+                yield f'<p class="soft">{page_text(note, 2000)}</p>\n'
+            yield from self._parts(step, before)
+
+    def _parts(self, step: Step, before: Size) -> Iterator[str]:
+        for part in step.parts:
+            base, self._model = self._model, next(self._models)
+            if part.name:
+                yield f"<h3>{page_code(part.name)}: {_change(before, part.after)}</h3>\n"
+            before = part.after
+            for problem in part.incomplete:
+                yield f'<p class="problem">{page_text(problem, 2000)}</p>\n'
+            yield from self._articles(part, base)
+
+    def _articles(self, part: Part, base: Model) -> Iterator[str]:
+        events = loud(part.events)
+        shown = events[:_MOST_EVENTS]
+        nodes = None
+        if self._drawn < MOST_DRAWINGS and any(event.kind in DRAWN for event in shown):
+            nodes = Nodes(diff_models(base, self._model).alignment)
+        for event in shown:
+            pair = self._pictures(event, nodes)
+            yield from event_article(self._events, event, pair, says_verdict=False)
+            self._events += 1
+        if len(events) > len(shown):
+            yield f'<p class="soft">{counted(len(events) - len(shown), "more pattern")} not shown</p>\n'
+        quiet = dict.fromkeys(event.kind for event in part.events if event not in events)
+        if quiet:
+            yield f'<p class="soft">also: {", ".join(quiet)}</p>\n'
+
+    def _pictures(self, event: Event, nodes: Nodes | None) -> tuple[Picture, Picture] | None:
+        if nodes is None or event.kind not in DRAWN or self._drawn >= MOST_DRAWINGS:
+            return None
+        pair = pictures(event.members[0], nodes)
+        self._drawn += pair is not None
+        return pair
+
+
+def _change(before: Size, after: Size) -> str:
+    nodes = counted(after.nodes, "node")
+    if before.nodes != after.nodes:
+        nodes = f"{before.nodes:,} → {nodes}"
+    return (
+        f"{nodes}, {size(after.bytes)}"
+        if before.bytes == after.bytes
+        else (f"{nodes}, {size(before.bytes)} → {size(after.bytes)}")
+    )
+
+
+def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
+    """Where every node of the result came from, then the nodes that are gone."""
+    rows: list[tuple[str, NodeRef, Story]] = []
+    for ref in Index(trace.last).nodes():
+        story = found.origins[ref.address]
+        rows.append(("added" if not story.nodes else "changed" if story.touches else "same", ref, story))
+    for ref in Index(trace.first).nodes():
+        story = found.fates[ref.address]
+        if not story.nodes:
+            rows.append(("removed", ref, story))
+    note = f"{len(rows):,}"
+    if len(rows) > MOST_ROWS:
+        rows = [row for row in rows if row[0] != "same"][:MOST_ROWS]
+        note = f"what changed of {note}, at most {MOST_ROWS:,} rows"
+    options = "".join(
+        [f'<option value="{state}">{state}</option>' for state in ("changed", "added", "removed", "same")]
+    )
+    yield f'<h2>Nodes</h2>\n<p class="soft">{note}; where those of the result come from, then those that are gone</p>\n'
+    yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, pass" '
+    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="What happened">'
+    yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
+    headings = "<th></th><th>operator</th><th>name</th><th>from</th>"
+    yield f'</div>\n<table id="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
+    for state, ref, story in rows:
+        yield _row(trace, state, ref, story)
+    yield "</tbody></table>\n"
+
+
+def _row(trace: Trace, state: str, ref: NodeRef, story: Story) -> str:
+    badges = [
+        f'<a class="kind {EFFECTS[touch.kind]}" href="#p{touch.step + 1}" '
+        f'title="{page_text(part_text(trace, touch))}">{touch.kind}</a>'
+        for touch in dict.fromkeys(story.touches)
+    ]
+    shown = [page_text(f"@{address}") for address in story.nodes[:_MOST_NODES]]
+    more = len(story.nodes) - len(shown)
+    came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
+    here = page_text(f"@{ref.address}")
+    way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
+    name = ref.node.name or next(filter(None, ref.node.output), "")
+    element = {"added": "ins", "removed": "del"}.get(state, "span")
+    return (
+        f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator_of(ref))}</{element}>'
+        f'</td><td>{page_code(name)}</td><td class="address">{way}</td></tr>\n'
+    )

@@ -1,0 +1,192 @@
+"""A trace as lines for a person: what each pass and each of its parts did, then the models side by side."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from onnxjson.diffing.events import Event
+from onnxjson.display import visible
+from onnxjson.index import Index, NodeRef
+from onnxjson.rendering.diff_report import EFFECTS, operator_of
+from onnxjson.rendering.diff_text import Line, Span, event_lines
+from onnxjson.rendering.stage_table import Column, table_lines
+from onnxjson.rendering.tables import GAP, counted, shortened, size, wrapped
+from onnxjson.tracing.provenance import Provenance, Story, Touch
+from onnxjson.tracing.records import Part, Size, Step, Trace
+
+_INDENT: Final = 2
+_MOST_OPERATORS: Final = 16
+
+
+class Subject(NamedTuple):
+    """A node that somebody asks about."""
+
+    ref: NodeRef
+    story: Story
+    is_of_result: bool
+    """Whether it is one of the last model; else of the first."""
+
+
+def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[Line]:
+    """The lines of a trace.
+
+    Args:
+        trace: the trace.
+        width: columns of the terminal, at least 60.
+        details: also passes that changed nothing, events that leave every result as it was, and every place.
+    """
+    yield (Span(headline(trace), "title"),)
+    for step in trace.steps:
+        if step.is_changed or step.failure is not None or details:
+            yield ()
+            yield from step_lines(trace, step, width, details=details)
+    quiet = [visible(step.name, 200) for step in trace.steps if not step.is_changed and step.failure is None]
+    if quiet and not details:
+        yield ()
+        for text in wrapped(f"changed nothing: {', '.join(quiet)}", width, indent=0):
+            yield (Span(text, "quiet"),)
+    yield ()
+    yield from table_lines(columns(trace), width, most=None if details else _MOST_OPERATORS)
+
+
+def headline(trace: Trace) -> str:
+    """``m.onnx: 3 passes, 2 changed something, 354 -> 165 nodes``, visible."""
+    changed = sum(step.is_changed for step in trace.steps)
+    passes = "1 pass" if len(trace.steps) == 1 else f"{len(trace.steps):,} passes"
+    return (
+        f"{visible(trace.source, None)}: {passes}, {changed:,} changed something, {_sizes(trace.before, trace.after)}"
+    )
+
+
+def columns(trace: Trace) -> list[Column]:
+    """The first model, and the model after each pass that changed something."""
+    found = [Column("before", trace.before)]
+    return found + [Column(step.name, step.parts[-1].after) for step in trace.steps if step.is_changed]
+
+
+def step_lines(trace: Trace, step: Step, width: int, *, details: bool = False) -> Iterator[Line]:
+    """The lines of one pass."""
+    before = size_before(trace, step)
+    name = shortened(visible(step.name, 400), width // 2)
+    rounds = f", {step.rounds} rounds" if step.rounds > 1 else ""
+    numbers = _sizes(before, step.parts[-1].after) if step.parts else "changed nothing"
+    yield Span(name, "title"), Span(f": {numbers}, {step.seconds:.2g} s{rounds}")
+    problems = [step.failure] if step.failure is not None else []
+    for text in problems:
+        yield from _wrapped(text, width, "bad")
+    for note in step.notes:
+        yield from _wrapped(note, width, "quiet")
+    for part in step.parts:
+        yield from _part_lines(before, part, width, details=details)
+        before = part.after
+
+
+def size_before(trace: Trace, step: Step) -> Size:
+    """The size of the model that a pass was given."""
+    before = trace.before
+    for each in trace.steps:
+        if each is step:
+            break
+        before = each.parts[-1].after if each.parts else before
+    return before
+
+
+def _part_lines(before: Size, part: Part, width: int, *, details: bool) -> Iterator[Line]:
+    events = loud(part.events) if not details else list(part.events)
+    indent = _INDENT
+    if part.name:
+        if not events and before.nodes == part.after.nodes and not details:
+            return
+        yield Span(" " * indent), Span(visible(part.name, 200), "title"), Span(f": {_nodes(before, part.after)}")
+        indent += _INDENT
+    column = max((len(event.kind) for event in events), default=0) + GAP
+    for event in events:
+        for line in event_lines(event, column, width - indent, details=details, says_not_run=False):
+            yield Span(" " * indent), *line
+    quiet = [event.kind for event in part.events if event not in events]
+    if quiet:
+        yield Span(" " * indent), Span(f"also: {', '.join(dict.fromkeys(quiet))}", "quiet")
+    for problem in part.incomplete:
+        yield from _wrapped(f"! {problem}", width, "bad")
+
+
+def loud(events: Sequence[Event]) -> list[Event]:
+    """The events after which a model is another one, names, order and what is said about it aside."""
+    return [event for event in events if EFFECTS[event.kind] != "quiet" and event.kind != "opset-changed"]
+
+
+def _wrapped(text: str, width: int, style: str) -> Iterator[Line]:
+    for line in wrapped(text, width, indent=_INDENT):
+        yield (Span(line, style),)  # type: ignore[arg-type]
+
+
+def _sizes(before: Size, after: Size) -> str:
+    parts = [_nodes(before, after)]
+    if before.parameters != after.parameters:
+        parts.append(f"{before.parameters:,} -> {after.parameters:,} parameters")
+    one, other = size(before.bytes), size(after.bytes)
+    if one != other:
+        parts.append(f"{one} -> {other}")
+    elif before.bytes != after.bytes:
+        parts.append(f"{one} ({after.bytes - before.bytes:+,} bytes)")
+    return ", ".join(parts)
+
+
+def _nodes(before: Size, after: Size) -> str:
+    if before.nodes == after.nodes:
+        return counted(after.nodes, "node")
+    return f"{before.nodes:,} -> {counted(after.nodes, 'node')} ({after.nodes - before.nodes:+,})"
+
+
+def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterator[Line]:
+    """What became of nodes of the first model, and what nodes of the last one were made of."""
+    first, last = ({ref.address: ref for ref in Index(model).nodes()} for model in (trace.first, trace.last))
+    for position, subject in enumerate(subjects):
+        if position:
+            yield ()
+        whose = "after all passes" if subject.is_of_result else "before all passes"
+        yield Span(node_text(subject.ref), "title"), Span(f"  @{visible(subject.ref.address, None)}, {whose}", "quiet")
+        others = first if subject.is_of_result else last
+        yield (Span(f"  {_summary(subject)}"),)
+        for address in subject.story.nodes:
+            other = others.get(address)
+            text = f"{node_text(other) if other is not None else ''}  @{visible(address, None)}"
+            yield (Span(shortened(f"    {text}", width)),)
+        for touch in subject.story.touches:
+            yield (
+                Span(f"  {part_text(trace, touch)}: "),
+                Span(touch.kind, EFFECTS[touch.kind]),
+                Span(f"  {shortened(visible(touch.pattern, 400), max(width - 40, 20))}"),
+            )
+
+
+def _summary(subject: Subject) -> str:
+    count = len(subject.story.nodes)
+    if subject.is_of_result:
+        return (
+            f"made of {counted(count, 'node')} of the first model:" if count else "made of no node of the first model"
+        )
+    return f"is in {counted(count, 'node')} of the last model:" if count else "is gone"
+
+
+def node_text(ref: NodeRef) -> str:
+    """``Conv /layer1/conv``, visible."""
+    node = ref.node
+    name = node.name or next(filter(None, node.output), "")
+    return visible(f"{operator_of(ref)} {name}".rstrip(), 200)
+
+
+def part_text(trace: Trace, touch: Touch) -> str:
+    """``onnxruntime, ConvBNFusion``, visible."""
+    step = trace.steps[touch.step]
+    part = step.parts[touch.part].name
+    return visible(f"{step.name}, {part}" if part else step.name, 200)
+
+
+def subjects_of(
+    trace: Trace, found: Provenance, before: Iterable[NodeRef], after: Iterable[NodeRef]
+) -> Iterator[Subject]:
+    """What is known of nodes of the first and of the last model."""
+    for ref in before:
+        yield Subject(ref, found.fates[ref.address], is_of_result=False)
+    for ref in after:
+        yield Subject(ref, found.origins[ref.address], is_of_result=True)
