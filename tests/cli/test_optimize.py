@@ -1,0 +1,206 @@
+"""``onnxjson optimize`` and ``onnxjson passes``."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson.passes import PASSES
+from onnxjson.passes.declaration import name_of
+from onnxjson.passes.onnxoptimizer import PARTS
+from tests.cli.running import run, run_process
+
+RENAME = "def optimize(model, name='renamed'):\n    model.graph.name = name\n    return model\n"
+FAIL = "def optimize(model):\n    raise ValueError('no good')\n"
+
+
+@pytest.fixture
+def rename(tmp_path: Path) -> Path:
+    path = tmp_path / "rename.py"
+    path.write_text(RENAME)
+    return path
+
+
+@pytest.fixture
+def fail(tmp_path: Path) -> Path:
+    path = tmp_path / "fail.py"
+    path.write_text(FAIL)
+    return path
+
+
+def graph_name(path: Path) -> str | None:
+    graph = onnxjson.load(path).graph
+    assert graph is not None
+    return graph.name
+
+
+def test_the_result_is_written_and_the_model_stays(binary: Path, rename: Path) -> None:
+    before = binary.read_bytes()
+    out = binary.with_name("new.onnx")
+    result = run("optimize", binary, "-p", f"{rename}{{name=new}}", "-p", "prune", "-o", out)
+    assert (result.exit_code, result.stdout) == (0, "")
+    first, *_, last = result.stderr.splitlines()
+    assert first.startswith(f'{rename}{{name="new"}}: 6 nodes, ')
+    assert last.startswith(f"wrote {out} (")
+    assert graph_name(out) == "new"
+    assert binary.read_bytes() == before
+
+
+def test_passes_that_change_nothing_are_one_line(binary: Path) -> None:
+    result = run(
+        "optimize", binary, "-p", "onnxoptimizer:nop*", "-p", "onnxoptimizer", "-o", binary.with_name("n.onnx")
+    )
+    assert result.stderr.splitlines()[-2] == "changed nothing: onnxoptimizer:nop*, onnxoptimizer"
+
+
+def test_in_place_keeps_a_copy(binary: Path, rename: Path) -> None:
+    before = binary.read_bytes()
+    assert run("optimize", binary, "-p", rename, "-i").exit_code == 0
+    assert graph_name(binary) == "renamed"
+    assert run("undo-save", binary).exit_code == 0
+    assert binary.read_bytes() == before
+
+
+def test_a_dry_run_writes_nothing_and_shows_the_diff(binary: Path, rename: Path) -> None:
+    before = binary.read_bytes()
+    result = run("optimize", binary, "-p", rename, "--dry-run")
+    assert result.exit_code == 0
+    assert "renamed" in result.stdout
+    assert binary.read_bytes() == before
+
+
+def test_a_text_is_optimized_as_a_text(text: Path, rename: Path) -> None:
+    assert run("optimize", text, "-p", rename, "-i").exit_code == 0
+    assert text.read_text().startswith('{\n"format": "onnxjson/1"')
+    assert graph_name(text) == "renamed"
+
+
+def test_a_failing_pass_ends_it_with_76_and_nothing_written(binary: Path, rename: Path, fail: Path) -> None:
+    out = binary.with_name("new.onnx")
+    result = run("optimize", binary, "-p", rename, "-p", fail, "-o", out)
+    assert result.exit_code == 76
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith(f"onnxjson: error[76]: {fail} failed: ")
+    assert "fail.py:2: ValueError: no good" in last
+    assert not out.exists()
+
+
+def test_going_on_leaves_it_out_and_exits_with_1(binary: Path, rename: Path, fail: Path) -> None:
+    out = binary.with_name("new.onnx")
+    result = run("optimize", binary, "-p", fail, "-p", rename, "--keep-going", "-o", out)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"left out: {fail} failed: ")
+    assert graph_name(out) == "renamed"
+
+
+def test_a_crash_is_one_line_too(binary: Path) -> None:
+    crash = binary.with_name("crash.py")
+    crash.write_text("import ctypes\ndef optimize(model): ctypes.string_at(0)\n")
+    result = run_process("optimize", binary, "-p", crash, "-o", binary.with_name("new.onnx"))
+    assert result.exit_code == 76
+    assert result.stderr == (
+        f"onnxjson: error[76]: {crash} crashed: signal SIGSEGV; the model is as it was before it\n"
+    )
+
+
+def test_until_and_skip_choose_passes(binary: Path, rename: Path, fail: Path) -> None:
+    out = binary.with_name("new.onnx")
+    words = ("optimize", binary, "-p", rename, "-p", fail, "-p", "prune", "-o", out)
+    assert run(*words, "--until", rename).exit_code == 0
+    assert run(*words, "--skip", fail).exit_code == 0
+    assert "fail" not in run(*words, "--skip", fail).stderr
+
+
+def test_a_recipe_runs_before_the_passes_named(binary: Path, rename: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text('{"format": "onnxjson-recipe/1", "passes": [{"edit": "name-nodes", "prefix": "n"}]}')
+    out = binary.with_name("new.onnx")
+    assert run("optimize", binary, "--recipe", recipe, "-p", rename, "-o", out).exit_code == 0
+    assert graph_name(out) == "renamed"
+
+
+def test_a_broken_recipe_is_told_with_its_place(binary: Path, tmp_path: Path) -> None:
+    recipe = tmp_path / "recipe.json"
+    recipe.write_text('{"format": "onnxjson-recipe/1",\n"passes": ["onnxsimm"]}')
+    result = run("optimize", binary, "--recipe", recipe, "-i")
+    assert result.exit_code == 65
+    assert f"{recipe}:2:12: error[wrong-pass]: there is no pass" in result.stderr
+
+
+def test_several_models_go_on_after_one_that_fails(binary: Path, rename: Path) -> None:
+    broken = binary.with_name("broken.onnx")
+    broken.write_bytes(b"\xff\xff")
+    result = run("optimize", broken, binary, "-p", rename, "-i")
+    assert result.exit_code == 65
+    assert graph_name(binary) == "renamed"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "no pass is named; -p NAME runs one, `onnxjson passes` lists them"),
+        (("-p", "onnxsimm"), 'there is no pass "onnxsimm"; did you mean "onnxsim"'),
+        (("-p", "onnxsim{fodl=1}"), 'onnxsim has no option "fodl"; did you mean "fold"?'),
+        (("-p", "onnxsim", "a=1"), "quote the braces, so that the shell leaves them: -p 'NAME{a=1}'"),
+        (("-p", "onnxsimfold=true", "onnxsimcheck=1"), "quote the braces, so that the shell leaves them: -p 'onnxsim{"),
+        (("-p", "prune", "--skip", "prun"), "--skip: 'prun' is none of the passes; did you mean \"prune\"?"),
+        (("-p", "prune", "--until", "x"), "--until: 'x' is none of the passes; it runs prune"),
+        (("-p", "prune", "--skip", "prune"), "every pass is skipped; nothing is left to run"),
+        (("-p", "prune", "--max-size", "big"), "'big' is no size; write bytes, or 4k, 1M, 2G"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_do(binary: Path, words: tuple[str, ...], said: str) -> None:
+    result = run("optimize", binary, *words, "-o", binary.with_name("new.onnx"))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_more_than_max_size_is_refused(binary: Path) -> None:
+    result = run("optimize", binary, "-p", "onnxoptimizer:nop", "--max-size", "1k", "-o", binary.with_name("n.onnx"))
+    assert result.exit_code == 76
+    assert "and 1,024 are allowed" in result.stderr
+
+
+def test_passes_lists_every_pass_and_how_to_see_more() -> None:
+    result = run("passes")
+    assert result.exit_code == 0
+    for each in PASSES:
+        assert f"  {name_of(each)} " in result.stdout
+    assert "`onnxjson passes onnxoptimizer` lists them" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_passes_name_says_what_it_takes() -> None:
+    result = run("passes", "onnxoptimizer")
+    assert "  fixed_point  Run the set again and again until it changes nothing." in result.stdout
+    assert all(part in result.stdout for part in PARTS)
+    assert run("passes", "onnxoptimizer:nop").stdout.startswith("onnxoptimizer:nop\n")
+    assert run("passes", "prune").exit_code == 0
+
+
+def test_passes_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxjson.passes import declaration
+
+    monkeypatch.setattr(declaration, "is_installed", lambda package: package != "onnxsim")
+    assert "not here: it needs onnxsim, which is not installed" in " ".join(run("passes").stdout.split())
+    found = {each["name"]: each for each in json.loads(run("passes", "--json").stdout)}
+    assert (found["onnxsim"]["available"], found["onnxsim"]["extra"]) == (False, "passes")
+    assert found["onnxoptimizer"]["available"]
+
+
+def test_passes_as_json_is_a_list_of_what_runs() -> None:
+    found = json.loads(run("passes", "--json").stdout)
+    assert all(set(each) == {"name", "summary", "options", "available", "extra"} for each in found)
+    names = [each["name"] for each in found]
+    assert len(names) == len(set(names))
+    assert {name_of(each) for each in PASSES} | {f"onnxoptimizer:{part}" for part in PARTS} | {"prune"} <= set(names)
+    (only,) = json.loads(run("passes", "onnxsim", "--json").stdout)
+    assert [each["name"] for each in only["options"]][:2] == ["fold", "infer_shapes"]
+
+
+def test_a_pass_that_is_not_there_is_answered_with_what_is_near() -> None:
+    result = run("passes", "onnxsimm")
+    assert result.exit_code == 2
+    assert 'did you mean "onnxsim"' in result.stderr
