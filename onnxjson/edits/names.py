@@ -118,7 +118,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
             same = all([a is b for a, b in zip(nodes, graph.node, strict=True)])
             return graph if same else replace(graph, node=tuple(nodes))
 
-        workspace.replace_model(rebuilt(workspace.index, change))
+        workspace.replace_equivalent(rebuilt(workspace.index, change))
         return Outcome(len(names))
 
 
@@ -171,7 +171,7 @@ def _rename_values(workspace: Workspace, change: Changer, kind: str, within: str
     names = {scope: mapping for scope, mapping in names.items() if mapping}
     change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
     refuse_collisions(index, names)
-    workspace.replace_model(renamed(index, names))
+    workspace.replace_equivalent(renamed(index, names))
     return sum(map(len, names.values()))
 
 
@@ -193,7 +193,7 @@ def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
             if kind in kinds:
                 mapping[name] = prefix + name
     refuse_collisions(workspace.index, names)
-    workspace.replace_model(renamed(workspace.index, names))
+    workspace.replace_equivalent(renamed(workspace.index, names))
     return sum(map(len, names.values()))
 
 
@@ -225,7 +225,7 @@ def _rename_nodes(workspace: Workspace, change: Changer, within: str | None, *, 
             return graph
         return with_nodes(graph, lambda node: replace(node, name=mapping[node.name]) if node.name in mapping else node)
 
-    workspace.replace_model(rebuilt(workspace.index, changed))
+    workspace.replace_equivalent(rebuilt(workspace.index, changed))
     return count
 
 
@@ -248,7 +248,7 @@ def _rename_dimensions(workspace: Workspace, change: Changer) -> int:
         after[final] = name
     if wrong:
         raise collision_error(wrong)
-    workspace.replace_model(with_dimension_names(model, new))
+    workspace.replace_equivalent(with_dimension_names(model, new))
     return len(new)
 
 
@@ -275,7 +275,7 @@ def _rename_metadata(workspace: Workspace, change: Changer) -> int:
             wrong[f'two keys of one element would both be "{visible(doubled)}"'] = None
     if wrong:
         raise collision_error(list(wrong))
-    workspace.replace_model(_with_keys(model, new))
+    workspace.replace_equivalent(_with_keys(model, new))
     return count
 
 

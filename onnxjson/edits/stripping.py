@@ -69,7 +69,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
         stripper = _Stripper(self.what, self.of)
         model = workspace.model
         if self.below is None:
-            workspace.replace_model(stripper.stripped(model))
+            workspace.replace_equivalent(stripper.stripped(model))
         else:
             address = self.below.removeprefix("@")
             element = find_element(model, address)
@@ -77,7 +77,7 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
                 raise EditError(f"{visible(address, 200)} is no element that can be stripped; name a record", address)
             made = put(model, element.address, stripper.stripped(element.value))[""]
             assert isinstance(made, Model)
-            workspace.replace_model(made)
+            workspace.replace_equivalent(made)
         if not stripper.count:
             return Outcome(0, ("there is nothing to strip",))
         return Outcome(stripper.count, (f"{stripper.count:,} are gone, with {stripper.saved:,} bytes",))

@@ -250,6 +250,12 @@ class Workspace:
         if index is not None:
             index.follow(new, {})
 
+    def replace_equivalent(self, model: Model) -> None:
+        """Takes a model that hangs together as this one does, such as one with other names or with less said of it."""
+        was = self.can_be_wrong
+        self.replace_model(model)
+        self.can_be_wrong = was
+
     def _moved(self, scope: Scope, graph: Graph | Function) -> None:
         """Takes a graph in which nodes or subgraphs came, went or moved."""
         assert not any(outer in self._shifted for outer in scope.chain() if outer is not scope), (

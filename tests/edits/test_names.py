@@ -317,3 +317,12 @@ def test_default_of_a_functions_attribute_with_a_graph_follows() -> None:
     assert default is not None
     assert default.node[0].input == ("z",)
     assert len(Index(after).scopes) == 3
+
+
+def test_broken_model_can_be_renamed_and_stays_as_broken() -> None:
+    nodes = (Node(op_type="Relu", input=("nowhere",), output=("y",)), Node(op_type="Neg", input=("y",), output=("y",)))
+    model = Model(ir_version=10, graph=Graph(name="g", node=nodes, output=(ValueInfo("y"),)))
+    after = _renamed(model, "tensor", "y", "z")
+    assert _names(after) == {"nowhere", "z"}
+    with pytest.raises(EditError, match="used and not defined"):
+        _renamed(model, "tensor", "y", "nowhere")
