@@ -1,5 +1,6 @@
 """``onnxjson rewrite``: one edit, made on one or many models. Every edit is a command, made from its declaration."""
 
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from onnxjson.edits.declaration import Edit
     from onnxjson.edits.parameters import Parameter
     from onnxjson.files import Loaded
+
+_ENDINGS: Final = (".onnx", ".json", ".onnxjson")
+"""What a word ends with that is a model, whether it is there or not."""
 
 _SHIELD: Final = "\0"
 """Stands before a word that only looks like an option; no argument of a program can have it."""
@@ -82,9 +86,8 @@ class EditCommand(click.Command):
 
         words = [word.removeprefix(_SHIELD) for word in words]
         texts = _texts(self.parameters, given)
-        # The last words are the parameters that have to be said and were not; all others are models.
         missing = sum(each.required and each.name not in texts for each in positional(self.edit))
-        paths = words[: len(words) - missing] if missing else words
+        paths = words[: _count_of_models(words, missing)]
         if not paths:
             raise click.UsageError(f"no model is named; {self.collect_usage_pieces_text()}")
         edit = build(self.edit, texts, words[len(paths) :])
@@ -187,11 +190,19 @@ def command(ctx: click.Context, *, list_: bool) -> None:
         click.echo(ctx.get_help())
 
 
+def _count_of_models(words: Sequence[str], missing: int) -> int:
+    """How many of the words of a command are models: all that stand first, but for parameters that have to be said."""
+    most = max(0, len(words) - missing)
+    looks = [os.path.lexists(word) or word.lower().endswith(_ENDINGS) for word in words[:most]]
+    return looks.index(False) or 1 if False in looks else most
+
+
 def _arguments(edit: "type[Edit]") -> str:
     """The words of the usage line."""
     from onnxjson.edits.spelling import positional
 
-    return " ".join(["MODEL...", *[each.name.upper() for each in positional(edit) if each.required]])
+    words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in positional(edit)]
+    return " ".join(["MODEL...", *words])
 
 
 def _option(parameter: "Parameter") -> click.Option:
@@ -246,7 +257,7 @@ def _described(parameter: "Parameter") -> tuple[str, str]:
     more = []
     if parameter.required:
         more.append("required")
-    elif parameter.default not in (None, (), {}, False):
+    elif parameter.default is not None and parameter.default is not False and parameter.default not in ((), {}):
         more.append(f"default: {write_value(plain_value(parameter.default))}")
     if parameter.shape.form in ("list", "mapping") and "," not in metavar(parameter):
         more.append("may stand several times")

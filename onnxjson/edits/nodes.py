@@ -155,7 +155,10 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
                 raise EditError(f"{name_of(self)}: {ref.address}: {conflict}", ref.address)
             changes.setdefault(ref.scope, {})[ref.position] = node
         workspace.replace_nodes_in(changes)
-        notes = [f'the attribute "{visible(name)}" of {count:,} of them is dropped' for name, count in dropped.items()]
+        notes = [
+            f'the attribute "{visible(name)}" of {count:,} node{"s" * (count != 1)} is dropped'
+            for name, count in dropped.items()
+        ]
         return Outcome(len(refs), tuple(notes))
 
 

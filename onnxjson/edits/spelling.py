@@ -161,6 +161,8 @@ def _single(shape: Shape, text: str) -> Any:
             return _integer(text) if _integer(text) is not None else text
         case "size":
             number = _integer(text)
+            if number is None and text.startswith('"'):
+                return json_or_text(text)
             return text if number is None else number
         case "number":
             value = json_or_text(text)
@@ -269,7 +271,7 @@ def texts_of(shape: Shape, value: Any) -> list[str]:
         if not texts or any([text.startswith("[") for text in texts]) or item.form in ("list", "mapping"):
             return [write_value(value)]
         if item.form in _JOINED:
-            if all([_single(item, text) == each and "," not in text for text, each in zip(texts, value, strict=True)]):
+            if all([_is_spelled(item, each) and _can_be_joined(text) for text, each in zip(texts, value, strict=True)]):
                 return [",".join(texts)]
             return [write_value(value)]
         return texts
@@ -277,8 +279,10 @@ def texts_of(shape: Shape, value: Any) -> list[str]:
 
 
 def _text(shape: Shape, value: Any) -> str:
-    if shape.form in ("text", "choice", "size"):
+    if shape.form in ("text", "choice"):
         return str(value)
+    if shape.form == "size":
+        return str(value) if _is_spelled(shape, value) else write_value(value)
     if isinstance(value, str):
         try:
             if json_or_text(value) == value and type(json_or_text(value)) is str:
@@ -286,6 +290,19 @@ def _text(shape: Shape, value: Any) -> str:
         except ValueMistakeError:
             pass
     return write_value(value)
+
+
+def _is_spelled(shape: Shape, value: int | str) -> bool:
+    """Whether a size is read back from its plain text."""
+    try:
+        return bool(_single(shape, str(value)) == value)
+    except ValueMistakeError:
+        return False
+
+
+def _can_be_joined(text: str) -> bool:
+    """Whether an item stays what it is between commas."""
+    return bool(text) and "," not in text and text == text.strip()
 
 
 def positional(edit: type[Edit]) -> list[Parameter]:

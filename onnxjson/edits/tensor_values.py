@@ -82,8 +82,8 @@ class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
 class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
     """Give a constant another dtype.
 
-    Values are rounded to the nearest that the dtype holds; one that is out of its range, or an integer that changes, is
-    refused unless lossy is given. A node that is known to need the old dtype is named, and nothing is changed.
+    A value that the dtype does not hold exactly is refused, or with lossy becomes the nearest one. A node that is known
+    to need the old dtype is named, and nothing is changed.
     """
 
     words = ("tensor", "dtype")

@@ -1,7 +1,8 @@
 """The shell sessions of the pages: found, run, compared.
 
-A session is a block of kind ``console``: lines that begin with "$ " are commands, the lines after each are what it
-prints. A line that is "..." stands for any lines. All sessions of a page run in one new folder, in their order.
+A session is a block of kind ``console``: lines that begin with "$ " are commands, which go on in lines that begin with
+"> "; the lines after each are what it prints. A line that is "..." stands for any lines. All sessions of a page run in
+one new folder, in their order.
 """
 
 import os
@@ -33,9 +34,21 @@ def steps_of(page: Path) -> Iterator[Step]:
         line = text.count("\n", 0, block.start(1)) + 1
         for part in re.split(r"^(?=\$ )", block[1], flags=re.MULTILINE):
             if part:
-                command, _, expected = part.removeprefix("$ ").partition("\n")
-                yield Step(line, command, expected)
+                head, expected = _told_apart(part)
+                yield Step(line, _command(head), expected)
             line += part.count("\n")
+
+
+def _told_apart(part: str) -> tuple[str, str]:
+    """The lines of a command as they stand, and those of what it prints."""
+    found = re.match(r"\$ [^\n]*\n?(?:>(?: [^\n]*)?\n)*", part)
+    assert found is not None
+    return part[: found.end()], part[found.end() :]
+
+
+def _command(head: str) -> str:
+    """A command without what stands before its lines."""
+    return "\n".join([line[2:] for line in head.splitlines()])
 
 
 def run(command: str, folder: Path) -> str:
@@ -75,9 +88,9 @@ def rewritten(page: Path, folder: Path) -> str:
         parts = []
         for part in re.split(r"^(?=\$ )", found[1], flags=re.MULTILINE):
             if part:
-                first, _, expected = part.partition("\n")
-                printed = run(first.removeprefix("$ "), folder)
-                parts.append(f"{first}\n{expected if fits(expected, printed) else printed}")
+                head, expected = _told_apart(part)
+                printed = run(_command(head), folder)
+                parts.append(head + (expected if fits(expected, printed) else printed))
         return f"```console\n{''.join(parts)}```"
 
     return _BLOCK.sub(block, page.read_text(encoding="utf-8"))

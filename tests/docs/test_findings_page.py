@@ -9,13 +9,17 @@ from typing import get_args
 from onnxjson import errors
 from onnxjson.cli import failures
 from onnxjson.diffing.events import KINDS, Verdict
+from onnxjson.edits.catalogue import EDITS as EDIT_CLASSES
+from onnxjson.edits.catalogue import NAMES
+from onnxjson.edits.parameters import parameters
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
 ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULTILINE))
 EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
 
-NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo", *KINDS, *get_args(Verdict)}
+EDIT_WORDS = {*NAMES, *[each.role for edit in EDIT_CLASSES for each in parameters(edit)]}
+NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo", *KINDS, *get_args(Verdict), *EDIT_WORDS}
 """Other words with hyphens that stand alone in the source."""
 
 

@@ -287,7 +287,7 @@ def test_operator_is_replaced_and_what_it_has_not_is_said() -> None:
     text = "g (float[N] x) => (float[N] y) { y = LeakyRelu<alpha=0.5>(x) }"
     found = edits.run(model_of(text), parse_line("replace-node op:LeakyRelu Relu"))
     assert shape_of(found.model) == [("Relu", "x", "y")]
-    assert found.outcomes[0].notes == ('the attribute "alpha" of 1 of them is dropped',)
+    assert found.outcomes[0].notes == ('the attribute "alpha" of 1 node is dropped',)
     after = changed(text, "replace-node op:LeakyRelu Elu --attribute alpha=2")
     assert after.graph is not None
     assert after.graph.node[0].attribute[0].f == np.float32(2).tobytes()
