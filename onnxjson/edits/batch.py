@@ -75,6 +75,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
             tracer.start(main, name, axis)
         tracer.trace(main, RULES, SHAPE_TAKERS)
         problems = [f"{address} ({_operator(workspace, address)}): {text}" for address, text in tracer.problems.items()]
+        lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
+        if lost and not problems:
+            problems.append(f"nobody knows whether {_listed(lost)} has the batch")
         if problems and not self.partial:
             raise EditError(_refusal(problems))
         changes = ConstantChanges(workspace, tracer.requests, (old, size if isinstance(size, int) else None))

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
-from onnxjson.document import Attribute, Function, Node
+from onnxjson.document import Attribute, Node
 from onnxjson.edits.batch_axes import BATCH, Axes, Axis, axis_of, has_batch, size
 from onnxjson.edits.constant_values import Constant, constant_tensor, integer_constant
 from onnxjson.edits.propagation import Inference, dims_of
@@ -233,8 +233,10 @@ class Call:
         raise BlockedError(f"{what} does not follow it")
 
 
-Rule = Callable[[Call], Sequence[Sequence[Axis | None] | None]]
-"""Of a node, by output: the axes, None for those whose size has nothing to do with the batch."""
+Result = Sequence[Sequence[Axis | None] | None]
+"""By output of a node: its axes, None for those whose size has nothing to do with the batch."""
+
+Rule = Callable[[Call], Result]
 
 
 class Tracer:
@@ -343,14 +345,17 @@ class Tracer:
         shape_takers: Mapping[str, int],
     ) -> None:
         node = ref.node
+        from onnxjson.edits.batch_subgraphs import SUBGRAPH_RULES
+
         given = [name for name in node.input if name]
         is_lost = any([self.has_batch(ref.scope, name) and self.axes(ref.scope, name) is None for name in given])
         rule = rules.get(node.op_type or "") if not plain_domain(node.domain) else None
         try:
             if is_lost:
-                outputs: Sequence[Sequence[Axis | None] | None] = [None] * len(node.output)
-            elif children and node.op_type == "If":
-                outputs = self._branches(ref, children, rules, shape_takers)
+                outputs: Result = [None] * len(node.output)
+            elif children and node.op_type in SUBGRAPH_RULES and not plain_domain(node.domain):
+                inner = SUBGRAPH_RULES[node.op_type]
+                outputs = inner(Call(self, ref), children, lambda body: self.trace(body, rules, shape_takers))
             elif rule is None:
                 raise BlockedError(self._unknown(node))
             else:
@@ -388,27 +393,6 @@ class Tracer:
     def _unknown(node: Node) -> str:
         operator = f"{node.domain}:{node.op_type}" if plain_domain(node.domain) else node.op_type or ""
         return f"nobody knows what {visible(operator)} does with the batch"
-
-    def _branches(
-        self, ref: NodeRef, children: list[Scope], rules: Mapping[str, Rule], shape_takers: Mapping[str, int]
-    ) -> list[Axes | None]:
-        """The outputs of an If: what both branches give."""
-        results: list[list[Axes | None]] = []
-        for child in children:
-            assert not isinstance(child.graph, Function)
-            self.trace(child, rules, shape_takers)
-            results.append([self.axes(child, each.name or "") for each in child.graph.output])
-        outputs: list[Axes | None] = []
-        for slot in range(len(ref.node.output)):
-            axes = [each[slot] for each in results if slot < len(each)]
-            known = [each for each in axes if each is not None]
-            if len(known) != len(axes) or not known:
-                outputs.append(None)
-            elif any([[*map(has_batch, each)] != [*map(has_batch, known[0])] for each in known]):
-                raise BlockedError("its branches treat the batch in different ways")
-            else:
-                outputs.append(known[0])
-        return outputs
 
     def _completed(self, scope: Scope, name: str, axes: Sequence[Axis | None] | None) -> Axes | None:
         if axes is None:

@@ -235,6 +235,41 @@ def test_branches_are_followed() -> None:
             assert computed(after, inputs)[0].shape == (3, 2, 2)
 
 
+LOOP = """g (float[1,4] x, int64 n) => (float[1,4] y, float[?,1,2,2] z) <bool yes = {1}, int64[3] s = {1,2,2}> {
+   y, z = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool c2, float[1,4] w, float[1,2,2] q)
+                      { c2 = Identity(c) w = Add(v, x) q = Reshape(w, s) }> (n, yes, x)
+}"""
+
+SCAN = """g (float[1,4] h, float[5,1,4] x) => (float[1,4] y, float[5,1,4] z) {
+   y, z = Scan <num_scan_inputs = 1, body = b (float[1,4] s, float[1,4] e) => (float[1,4] t, float[1,4] o)
+                                     { t = Add(s, e) o = Neg(t) }> (h, x)
+}"""
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_loops_are_followed(size: int | str) -> None:
+    before = model_of(LOOP)
+    after = apply(before, SetBatchSize(size=size, inputs={"x": 0}))
+    require_valid(after)
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    together = computed(after, {"x": x, "n": numpy.array(2)})
+    alone = [computed(before, {"x": x[place : place + 1], "n": numpy.array(2)}) for place in range(3)]
+    assert together[0].tobytes() == numpy.concatenate([each[0] for each in alone]).tobytes()
+    assert together[1].tobytes() == numpy.concatenate([each[1] for each in alone], 1).tobytes()
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_scans_are_followed(size: int | str) -> None:
+    before = model_of(SCAN)
+    after = apply(before, SetBatchSize(size=size, inputs={"h": 0, "x": 1}))
+    require_valid(after)
+    assert _types(after)[1:] == [f"float32[5,{size},4]", f"float32[{size},4]", f"float32[5,{size},4]"]
+    inputs = {"h": numpy.ones((3, 4), numpy.float32), "x": numpy.ones((5, 3, 4), numpy.float32)}
+    assert [each.shape for each in computed(after, inputs)] == [(3, 4), (5, 3, 4)]
+    with pytest.raises(EditError, match="has the batch in another place afterwards"):
+        apply(before, SetBatchSize(size=size, inputs={"x": 1}))
+
+
 def test_inputs_without_the_batch_are_named_and_can_be_chosen() -> None:
     before = model_of("g (float[1,4] x, float[4,1] state) => (float[1,4] y) { t = Transpose(state) y = Add(x, t) }")
     with pytest.raises(EditError):
