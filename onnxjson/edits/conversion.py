@@ -61,15 +61,25 @@ def domain_text(domain: str) -> str:
 
 def affected(index: Index, domain: str, old: int, new: int) -> list[NodeRef]:
     """The nodes whose operator is another one, or none, in the other version; calls of functions are none."""
-    functions = {(plain_domain(each.domain), each.name) for each in index.model.functions}
-    found = []
-    for ref in index.nodes():
-        node = ref.node
-        if plain_domain(node.domain) != domain or (domain, node.op_type) in functions:
-            continue
-        if since_version(domain, node.op_type, old) != since_version(domain, node.op_type, new):
-            found.append(ref)
-    return found
+    functions = {each.name for each in index.model.functions if plain_domain(each.domain) == domain}
+    changed: dict[tuple[str | None, str | None], bool] = {}
+
+    def is_other(node: Node) -> bool:
+        key = node.domain, node.op_type
+        if key not in changed:
+            changed[key] = (
+                plain_domain(node.domain) == domain
+                and node.op_type not in functions
+                and since_version(domain, node.op_type, old) != since_version(domain, node.op_type, new)
+            )
+        return changed[key]
+
+    return [
+        NodeRef(scope, position)
+        for scope in index.scopes
+        for position, node in enumerate(scope.graph.node)
+        if is_other(node)
+    ]
 
 
 def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Converted:

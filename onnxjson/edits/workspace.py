@@ -8,7 +8,7 @@ move nodes make the next question find it anew.
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +19,9 @@ from onnxjson.errors import EditError, SelectorError, UntrustedError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import plain_domain
 from onnxjson.selectors import TensorRef, select_nodes, select_tensor
+
+_HARMLESS: Final = frozenset({"metadata_props", "doc_string", "opset_import"})
+"""Fields of a model with which no structure goes wrong as edits change them: another version, never two."""
 
 NodeChange = Node | tuple[Node, ...] | None
 """What stands in the place of a node: another, none, or several."""
@@ -241,7 +244,7 @@ class Workspace:
             new = msgspec.structs.replace(new, **fields)
         if new is self._model:
             return
-        self.can_be_wrong = True
+        self.can_be_wrong = self.can_be_wrong or model is not None or not fields.keys() <= _HARMLESS
         is_same = all(
             [getattr(new, name) is getattr(self._model, name) for name in ("graph", "functions", "training_info")]
         )
