@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from onnxjson.errors import OnnxJsonError as OnnxJsonError
     from onnxjson.errors import OutputError as OutputError
     from onnxjson.errors import ParameterError as ParameterError
+    from onnxjson.errors import PassError as PassError
     from onnxjson.errors import PatchError as PatchError
     from onnxjson.errors import SelectorError as SelectorError
     from onnxjson.errors import UntrustedError as UntrustedError
@@ -92,7 +93,7 @@ _NAMES: Final = {
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
         "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "WeightsMissingError PatchError EditError ParameterError"
+        "WeightsMissingError PatchError EditError ParameterError PassError"
     ),
     "onnxjson.patching.patch": "Patch",
 }

@@ -170,7 +170,7 @@ def _within(step: Step, place: Place, context: Context, folder: Path | None) -> 
         parts = Path(subject.file).parts
         if ".." in parts or Path(subject.file).is_absolute():
             hint = "put it there, or run it with -p"
-            context.error(place, "outside", f"{visible(subject.file)} is not in the folder of the recipe", hint)
+            context.error(place, "outside-folder", f"{visible(subject.file)} is not in the folder of the recipe", hint)
             return None
     return Step(subject if folder is None else subject.within(folder), step.repeats)
 

@@ -21,13 +21,14 @@ IMPORTERS = {
         "onnxjson/example.py",
         "onnxjson/operator_signatures.py",
         "onnxjson/operators.py",
+        "onnxjson/passes/",
         "onnxjson/protojson/",
         "onnxjson/serde.py",
         "onnxjson/worker_evaluation.py",
         "onnxjson/worker_jobs.py",
     },
     "google": {"onnxjson/serde.py", "onnxjson/protojson/"},
-    "onnxruntime": {"onnxjson/worker_evaluation.py"},
+    "onnxruntime": {"onnxjson/passes/", "onnxjson/worker_evaluation.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
