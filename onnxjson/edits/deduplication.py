@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, ClassVar, Final, NamedTuple
 
 from msgspec import Meta
@@ -17,7 +16,7 @@ from onnxjson.edits.workspace import Workspace
 from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
-from onnxjson.index import Index, Scope
+from onnxjson.index import Scope
 from onnxjson.names import STRING
 from onnxjson.payloads import Data, Payload
 from onnxjson.tensors import is_external, raw_bytes
@@ -37,7 +36,8 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
 
     Constants are compared bit by bit: -0.0 is not 0.0, and a NaN equals itself. One that can be replaced from outside
     (an input with a default), that is an output, is trained or is annotated stays. A constant of a subgraph gives way
-    to an equal one of a graph around it. Nodes Constant are not looked at; constants-to-initializers comes before.
+    to an equal one of a graph around it; equal ones of several subgraphs move there. Nodes Constant are not looked at:
+    constants-to-initializers comes before.
     """
 
     examples: ClassVar = ('{"edit": "deduplicate-initializers"}',)
@@ -46,16 +46,16 @@ class DeduplicateInitializers(Edit, frozen=True, kw_only=True, eq=False, tag="de
 
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
-        finder = _Finder(workspace.index, workspace.model_folder, self.least_bytes)
+        finder = _Finder(workspace, self.least_bytes)
         names = finder.find()
         notes = []
         if finder.unread:
             shown = ", ".join([f'"{visible(name)}"' for name in finder.unread[:_SHOWN]])
             notes.append(f"{len(finder.unread):,} constants cannot be read and stay, such as {shown}")
-        count = sum(map(len, names.values()))
+        count = sum(map(len, names.values())) - sum(map(len, finder.moved.values()))
         if not count:
             return Outcome(0, (*notes, f"no two of {finder.seen:,} constants are equal"))
-        workspace.replace_model(merged(workspace.index, names))
+        workspace.replace_model(merged(workspace.index, names, finder.moved))
         notes.append(f"{count:,} of {finder.seen:,} constants are gone, with {finder.saved:,} bytes")
         return Outcome(count, tuple(notes))
 
@@ -75,9 +75,13 @@ class _Constant(NamedTuple):
 class _Finder:
     """Looks for constants that another one can stand for."""
 
-    def __init__(self, index: Index, folder: Path | None, least: int) -> None:
-        self._index = index
+    def __init__(self, workspace: Workspace, least: int) -> None:
+        self._workspace = workspace
+        self._index = workspace.index
+        folder = workspace.model_folder
         self._resolver = None if folder is None else Resolver(folder)
+        self.moved: dict[Scope, list[Tensor]] = {}
+        """By graph: constants of graphs inside it that it gets, since several of them have the same."""
         self._least = least
         self.seen = 0
         """Constants that were looked at."""
@@ -120,6 +124,31 @@ class _Finder:
                 elif self._is_visible(standing, kept[standing], constant.scope):
                     names.setdefault(constant.scope, {})[constant.name] = kept[standing]
                     self.saved += constant.size
+            self._share([each for each in several if kept.get(each.scope) == each.name], names)
+
+    def _share(self, left: list[_Constant], names: dict[Scope, dict[str, str]]) -> None:
+        """Moves one of equal constants of subgraphs that lie side by side to the graph around all of them."""
+        tops: dict[Scope, list[_Constant]] = {}
+        for constant in left:
+            if constant.scope.kind == "subgraph" and not constant.stays:
+                tops.setdefault([*constant.scope.chain()][-1], []).append(constant)
+        for several in tops.values():
+            if len(several) < 2:
+                continue
+            chains = [[*each.scope.chain()] for each in several]
+            around = next((scope for scope in chains[0][1:] if all([scope in chain[1:] for chain in chains])), None)
+            if around is None or isinstance(around.graph, Function):
+                continue
+            taken = [tensor.name or "" for tensors in self.moved.values() for tensor in tensors]
+            name = self._workspace.fresh_name(several[0].name, taken)
+            self.moved.setdefault(around, []).append(replace(several[0].tensor, name=name))
+            for constant in several:
+                # Others gave way to this one already, and follow.
+                for scope, mapping in names.items():
+                    if constant.scope in scope.chain():
+                        mapping.update({old: name for old, new in mapping.items() if new == constant.name})
+                names.setdefault(constant.scope, {})[constant.name] = name
+            self.saved += sum([each.size for each in several[1:]])
 
     def _is_visible(self, standing: Scope, name: str, scope: Scope) -> bool:
         """Whether a name of one graph means the same in another one and in all graphs inside that."""

@@ -19,6 +19,7 @@ from onnxjson.document import (
     NodeDeviceConfiguration,
     SparseTensor,
     StringStringEntry,
+    Tensor,
     TensorAnnotation,
     TrainingInfo,
     ValueInfo,
@@ -45,12 +46,13 @@ def renamed(index: Index, names: Names) -> Model:
     return _training(index, model, effective)
 
 
-def merged(index: Index, names: Names) -> Model:
+def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] | None = None) -> Model:
     """The model of an index without some constants: of each the name of what is used in its place.
 
     Args:
         index: of the model, which stays as it is.
         names: by graph: names of initializers of it -> names that are known there.
+        added: by graph: constants that it gets.
     """
     effective = _effective(index, names)
 
@@ -62,7 +64,11 @@ def merged(index: Index, names: Names) -> Model:
                 initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
                 value_info=tuple([value for value in graph.value_info if value.name not in gone]),
             )
-        return _graph(graph, effective[scope]) if effective[scope] else graph
+        graph = _graph(graph, effective[scope]) if effective[scope] else graph
+        new = (added or {}).get(scope)
+        if new and isinstance(graph, Graph):
+            graph = msgspec.structs.replace(graph, initializer=(*graph.initializer, *new))
+        return graph
 
     return rebuilt(index, change)
 

@@ -124,6 +124,25 @@ def test_scs4onnx_subgraph_uses_the_constant_of_the_graph_around_it() -> None:
         require_same_results(before, after, {"c": numpy.array(choice), "x": numpy.array([5, 6], numpy.float32)})
 
 
+def test_scs4onnx_equal_constants_of_both_branches_move_to_the_graph_around_them() -> None:
+    before = model_of(
+        """g (bool c, float[2] x) => (float[2] y) {
+           a = Relu(x)
+           y = If (c) <then_branch = t () => (float[2] r) <float[2] v = {1,2}, float[2] w = {1,2}>
+                                  { s = Add(a, v) r = Sub(s, w) },
+                       else_branch = e () => (float[2] r) <float[2] u = {1,2}> { r = Mul(a, u) }>
+        }"""
+    )
+    result = run(before, DeduplicateInitializers())
+    assert result.matches == 2
+    assert [tensor.dims for tensor in _graph(result.model).initializer] == [(2,)]
+    assert len(_constants(result.model)) == 1
+    require_valid(result.model)
+    for choice in (True, False):
+        values = {"c": numpy.array(choice), "x": numpy.array([5, 6], numpy.float32)}
+        require_same_results(before, result.model, values)
+
+
 def test_name_that_a_subgraph_hides_is_not_used_in_it() -> None:
     inner = Graph(
         node=(Node(op_type="Add", input=("b", "a"), output=("r",)),),
