@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from onnxjson.files import Format, Loaded
 
 _STDOUT: Final = "-"
+_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json")
 _NARROWEST: Final = 60
 _WIDEST: Final = 120
 
@@ -30,6 +31,8 @@ class Changed(NamedTuple):
     notes: tuple[str, ...] = ()
     before_writing: "Callable[[], None] | None" = None
     """What else is to be done before the model is written, such as writing files beside it."""
+    is_part: bool = False
+    """Whether it is a part of the model, which takes along what it needs of weights in other files."""
 
 
 class Request(NamedTuple):
@@ -149,7 +152,11 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
         model = files.bound(model, folder=None, weights_from=request.weights_from)
     if changed.before_writing is not None:
         changed.before_writing()
-    place = _in_place(path, loaded, model) if request.in_place else _written(request, path, loaded, model)
+    place = (
+        _in_place(path, loaded, model)
+        if request.in_place
+        else _written(request, path, loaded, changed._replace(model=model))
+    )
     if place is not None and after is not None:
         after(place)
 
@@ -167,10 +174,11 @@ def _in_place(path: Path, loaded: "Loaded", model: "Model") -> Path | None:
     return path
 
 
-def _written(request: Request, path: Path, loaded: "Loaded", model: "Model") -> Path | None:
+def _written(request: Request, path: Path, loaded: "Loaded", changed: Changed) -> Path | None:
     """Writes a changed model to another file, or to standard output."""
-    from onnxjson import files
+    from onnxjson import external_files, files
 
+    model = changed.model
     destination = request.destination
     assert destination is not None
     if str(destination) == _STDOUT:
@@ -185,13 +193,19 @@ def _written(request: Request, path: Path, loaded: "Loaded", model: "Model") -> 
     form = request.target or files.format_for(place)
     is_beside = place.parent.resolve() == path.parent.resolve()
     weights: WeightsMode = "keep" if form == loaded.format == "json" and is_beside else "inline"
-    stay = external_data.Moves(False, False, None, None, False, False, False)
-    moved = external_data.moved(model, path, place, form, stay, data_name="")
+    takes = changed.is_part and not is_beside and bool(external_files.locations(model))
+    moves = external_data.Moves(takes, takes, None, None, False, False, False)
+    moved = external_data.moved(model, path, place, form, moves, data_name=f"{_stem(place.name)}.data")
     with findings.of_failed_writing(path, loaded), moved as ready:
         with output.working(f"writing {place}"):
             files.save(ready, place, form, weights=weights)
         output.talk(f"wrote {place} ({output.size(place)})")
     return place
+
+
+def _stem(name: str) -> str:
+    """The name of a file without the ending that says its form."""
+    return next((name.removesuffix(each) for each in _ENDINGS if name.endswith(each)), name)
 
 
 def _show(path: Path, before: "Model", after: "Model") -> None:

@@ -104,7 +104,8 @@ class EditCommand(click.Command):
         def change(path: Path, loaded: "Loaded") -> changing.Changed:
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
-            return changing.Changed(result.model, notes, lambda: write_files(result))
+            is_part = self.name == "extract"
+            return changing.Changed(result.model, notes, lambda: write_files(result), is_part)
 
         click.get_current_context().exit(changing.run(request, change))
 
