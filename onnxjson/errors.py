@@ -9,6 +9,7 @@
     ├── PatchError                 65  a patch does not fit a model                 .address
     ├── EditError                  65  an edit cannot do what it is asked for        .address, .position
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
+    ├── DifferenceError             1  a changed model does not compute the same
     ├── FeedError                  65  values do not fit the inputs of a model, or cannot be made up
     ├── MissingInputError          66  a file that is named is not there
     │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
@@ -94,6 +95,12 @@ class ParameterError(EditError):
     exit_code = 2
 
 
+class DifferenceError(OnnxJsonError):
+    """A changed model does not compute what it did before."""
+
+    exit_code = 1
+
+
 class FeedError(OnnxJsonError):
     """Values do not fit the inputs of a model, or none can be made up for one."""
 
@@ -157,6 +164,11 @@ class WorkerError(OnnxJsonError):
 
 class EvaluationError(WorkerError):
     """A model cannot be evaluated: no engine takes it, or it fails on the values of its inputs."""
+
+    def __init__(self, message: str, side: int = 0) -> None:
+        super().__init__(message)
+        self.side = side
+        """Of two models that are compared: 0 for the base, 1 for the target."""
 
 
 class PassError(WorkerError):

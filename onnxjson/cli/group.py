@@ -32,6 +32,8 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("fmt", "Write texts in their one canonical form."),
         Entry("check", "Say what is wrong with models, and where."),
         Entry("diff", "Say what differs between two models."),
+        Entry("run", "Say what a model gives, how long that takes, and where the time goes."),
+        Entry("verify", "Say whether two models compute the same, and if not, where they part."),
         Entry("rewrite", "Make one edit on one or many models."),
         Entry("apply", "Make a stored change again, on one or many models."),
         Entry("optimize", "Run optimizers on models, and say what each of them changed."),

@@ -1,7 +1,7 @@
 """``onnxjson optimize``: passes run one after the other on one or many models."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from onnxjson.cli import changing, external_data, output
+from onnxjson.cli import changing, external_data, feeding, output
 from onnxjson.cli.paths import DestinationPath, FilePath
 from onnxjson.display import visible
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from onnxjson.document import Model
     from onnxjson.files import Format, Loaded
     from onnxjson.passes import Made, Pipeline, Step
+    from onnxjson.running.tolerances import Tolerance
     from onnxjson.tracing import Recorder
 
 
@@ -84,6 +85,18 @@ class _Size(click.ParamType[int]):
     type=DestinationPath(),
     help="Keep what every pass, and every part of one, did to MODEL in DIR, for `onnxjson trace DIR`.",
 )
+@click.option(
+    "--verify", is_flag=True, help="Run the result beside MODEL; if it computes something else, name the pass and stop."
+)
+@click.option("--bisect", is_flag=True, help="With --verify: also name the rule, edit or part of that pass.")
+@click.option(
+    "--tolerance",
+    "tolerances",
+    metavar="DTYPE=REL[,ABS]",
+    multiple=True,
+    type=feeding.Assignment(),
+    help="For --verify: how far elements may be apart; `all` for all floating-point dtypes.",
+)
 @click.option("--keep-going", is_flag=True, help="Leave out passes that fail, and exit with 1 in the end.")
 @click.option("--max-size", metavar="SIZE", type=_Size(), help="Refuse a pass that gives more bytes, such as 500M.")
 @click.option(
@@ -112,6 +125,9 @@ def command(
     until: str | None,
     skip: tuple[str, ...],
     trace_folder: Path | None,
+    verify: bool,
+    bisect: bool,
+    tolerances: tuple[tuple[str, str], ...],
     keep_going: bool,
     max_size: int | None,
     timeout: float,
@@ -134,6 +150,7 @@ def command(
     onnxjson optimize m.onnx -p 'onnxscript*' -p prune -i
     onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small/
     onnxjson optimize m.onnx -p onnxsim -p onnxruntime -o small.onnx --trace steps
+    onnxjson optimize m.onnx -p onnxsim -p mine.py -o small.onnx --bisect
     """
     from onnxjson.passes import Pipeline
 
@@ -141,8 +158,9 @@ def command(
     request.check()
     _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
+    check = _Verification(feeding.tolerances(tolerances), bisect=bisect) if verify or bisect else None
     with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going) as pipeline:
-        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1, trace_folder=trace_folder)
+        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1, trace_folder=trace_folder, check=check)
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))
 
@@ -161,12 +179,14 @@ class _Change:
         *,
         many: bool,
         trace_folder: Path | None = None,
+        check: "_Verification | None" = None,
     ) -> None:
         self._pipeline = pipeline
         self._steps = steps
         self._weights_from = weights_from
         self._many = many
         self._trace_folder = trace_folder
+        self._check = check
         self.has_failures = False
 
     def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
@@ -181,9 +201,12 @@ class _Change:
         after = inside.model
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
+            everything: list[Made] = []
             for made in self._pipeline.run(inside.model, self._steps, path.parent):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
+                if self._check is not None:
+                    everything.append(made)
                 if made.is_changed or made.failure is not None or made.notes:
                     self._say(path, made)
                 else:
@@ -193,6 +216,8 @@ class _Change:
                         recorder.add(made)
             if unchanged:
                 self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
+        if self._check is not None:
+            self._talk(path, self._check(inside.model, everything, self._pipeline, path))
         return changing.Changed(model if after is inside.model else inside.restored(after))
 
     @contextmanager
@@ -221,6 +246,44 @@ class _Change:
 
     def _talk(self, path: Path, text: str) -> None:
         output.talk(f"{path}: {text}" if self._many else text)
+
+
+class _Verification:
+    """Whether what passes gave computes the same."""
+
+    def __init__(self, tolerances: "Mapping[str, Tolerance]", *, bisect: bool) -> None:
+        self._tolerances = tolerances
+        self._bisect = bisect
+
+    def __call__(self, first: "Model", everything: "Sequence[Made]", pipeline: "Pipeline", path: Path) -> str:
+        """What to say where it does.
+
+        Raises:
+            DifferenceError: it does not; the message names the pass.
+        """
+        from onnxjson.errors import DifferenceError
+        from onnxjson.passes.bisecting import Checks
+        from onnxjson.running.verification import Plan
+
+        with Checks(first, Plan(tolerances=self._tolerances)) as checks:
+            with output.working("running the result beside the model"):
+                culprit = checks.first_wrong(everything)
+            if culprit is None:
+                return "verified: it computes the same"
+            message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
+            if self._bisect:
+                with output.working(f"looking for the part of {culprit.made.name}"):
+                    part = checks.part(pipeline, culprit.made, path.parent)
+                if part.name is None:
+                    message += "; its parts cannot be told apart"
+                else:
+                    message += (
+                        f"; of its {output.counted(part.parts, 'part')} it is right before {visible(part.name)} and "
+                        f"wrong after it ({output.counted(part.evaluations, 'model')} run)"
+                    )
+            else:
+                message += "; --bisect looks for the part of it"
+        raise DifferenceError(f"{message}; nothing was written")
 
 
 def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:

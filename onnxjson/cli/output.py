@@ -7,7 +7,7 @@ import io
 import os
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, Final, Literal
 
@@ -22,6 +22,9 @@ from onnxjson.rendering.tables import counted as counted
 
 PATIENCE: Final = 1.0
 """Seconds after which work that is still going on says so."""
+
+_REFRESH: Final = 0.25
+"""Seconds between two looks at what is said."""
 
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
@@ -134,29 +137,38 @@ def abandon_stdout() -> None:
 
 
 @contextmanager
-def working(text: str) -> Iterator[None]:
-    """Say on a terminal what goes on, once it has taken a second; wipe it away afterwards."""
+def working(text: str) -> Iterator[Callable[[str], None]]:
+    """Say on a terminal what goes on, once it has taken a second; wipe it away afterwards.
+
+    Gives a function that says something else from then on; any thread may call it.
+    """
+    said = [line(text)]
+
+    def say(other: str) -> None:
+        said[0] = line(other)
+
     if not sys.stderr.isatty():
-        yield
+        yield say
         return
     done = threading.Event()
-    thread = threading.Thread(target=_say_after_a_second, args=(line(text), done), daemon=True)
+    thread = threading.Thread(target=_say_after_a_second, args=(said, done), daemon=True)
     thread.start()
     try:
-        yield
+        yield say
     finally:
         done.set()
         thread.join()
 
 
-def _say_after_a_second(text: str, done: threading.Event) -> None:
+def _say_after_a_second(said: list[str], done: threading.Event) -> None:
     if done.wait(PATIENCE):
         return
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(text)):
-        done.wait()
+    with Console(stderr=True).status(Text(said[0])) as status:
+        while not done.wait(_REFRESH):
+            status.update(Text(said[0]))
 
 
 def _colour() -> Literal[False] | None:

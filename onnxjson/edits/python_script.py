@@ -5,7 +5,7 @@ place the file may have ``rules`` for the rewriter of onnxscript.
 """
 
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -15,7 +15,7 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.document import Graph, Model
 from onnxjson.edits.applying import Result, new_findings, run
-from onnxjson.edits.declaration import Edit
+from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.reconciling import reconcile
 from onnxjson.edits.script import Script
@@ -70,6 +70,20 @@ class PythonScript:
             except Exception as error:
                 raise _failed(self.path, error) from error
         return self._result(model, made, model_folder)
+
+    def prefixes(self, model: Model) -> Iterator[tuple[str, Model]]:
+        """Of a script with a list of edits or rules: the name of each, and the model after it and those before it.
+
+        Raises:
+            EditError, OnnxJsonError: see `run`.
+        """
+        made = self._rewrite(model) if callable(self._rewrite) else self._rules
+        parts = list(made) if isinstance(made, Iterable) and not isinstance(made, str | bytes | Model | Patch) else []
+        if not all([isinstance(each, Edit) or _is_rules(each) for each in parts]):
+            return
+        for count, each in enumerate(parts, 1):
+            name = name_of(each) if isinstance(each, Edit) else getattr(each, "name", None) or type(each).__name__
+            yield f"{count}: {name}", self._result(model, parts[:count], None).model
 
     def _result(self, model: Model, made: Any, model_folder: Path | None) -> Result:
         if isinstance(made, Edit | Script | Patch):

@@ -6,7 +6,7 @@ A file defines ``def optimize(model: onnx.ModelProto, **options) -> onnx.ModelPr
 """
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from onnxjson.display import visible
 from onnxjson.edits.parameters import Role
 from onnxjson.errors import EditError, ParameterError
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.stages import PartStage
 
 GROUP: Final = "onnxjson.passes"
 """The group of entry points."""
@@ -68,6 +69,20 @@ class UserPass(Pass, frozen=True, kw_only=True, eq=False, tag="user"):
         if self.options:
             raise EditError(f"{path} is a rewrite script, which takes no options")
         return _rewritten(path, model)
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: of a rewrite script, each of its edits or rules on top of those before it."""
+        from onnxjson import serde
+        from onnxjson.edits.python_script import PythonScript
+        from onnxjson.wire.writing import message_bytes
+
+        path = Path(self.file)
+        try:
+            script = PythonScript(path)
+        except EditError:
+            return  # it defines optimize, which has no parts
+        for name, made in script.prefixes(serde.parse(model).model):
+            yield PartStage(name, message_bytes(made))
 
 
 class PluginPass(Pass, frozen=True, kw_only=True, eq=False, tag="plugin"):

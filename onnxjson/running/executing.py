@@ -10,6 +10,8 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from onnxjson.document import Tensor
+from onnxjson.elements import element_count
 from onnxjson.running.engines import OpenModel, opened, profile
 from onnxjson.running.tasks import (
     REPORTS,
@@ -32,7 +34,7 @@ from onnxjson.running.tasks import (
 )
 from onnxjson.running.tolerances import Comparison
 from onnxjson.running.value_comparison import compare_values, dtype_of
-from onnxjson.running.values import Value, Values, packed_values, unpacked_values
+from onnxjson.running.values import Value, packed_values, unpacked_values
 from onnxjson.worker_evaluation import UnsupportedError
 
 Tell = Callable[[Report], None]
@@ -134,28 +136,15 @@ class _Comparing:
         self._task = task
         self._tell = tell
         self._told = told
-        self._apart: set[int] = set()
 
     def run(self) -> None:
         """Compare all batches."""
         for batch in self._task.batches:
-            chosen = [number for number in batch if not self._is_behind(number)]
-            if not chosen:
-                continue
-            sides = self._opened(chosen)
+            sides = self._opened(batch)
             if sides is None:
                 return
             for run, feeds in enumerate(self._task.feeds):
-                self._compare(run, feeds, sides, chosen)
-
-    def _is_behind(self, number: int) -> bool:
-        """Whether a value is computed from one that is apart, so that it tells nothing."""
-        if not self._task.sources:
-            return False
-        behind = any(each in self._apart for each in self._task.sources[number])
-        if behind:
-            self._apart.add(number)
-        return behind
+                self._compare(run, feeds, sides, batch)
 
     def _opened(self, chosen: Sequence[int]) -> _Sides | None:
         models = []
@@ -181,14 +170,22 @@ class _Comparing:
             return
         for number in chosen:
             base, target = self._task.pairs[number]
-            # What a value that is apart makes of others is not its own fault.
-            if self._is_behind(number):
-                continue
-            comparison, dtypes = self._compared(found[0], base, found[1], target)
-            if not comparison.close:
-                self._apart.add(number)
+            comparison, dtypes = self._compared(found[0][base], found[1][target])
             self._tell(Compared(run=run, pair=number, comparison=comparison, dtypes=dtypes))
 
-    def _compared(self, one: Values, base: str, other: Values, target: str) -> tuple[Comparison, tuple[str, str]]:
-        comparison = compare_values(one[base], other[target], self._task.tolerances)
-        return comparison, (dtype_of(one[base]), dtype_of(other[target]))
+    def _compared(self, one: Value, other: Value) -> tuple[Comparison, tuple[str, str]]:
+        dtypes = dtype_of(one), dtype_of(other)
+        if self._task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other):
+            other = msgspec.structs.replace(other, dims=one.dims)
+            comparison = compare_values(one, other, self._task.tolerances)
+            # The elements of others have moved, too, as a transposition moves them.
+            return comparison if comparison.close else _moved(comparison), dtypes
+        return compare_values(one, other, self._task.tolerances), dtypes
+
+
+def _is_reshaped(one: Tensor, other: Tensor) -> bool:
+    return one.dims != other.dims and element_count(one.dims) == element_count(other.dims)
+
+
+def _moved(comparison: Comparison) -> Comparison:
+    return msgspec.structs.replace(comparison, problem="another shape")

@@ -15,11 +15,13 @@ from onnxjson.constants.values import Kind
 from onnxjson.display import visible
 from onnxjson.document import Tensor, Type
 from onnxjson.elements import BITS
-from onnxjson.errors import DecodeError, FeedError, MissingInputError, WireError
+from onnxjson.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
 from onnxjson.identity import reading_error
 from onnxjson.names import STRING
 from onnxjson.running.values import Dictionary, Value
-from onnxjson.wire.varints import read_loose_varint, size_text
+from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.wire.varints import read_loose_varint, signed, size_text
+from onnxjson.wire.writing import message_bytes
 
 _DATA_SET: Final = "test_data_set_*"
 _NUMBERED: Final = re.compile(r"(input|output)_(\d+)\.pb")
@@ -63,7 +65,9 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
     except OSError as error:
         raise reading_error(path, error) from error
     except (ValueError, TypeError, EOFError, AttributeError) as error:
-        raise DecodeError(f"{visible(str(path), None)} is no .npz that can be read: {visible(str(error), 200)}") from error
+        raise DecodeError(
+            f"{visible(str(path), None)} is no .npz that can be read: {visible(str(error), 200)}"
+        ) from error
     order = list(types)
     found: dict[str, Value] = {}
     for name in names:
@@ -149,6 +153,30 @@ def value_of_message(data: bytes, said: Type | None) -> Value:
     return _tensor(data)
 
 
+def message_of_value(value: Value) -> bytes:
+    """The serialised TensorProto, SequenceProto or OptionalProto of a value; the inverse of `value_of_message`.
+
+    Raises:
+        EncodeError: it is a map, whose values such a message holds one tensor each.
+        FileError, WeightsMissingError: the bytes of a tensor cannot be read.
+    """
+    if value is None:
+        return _field(2, 0)  # OptionalProto.elem_type = UNDEFINED
+    if isinstance(value, Tensor):
+        return message_bytes(value)
+    if isinstance(value, Dictionary):
+        raise EncodeError("a map is not written to a .pb; write the outputs to a .npz")
+    if all(isinstance(item, Tensor) for item in value):
+        return _field(2, 1) + b"".join([_field(3, message_of_value(item)) for item in value])
+    return _field(2, 3) + b"".join([_field(5, message_of_value(item)) for item in value])
+
+
+def _field(number: int, content: bytes | int) -> bytes:
+    if isinstance(content, int):
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2]) + size_text(len(content)).encode("latin-1") + content
+
+
 def _tensor(data: bytes) -> Tensor:
     # A model that has this tensor as its only initializer.
     graph = b"\x2a" + size_text(len(data)).encode("latin-1") + data
@@ -198,9 +226,6 @@ def _dictionary(data: bytes) -> Value:
     # MapProto: key_type = 2, keys = 3 (packed or not), string_keys = 4, values = 5, a SequenceProto.
     import numpy
 
-    from onnxjson.tensors import from_numpy
-    from onnxjson.wire.varints import signed
-
     keys: list[int] = []
     texts: list[bytes] = []
     items: Value = ()
@@ -218,8 +243,6 @@ def _dictionary(data: bytes) -> Value:
             items = _sequence(item, None)
     if not isinstance(items, tuple) or not all(isinstance(each, Tensor) for each in items):
         raise WireError("values of a map that are no tensors", 0)
-    from onnxjson.tensors import to_numpy
-
     arrays = [to_numpy(each).reshape(-1) for each in items if isinstance(each, Tensor)]
     values = numpy.concatenate(arrays) if arrays else numpy.zeros(0, numpy.float32)
     found = numpy.array(texts, object) if texts else numpy.array(keys, numpy.int64)

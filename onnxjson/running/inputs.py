@@ -149,9 +149,9 @@ class Inputs:
                 if not self._dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
         for each in self.inputs:
-            for name in each.names:
-                if name is not None and name in self._wishes.shapes:
-                    self._bind_shape(each, self._wishes.shapes[name])
+            for wished in each.names:
+                if wished is not None and wished in self._wishes.shapes:
+                    self._bind_shape(each, self._wishes.shapes[wished])
 
     def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
         shape = self._shapes[each.name]
@@ -161,7 +161,9 @@ class Inputs:
         )
         if not fits:
             found = ",".join(map(str, sizes))
-            raise FeedError(f'"{visible(each.name)}" is {self._described(each.name)} and cannot have the shape [{found}]')
+            raise FeedError(
+                f'"{visible(each.name)}" is {self._described(each.name)} and cannot have the shape [{found}]'
+            )
         if shape is None:
             self._shapes[each.name] = sizes
 
@@ -309,7 +311,9 @@ class Inputs:
             raise FeedError(f'nothing says what shape "{name}" has; say it with --shape {name}=..., or give it a value')
         dims = self._dimensions.sized(shape, sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > MOST_BYTES:
-            raise FeedError(f'"{visible(each.name)}" would have the shape {list(dims)}; choose smaller sizes with --dim')
+            raise FeedError(
+                f'"{visible(each.name)}" would have the shape {list(dims)}; choose smaller sizes with --dim'
+            )
         try:
             return from_numpy(self._array(each, data_type, dims, sizes, spread, generator))
         except TypeError as error:
@@ -450,4 +454,4 @@ def _cast(value: Value, said: Type | None) -> Value:
 def _unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
     shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
     hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
-    return f'no model has an {what} "{visible(name)}"; {hint}'
+    return f'there is no {what} "{visible(name)}"; {hint}'

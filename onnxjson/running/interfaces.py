@@ -86,10 +86,10 @@ class TwoModels:
             self._pair_by_structure(found, base, target)
         taken = set(found.values())
         for name in base:
-            other = by_place.get(name)
-            if name not in found and other in target and other not in taken:
-                found[name] = other
-                taken.add(other)
+            there = by_place.get(name)
+            if name not in found and there is not None and there in target and there not in taken:
+                found[name] = there
+                taken.add(there)
         return {name: found[name] for name in base if name in found}
 
     def _pair_by_structure(self, found: dict[str, str], base: Sequence[str], target: Collection[str]) -> None:

@@ -11,11 +11,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from onnxjson.diffing.regions import taken_names
 from onnxjson.display import visible
 from onnxjson.document import Node, Tensor
 from onnxjson.elements import BITS, element_count
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.matching.alignment import GraphPair
+from onnxjson.matching.contents import content
 from onnxjson.operators import plain_domain
 from onnxjson.running.dimensions import tensor_type
 from onnxjson.running.inferred_types import InferredTypes
@@ -23,8 +25,6 @@ from onnxjson.running.tasks import Compared, Refused
 from onnxjson.running.tolerances import Comparison
 from onnxjson.running.value_comparison import error_share
 from onnxjson.running.verification import Trial, Verification, Verifier
-from onnxjson.matching.contents import content
-from onnxjson.diffing.regions import taken_names
 
 BATCH_BYTES: Final = 256 << 20
 """Bytes of the values, of one model, that are compared together."""
@@ -107,7 +107,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
         [(trial.feeds[0], trial.feeds[1])],
         [(each.base, each.target) for each in pairs],
         batches=list(_batches(sizes)),
-        sources=[each.sources for each in pairs],
+        reshaped=True,
     )
     compared = {each.pair: each for each in outcome.reports if isinstance(each, Compared)}
     refused = next((each.problem for each in outcome.reports if isinstance(each, Refused)), "")
@@ -249,21 +249,46 @@ def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
 
 
 class _Search:
-    """The places in what was compared."""
+    """The places in what was compared.
+
+    Values that cannot be compared, since something reshaped or moved them, are passed through: what is computed from
+    them counts as computed from what they are computed from.
+    """
 
     def __init__(
         self, verifier: Verifier, main: GraphPair, pairs: Sequence[_Pair], compared: Mapping[int, Comparison]
     ) -> None:
-        self._verifier = verifier
         self._main = main
-        self._pairs = pairs
-        self._compared = compared
+        self._regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
+        self._compared = {number: each for number, each in compared.items() if each.problem is None}
+        self._pairs: list[_Pair] = []
+        for number, pair in enumerate(pairs):
+            behind = [self._pairs[each] for each in pair.sources if each not in self._compared]
+            direct = [each for each in pair.sources if each in self._compared]
+            sources = sorted({*direct, *[each for other in behind for each in other.sources]})
+            inside = dict.fromkeys([each for other in behind for each in other.inside])
+            self._pairs.append(pair._replace(sources=tuple(sources), inside=(*inside, *pair.inside)))
+            assert len(self._pairs) == number + 1
+        self._apart = self._reaching({one for one, _ in verifier.models.interface.outputs})
+
+    def _reaching(self, outputs: set[str]) -> set[int]:
+        """Values that are apart and lead to an output through others that are; else the difference came to nothing."""
+        found: set[int] = set()
+        reached: set[int] = set()
+        for number in range(len(self._pairs) - 1, -1, -1):
+            compared = self._compared.get(number)
+            if compared is None or compared.close:
+                continue
+            if self._pairs[number].base in outputs or number in reached:
+                found.add(number)
+                reached.update(self._pairs[number].sources)
+        return found
 
     def places(self) -> Iterator[Place]:
         """The places, each once."""
         told: set[int] = set()
-        for number in sorted(self._compared):
-            if self._compared[number].close:
+        for number in sorted(self._apart):
+            if self._apart.intersection(self._pairs[number].sources):
                 continue
             origin = self._origin(number)
             if origin not in told:
@@ -274,7 +299,7 @@ class _Search:
         """Of a value that is apart and those that it is computed from the one where the error jumps."""
         path = [number]
         while True:
-            sources = [each for each in self._pairs[path[-1]].sources if each in self._compared]
+            sources = self._pairs[path[-1]].sources
             worst = max(sources, key=lambda each: error_share(self._compared[each]), default=None)
             if worst is None or error_share(self._compared[worst]) <= _NOISE:
                 break
@@ -291,7 +316,7 @@ class _Search:
         return after / max(self._before(number), _NOISE)
 
     def _before(self, number: int) -> float:
-        sources = [self._compared[each] for each in self._pairs[number].sources if each in self._compared]
+        sources = [self._compared[each] for each in self._pairs[number].sources]
         return max(map(error_share, sources), default=0.0)
 
     def _place(self, number: int) -> Place:
@@ -310,16 +335,26 @@ class _Search:
             ),
         )
         likely = [each for each in order if not _is_constant(nodes[each])] or order
-        maker = self._main.target.makers.get(pair.target)
+        there = self._in_target(pair)
         return Place(
             base=tuple([NodeRef(scope, position).address for position in likely]),
-            target=() if maker is None else (NodeRef(self._main.target, maker[0]).address,),
+            target=tuple([NodeRef(self._main.target, position).address for position in there]),
             nodes=tuple([_described(nodes[position]) for position in likely]),
             value=(pair.base, pair.target),
             comparison=self._compared[number],
             constants=constants,
             before=self._before(number),
         )
+
+    def _in_target(self, pair: _Pair) -> list[int]:
+        """The nodes of the target that stand in the place of those in the base."""
+        maker = self._main.target.makers.get(pair.target)
+        found = dict.fromkeys([] if maker is None else [maker[0]])
+        for region in self._regions:
+            if set(region.base) & set(pair.inside):
+                found.update(dict.fromkeys(region.target))
+        found.update(dict.fromkeys([each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]))
+        return list(found)
 
     def _changed_constants(self, pair: _Pair) -> Iterator[tuple[str, str]]:
         """Constants that the nodes take and that have a counterpart with other elements."""

@@ -32,8 +32,8 @@ from onnxjson.running.tasks import (
     Settings,
     Timed,
 )
-from onnxjson.running.value_comparison import compare_values, dtype_of
 from onnxjson.running.tolerances import Comparison, Tolerance
+from onnxjson.running.value_comparison import compare_values, dtype_of
 from onnxjson.running.values import Dictionary, Value, packed_values, unpacked_values
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.worker import Worker
@@ -314,9 +314,7 @@ class _Fed:
                 self.sizes = inputs.sizes((1,))
 
 
-def _task(
-    sent: Sent, fed: _Fed, settings: Settings, *, repeat: int = 0, warm_up: int = 0, profile: int = 0
-) -> RunTask:
+def _task(sent: Sent, fed: _Fed, settings: Settings, *, repeat: int = 0, warm_up: int = 0, profile: int = 0) -> RunTask:
     return RunTask(
         subject=sent.subject,
         settings=settings,
@@ -327,9 +325,7 @@ def _task(
     )
 
 
-def _result(
-    outcome: Outcome, fed: _Fed, settings: Settings, tolerances: Mapping[str, Tolerance] | None
-) -> RunResult:
+def _result(outcome: Outcome, fed: _Fed, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:
     opened = next((each for each in outcome.reports if isinstance(each, Opened)), None)
     refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
     if refused is not None:

@@ -71,8 +71,8 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     """Values to compare, by their names in both main graphs; outputs or not."""
     batches: tuple[tuple[int, ...], ...]
     """The numbers of pairs that are compared together, so that memory stays bounded."""
-    sources: tuple[tuple[int, ...], ...] = ()
-    """For each pair those before it that its value is computed from; where one of these is apart, it is left out."""
+    reshaped: bool = False
+    """Whether values of another shape are compared all the same where they have as many elements."""
     tolerances: dict[str, Tolerance]
 
 

@@ -12,12 +12,12 @@ That no difference shows on some inputs makes two models believable, and no more
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 import msgspec
 
-from onnxjson.document import Model
 from onnxjson.display import visible
+from onnxjson.document import Model
 from onnxjson.errors import EvaluationError
 from onnxjson.running.dimensions import SIZES
 from onnxjson.running.feeds import SPREADS, Spread
@@ -154,9 +154,7 @@ def verify(
         models.append(each if isinstance(each, Model) else files.load(each).model)
         paths.append(None if isinstance(each, Model) else Path(each))
     sizes = {name: (size,) if isinstance(size, int) else tuple(size) for name, size in (dims or {}).items()}
-    plan = Plan(
-        seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout
-    )
+    plan = Plan(seed=seed, seeds=seeds, dims=sizes, tolerances=tolerances or {}, settings=settings, timeout=timeout)
     with Verifier(TwoModels(models[0], models[1], (paths[0], paths[1])), plan) as verifier:
         return verifier.result()
 
@@ -183,7 +181,7 @@ class Verifier:
         self.trials: list[Trial] = []
         """The runs that count: those of the first sizes that the base takes."""
 
-    def __enter__(self) -> "Verifier":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -208,7 +206,7 @@ class Verifier:
             refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
             if refused is not None:
                 who = ("the base", "the target")[refused.side]
-                raise EvaluationError(f"nothing runs {who}: {refused.problem}")
+                raise EvaluationError(f"nothing runs {who}: {refused.problem}", refused.side)
             base_failed = {each.run: each for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
             if len(base_failed) < len(self.trials) or outcome.interrupted or not self._has_open_dimensions:
                 break
@@ -226,7 +224,7 @@ class Verifier:
         *,
         sides: tuple[int, int] = (0, 1),
         batches: Sequence[Sequence[int]] | None = None,
-        sources: Sequence[Sequence[int]] = (),
+        reshaped: bool = False,
     ) -> Outcome:
         """Runs two models on the same values and compares values of theirs.
 
@@ -235,7 +233,7 @@ class Verifier:
             pairs: what to compare.
             sides: which models; the base twice shows whether it gives the same twice.
             batches: which pairs are compared together; all of them if it is None.
-            sources: see `CompareTask`.
+            reshaped: whether values of another shape are compared where they have as many elements.
         """
         one, other = self.sent[sides[0]], self.sent[sides[1]]
         task = CompareTask(
@@ -245,12 +243,10 @@ class Verifier:
             feeds=tuple([(packed_values(first), packed_values(second)) for first, second in feeds]),
             pairs=tuple(pairs),
             batches=(tuple(range(len(pairs))),) if batches is None else tuple(map(tuple, batches)),
-            sources=tuple(map(tuple, sources)),
+            reshaped=reshaped,
             tolerances={**TOLERANCES, **self.plan.tolerances},
         )
-        return execute(
-            self.worker, task, timeout=self.plan.timeout, heard=self._heard, size=max(one.size, other.size)
-        )
+        return execute(self.worker, task, timeout=self.plan.timeout, heard=self._heard, size=max(one.size, other.size))
 
     def _trials(self, cycle: Sequence[int]) -> Iterator[Trial]:
         plan, interface = self.plan, self.models.interface
@@ -309,9 +305,7 @@ class Verifier:
             verdict = "within-tolerance"
         return RunVerdict(name=trial.name, sizes=trial.sizes, verdict=verdict, problem=problem)
 
-    def _output(
-        self, pair: int, names: tuple[str, str], compared: Mapping[tuple[int, int], Compared]
-    ) -> OutputResult:
+    def _output(self, pair: int, names: tuple[str, str], compared: Mapping[tuple[int, int], Compared]) -> OutputResult:
         found = [report for (_, its), report in compared.items() if its == pair]
         if not found:
             return OutputResult(name=names[0], target_name=names[1])

@@ -60,7 +60,7 @@ def judged(found: Sequence[TestCase], worker: Worker) -> Iterator[Verdict]:
     for start in range(0, len(found), BATCH):
         batch = found[start : start + BATCH]
         sets = [_data_set(case) for case in batch]
-        models = [(onnxjson.from_proto(_readable(case.model)), each) for case, each in zip(batch, sets, strict=True)]
+        models = [(onnxjson.from_proto(_readable(case)), each) for case, each in zip(batch, sets, strict=True)]
         results = run_many(models, worker, settings=SETTINGS, tolerances=[_tolerances(case) for case in batch])
         for case, each, result in zip(batch, sets, results, strict=True):
             values = [*each.inputs.values(), *each.outputs.values()]
@@ -80,15 +80,18 @@ def _outcome(result: RunResult | EvaluationError) -> tuple[str, str]:
     return "pass", ""
 
 
-def _readable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same with the version of the format that onnxruntime reads; nothing in a node case needs a later one."""
+def _readable(case: TestCase) -> onnx.ModelProto:
+    """The model with the version of the format that onnxruntime reads; nothing in a node case needs a later one."""
     copy = onnx.ModelProto()
-    copy.CopyFrom(model)
+    assert case.model is not None
+    copy.CopyFrom(case.model)
     copy.ir_version = min(copy.ir_version, MOST_IR)
     return copy
 
 
 def _data_set(case: TestCase) -> DataSet:
+    assert case.model is not None
+    assert case.data_sets is not None
     inputs, outputs = case.data_sets[0]
     graph = case.model.graph
     return DataSet(
@@ -110,7 +113,7 @@ def _value(given: Any, info: onnx.ValueInfoProto) -> Value:
 def _tolerances(case: TestCase) -> dict[str, Tolerance]:
     """As onnx's own runner compares; exact for what has no fractions."""
     allowed = Tolerance(absolute=case.atol, relative=case.rtol)
-    found = {name: allowed for name in TOLERANCES}
+    found = dict.fromkeys(TOLERANCES, allowed)
     for name, wider in TOLERANCES.items():
         if name not in ("float32", "float64", "complex64", "complex128"):
             found[name] = Tolerance(absolute=case.atol, relative=max(case.rtol, wider.relative))

@@ -1,0 +1,233 @@
+"""One model run, as data and as lines: what went in, what came out, how long it took, where the time went."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.names import COMPLEX, STRING
+from onnxjson.rendering.diff_text import Line, Span
+from onnxjson.rendering.tables import counted, number, table
+from onnxjson.running.model_run import Case, RunResult
+from onnxjson.running.tasks import Settings
+from onnxjson.running.value_comparison import dtype_of
+from onnxjson.running.values import Value, leaves
+from onnxjson.tensor_statistics import statistics, string_statistics
+from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.types import format_tensor_type
+
+NODES: Final = 12
+"""Nodes of a profile that are shown if nobody wants all."""
+
+_LEAVES: Final = 8
+"""Tensors of a sequence that are shown."""
+
+
+class TensorFigures(msgspec.Struct, frozen=True):
+    """A tensor in numbers; None where it has no numbers, or no finite ones."""
+
+    type: str
+    elements: int
+    minimum: float | int | None = None
+    maximum: float | int | None = None
+    mean: float | None = None
+    nan: int = 0
+    infinite: int = 0
+
+
+def figures(tensor: Tensor) -> TensorFigures:
+    """What the elements of a tensor are like."""
+    said = format_tensor_type(tensor.data_type or 0, tensor.dims) or "?"
+    if tensor.data_type == STRING:
+        return TensorFigures(said, string_statistics(tensor).elements)
+    plain = tensor if tensor.raw_data is not None else from_numpy(to_numpy(tensor))
+    found = statistics(plain)
+    infinite = found.positive_infinity + found.negative_infinity
+    return TensorFigures(said, found.elements, found.minimum, found.maximum, found.mean, found.nan, infinite)
+
+
+def run_data(result: RunResult, name: str) -> dict[str, Any]:
+    """A run for other programs; times in seconds."""
+    times = result.times
+    return {
+        "format": "onnxjson-run/1",
+        "model": name,
+        "engine": result.engine,
+        "providers": list(result.providers),
+        "settings": _settings_data(result.settings),
+        "sizes": dict(result.sizes),
+        "ok": not result.problem and not result.is_interrupted and all(case.is_fine for case in result.cases),
+        "interrupted": result.is_interrupted,
+        "problem": result.problem,
+        "opening_seconds": result.opening_seconds,
+        "runs": [_case_data(case) for case in result.cases],
+        "timed": None
+        if not times
+        else {
+            "runs": len(times),
+            "p50": result.percentile(50),
+            "p95": result.percentile(95),
+            "least": min(times),
+            "greatest": max(times),
+            "mean": sum(times) / len(times),
+        },
+        "profiled_runs": result.profiled_runs,
+        "profile": list(result.profile),
+    }
+
+
+def _settings_data(settings: Settings) -> dict[str, Any]:
+    return {"level": settings.level, "threads": settings.threads, "parallel": settings.parallel}
+
+
+def _case_data(case: Case) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "problem": case.problem,
+        "seconds": case.seconds,
+        "inputs": _values_data(case.inputs),
+        "outputs": _values_data(case.outputs),
+        "expected": [
+            {"name": each.name, "close": each.comparison.close, "max_abs": each.comparison.largest_absolute,
+             "max_rel": each.comparison.largest_relative, "problem": each.comparison.problem}
+            for each in case.expected
+        ],
+    }  # fmt: skip
+
+
+def _values_data(values: Mapping[str, Value]) -> list[dict[str, Any]]:
+    return [
+        {"name": name, "place": path, **msgspec.structs.asdict(figures(tensor))}
+        for name, value in values.items()
+        for path, tensor in leaves(value)
+    ]
+
+
+def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = False) -> Iterator[Line]:
+    """A run for a person.
+
+    Args:
+        result: the run.
+        name: the model, as a person calls it.
+        width: columns of the terminal.
+        every_node: all nodes of the profile instead of the slowest.
+    """
+    yield (Span(f"{visible(name, None)}: {_how(result)}", "title"),)
+    sizes = ", ".join(f"{visible(each)}={size}" for each, size in result.sizes.items())
+    yield (Span(f"opened in {seconds_text(result.opening_seconds)}" + (f"; {sizes}" if sizes else "")),)
+    for case in result.cases:
+        yield ()
+        yield from _case_lines(case, width)
+    if result.times:
+        yield ()
+        yield from _time_lines(result)
+    if result.profile:
+        yield ()
+        yield from _profile_lines(result, width, every_node=every_node)
+    if result.problem:
+        yield (Span(result.problem, "bad"),)
+
+
+def _how(result: RunResult) -> str:
+    settings = result.settings
+    if result.engine != "onnxruntime":
+        return f"the {result.engine} evaluator of onnx"
+    providers = ", ".join(each.removesuffix("ExecutionProvider") for each in result.providers)
+    threads = "threads as it likes" if not settings.threads else counted(settings.threads, "thread")
+    beside = f", {settings.parallel} operators side by side" if settings.parallel else ""
+    return f"onnxruntime ({providers}), level {settings.level}, {threads}{beside}"
+
+
+def _case_lines(case: Case, width: int) -> Iterator[Line]:
+    yield (Span(case.name, "title"),)
+    for what, values in (("inputs", case.inputs), ("outputs", case.outputs)):
+        if values:
+            yield (Span(f"{what}", "quiet"),)
+            for line in table(list(_rows(values)), width):
+                yield (Span(line),)
+    if case.problem:
+        yield (Span(f"failed: {case.problem}", "bad"),)
+    for each in case.expected:
+        comparison = each.comparison
+        if comparison.close:
+            how = (
+                "as recorded" if comparison.equal else f"as recorded, within {number(comparison.largest_absolute or 0)}"
+            )
+            yield (Span(f"{visible(each.name)}: {how}", "good"),)
+        else:
+            said = comparison.problem or (
+                f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
+                + ("" if comparison.largest_absolute is None else f", by up to {comparison.largest_absolute:.3g}")
+            )
+            yield (Span(f"{visible(each.name)}: {said}", "bad"),)
+
+
+def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
+    for name, value in values.items():
+        found = list(leaves(value))
+        if not found:
+            yield name, "nothing" if value is None else f"{dtype_of(value)}, empty", ""
+        for path, tensor in found[:_LEAVES]:
+            yield name + path, figures(tensor).type, _spread_text(tensor)
+        if len(found) > _LEAVES:
+            yield name, f"... {counted(len(found) - _LEAVES, 'tensor')} more", ""
+
+
+def _spread_text(tensor: Tensor) -> str:
+    found = figures(tensor)
+    parts = []
+    if found.minimum is not None and found.maximum is not None:
+        span = number(found.minimum) if found.minimum == found.maximum else (
+            f"{_short(found.minimum)} .. {_short(found.maximum)}"
+        )  # fmt: skip
+        parts.append(("magnitude " if tensor.data_type in COMPLEX else "") + span)
+    if found.mean is not None and found.minimum != found.maximum:
+        parts.append(f"mean {_short(found.mean)}")
+    parts += [f"{count:,} {what}" for count, what in ((found.nan, "NaN"), (found.infinite, "infinite")) if count]
+    return ", ".join(parts)
+
+
+def _short(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+
+
+def seconds_text(seconds: float) -> str:
+    """Seconds for a person: ``3.42 ms``."""
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1000:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def _time_lines(result: RunResult) -> Iterator[Line]:
+    times = result.times
+    p50, p95 = result.percentile(50) or 0.0, result.percentile(95) or 0.0
+    yield (
+        Span(f"{counted(len(times), 'run')}", "title"),
+        Span(
+            f": p50 {seconds_text(p50)}, p95 {seconds_text(p95)}, "
+            f"least {seconds_text(min(times))}, greatest {seconds_text(max(times))}"
+        ),
+    )
+
+
+def _profile_lines(result: RunResult, width: int, *, every_node: bool) -> Iterator[Line]:
+    total = sum(each.seconds for each in result.profile) or 1.0
+    shown = result.profile if every_node else result.profile[:NODES]
+    rows: list[Sequence[str]] = [("node", "operator", "share", "a run", "calls")]
+    for each in shown:
+        rows.append((
+            each.name, each.operator, f"{each.seconds / total:.1%}",
+            seconds_text(each.seconds / max(result.profiled_runs, 1)), f"{each.calls:,}",
+        ))  # fmt: skip
+    title = f"profile of {counted(result.profiled_runs, 'run')}: {counted(len(result.profile), 'node')}"
+    yield (Span(f"{title}, {seconds_text(total / max(result.profiled_runs, 1))} a run", "title"),)
+    lines = table(rows, width, right=(2, 3, 4))
+    yield (Span(lines[0], "quiet"),)
+    for line in lines[1:]:
+        yield (Span(line),)
+    if len(shown) < len(result.profile):
+        rest = sum(each.seconds for each in result.profile[len(shown) :]) / total
+        left = len(result.profile) - len(shown)
+        yield (Span(f"  {left:,} more, {rest:.1%}; --all-nodes shows them", "quiet"),)

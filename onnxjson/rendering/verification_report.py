@@ -1,0 +1,259 @@
+"""Whether two models compute the same, as data and as lines; and where they part."""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from onnxjson.display import visible
+from onnxjson.rendering.diff_text import Line, Span
+from onnxjson.rendering.tables import counted, table, wrapped
+from onnxjson.running.locating import Location, Place
+from onnxjson.running.tolerances import Comparison, Tolerance
+from onnxjson.running.verification import OutputResult, RunVerdict, Verification
+
+_PROBLEMS: Final = 5
+"""Runs that failed of which the reason is told."""
+
+_NODES: Final = 6
+"""Nodes of a place that are shown."""
+
+
+def verification_data(found: Verification, base: str, target: str, location: Location | None = None) -> dict[str, Any]:
+    """What was found, for other programs: onnxjson-verification/1."""
+    data: dict[str, Any] = {
+        "format": "onnxjson-verification/1",
+        "base": base,
+        "target": target,
+        "equal": found.equal,
+        "runs": len(found.runs),
+        "failed": found.failed,
+        "interrupted": found.is_interrupted,
+        "engines": list(found.engines),
+        "outputs": [_output_data(each) for each in found.outputs],
+        "each_run": [
+            {"name": run.name, "sizes": dict(run.sizes), "verdict": run.verdict, "problem": run.problem}
+            for run in found.runs
+        ],
+        "notes": list(found.notes),
+    }
+    if location is not None:
+        data["location"] = {
+            "run": location.run,
+            "compared": location.compared,
+            "pairs": location.pairs,
+            "problem": location.problem,
+            "places": [_place_data(each) for each in location.places],
+        }
+    return data
+
+
+def _output_data(output: OutputResult) -> dict[str, Any]:
+    tolerance = output.tolerance
+    return {
+        "name": output.name,
+        "target_name": output.target_name,
+        "dtype": output.dtype,
+        "runs": output.compared,
+        "failed": output.failed,
+        **_figures_data(output.worst),
+        "worst_run": output.worst_run,
+        "tolerance": {
+            "relative": tolerance.relative,
+            "absolute": tolerance.absolute,
+            "of_scale": tolerance.of_scale,
+        },
+    }
+
+
+def _figures_data(found: Comparison | None) -> dict[str, Any]:
+    if found is None:
+        return dict.fromkeys(
+            ("elements", "unequal", "outside", "max_abs", "max_rel", "max_ulp", "cosine", "worst", "problem")
+        )
+    return {
+        "elements": found.elements,
+        "unequal": found.unequal,
+        "outside": found.outside,
+        "max_abs": found.largest_absolute,
+        "max_rel": found.largest_relative,
+        "max_ulp": found.largest_ulp,
+        "cosine": None if found.cosine is None else max(-1.0, min(1.0, found.cosine)),
+        "worst": None if found.worst is None else list(found.worst),
+        "problem": found.problem,
+    }
+
+
+def _place_data(place: Place) -> dict[str, Any]:
+    return {
+        "base": list(place.base),
+        "target": list(place.target),
+        "nodes": list(place.nodes),
+        "value": list(place.value),
+        "constants": [list(each) for each in place.constants],
+        "error_before": place.before,
+        **_figures_data(place.comparison),
+    }
+
+
+def verification_lines(
+    found: Verification, base: str, target: str, width: int, location: Location | None = None
+) -> Iterator[Line]:
+    """What was found, for a person; `width` columns."""
+    yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
+    yield (_headline(found),)
+    sizes = _sizes_text(found)
+    if sizes:
+        yield (Span(sizes, "quiet"),)
+    yield ()
+    yield from _output_lines(found, width)
+    shown = [(number, run) for number, run in enumerate(found.runs) if run.problem]
+    for number, run in shown[:_PROBLEMS]:
+        yield from _wrapped(f"run {number}, {_run_name(run)}: {run.problem}", width, "bad")
+    if len(shown) > _PROBLEMS:
+        yield (Span(f"... and {counted(len(shown) - _PROBLEMS, 'run')} more that failed", "bad"),)
+    for note in found.notes:
+        yield from _wrapped(f"note: {note}", width, "quiet")
+    if location is not None:
+        yield ()
+        yield from location_lines(location, width)
+
+
+def _headline(found: Verification) -> Span:
+    runs = len(found.runs)
+    if not runs:
+        return Span("interrupted before the first run", "bad")
+    if found.failed:
+        return Span(f"{found.failed} of {counted(runs, 'run')} failed", "bad")
+    missing = [each.name for each in found.outputs if each.target_name is None]
+    if missing:
+        return Span(f"the target has no output {visible(missing[0])!r}", "bad")
+    if all(run.verdict == "equal" for run in found.runs):
+        return Span(f"the same values in {runs} of {counted(runs, 'run')}", "good")
+    return Span(f"equal within the tolerance in {runs} of {counted(runs, 'run')}", "good")
+
+
+def _sizes_text(found: Verification) -> str:
+    tried: dict[str, dict[int, None]] = {}
+    for run in found.runs:
+        for name, size in run.sizes.items():
+            tried.setdefault(name, {})[size] = None
+    return ", ".join(f"{visible(name)}={','.join(map(str, sizes))}" for name, sizes in tried.items())
+
+
+def _run_name(run: RunVerdict) -> str:
+    sizes = ", ".join(f"{visible(name)}={size}" for name, size in run.sizes.items())
+    return f"{run.name} ({sizes})" if sizes else run.name
+
+
+def _output_lines(found: Verification, width: int) -> Iterator[Line]:
+    rows: list[tuple[str, ...]] = [("output", "dtype", "failed", "max abs", "max rel", "ULP", "cosine")]
+    rows += [_row(each) for each in found.outputs]
+    lines = table(rows, width, right=(2, 3, 4, 5, 6))
+    if not found.outputs:
+        return
+    yield (Span(lines[0], "quiet"),)
+    for output, line in zip(found.outputs, lines[1:], strict=True):
+        bad = output.failed or output.target_name is None
+        yield (Span(line, "bad" if bad else "plain"),)
+        worst = output.worst
+        if worst is not None and output.failed:
+            yield from _wrapped(_worst_text(output, worst), width, "plain", indent=4)
+
+
+def _row(output: OutputResult) -> tuple[str, ...]:
+    worst = output.worst
+    name = output.name
+    if output.target_name is None:
+        return name, "missing", "", "", "", "", ""
+    if output.target_name != output.name:
+        name = f"{name} = {output.target_name}"
+    if worst is None:
+        return name, "not compared", "", "", "", "", ""
+    cosine = worst.cosine
+    return (
+        name,
+        output.dtype,
+        f"{output.failed} of {output.compared}",
+        _short(worst.largest_absolute),
+        _short(worst.largest_relative),
+        "-" if worst.largest_ulp is None else f"{worst.largest_ulp:,}" if worst.largest_ulp < 10**6 else
+        f"{worst.largest_ulp:.1e}",
+        "-" if cosine is None else f"{_floor(cosine):.6f}",
+    )  # fmt: skip
+
+
+def _floor(cosine: float) -> float:
+    """With six digits, and never 1 for what is less."""
+    return min(1.0, math.floor(cosine * 1e6) / 1e6 if cosine < 1 - 1e-12 else 1.0)
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else "0" if value == 0 else f"{value:.2g}"
+
+
+def _worst_text(output: OutputResult, worst: Comparison) -> str:
+    run = "" if output.worst_run is None else f" of run {output.worst_run}"
+    if worst.problem is not None:
+        return f"{worst.problem}, in run {output.worst_run}"
+    place = "" if worst.worst is None else f", most at {list(worst.worst)}{run}"
+    return f"{worst.outside:,} of {worst.elements:,} elements are further apart than {tolerance_text(output.tolerance)}{place}"
+
+
+def tolerance_text(tolerance: Tolerance) -> str:
+    """A tolerance for a person."""
+    parts = [
+        f"{value:g}{of}"
+        for value, of in (
+            (tolerance.relative, " of the element"),
+            (tolerance.of_scale, " of the largest"),
+            (tolerance.absolute, ""),
+        )
+        if value
+    ]
+    return " + ".join(parts) or "nothing, since they have to be the same"
+
+
+def location_lines(location: Location, width: int) -> Iterator[Line]:
+    """Where the numbers part, for a person."""
+    how = f"{location.compared:,} of {counted(location.pairs, 'pair')} of values inside compared, on {location.run}"
+    if not location.places:
+        yield (Span("no place found where the numbers part", "bad"),)
+        yield (Span(how, "quiet"),)
+    else:
+        yield (Span("the numbers part at", "title"),)
+        for place in location.places:
+            yield from _place_lines(place, width)
+        yield (Span(how, "quiet"),)
+    if location.problem:
+        yield from _wrapped(location.problem, width, "bad")
+
+
+def _place_lines(place: Place, width: int) -> Iterator[Line]:
+    several = len(place.nodes) > 1
+    for number, (node, address) in enumerate(zip(place.nodes[:_NODES], place.base, strict=False)):
+        text = f"  {node}  @{address}"
+        yield (Span(text, "plain" if number else "bad"),)
+    if len(place.nodes) > _NODES:
+        yield (Span(f"  ... {counted(len(place.nodes) - _NODES, 'node')} more", "quiet"),)
+    if place.target:
+        there = " ".join(f"@{each}" for each in place.target[:_NODES])
+        yield from _wrapped(f"in the target: {there}", width, "plain", indent=4)
+    for one, other in place.constants[:_NODES]:
+        name = visible(one) if one == other else f"{visible(one)} -> {visible(other)}"
+        yield from _wrapped(f"constant {name} has other elements", width, "plain", indent=4)
+    found = place.comparison
+    apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} are apart"
+    if found.largest_absolute is not None:
+        apart += f", by up to {found.largest_absolute:.3g} among values of up to {found.scale or 0:.3g}"
+    yield from _wrapped(apart, width, "plain", indent=4)
+    before = "what it is computed from is the same" if not place.before else (
+        f"what it is computed from differs by a share of {place.before:.1g} at most"
+    )  # fmt: skip
+    if several:
+        before += "; nothing between these nodes has a counterpart to compare"
+    yield from _wrapped(before, width, "quiet", indent=4)
+
+
+def _wrapped(text: str, width: int, style: Any, indent: int = 0) -> Iterator[Line]:
+    for line in wrapped(text, width, indent=indent):
+        yield (Span(line, style),)
