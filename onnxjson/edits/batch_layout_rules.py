@@ -1,11 +1,16 @@
 """What operators that move, join and fill do with the batch; see `batch_rules`."""
 
 import math
+import struct
 from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.edits.batch_axes import BATCH, AlignmentError, Axes, Axis, axis_of, has_batch, regrouped, size
 from onnxjson.edits.batch_tracing import MIXED, BlockedError, Call, Element, Rule, without
+from onnxjson.edits.constant_values import constant_tensor
+from onnxjson.elements import element_count
+from onnxjson.payloads import whole
+from onnxjson.tensors import raw_bytes
 
 _FAR: Final = 1 << 31
 
@@ -301,7 +306,23 @@ def _resize(call: Call) -> Result:
                 call.set_number(element, call.new_size("the size of the samples"), "a number in its sizes")
             elif has_batch(axes[axis]) and element.value != axes[axis]:
                 raise BlockedError("its sizes are computed, and nobody can say how")
+    else:
+        _check_scales(call, axes)
     return [[axis if has_batch(axis) else None for axis in axes]]
+
+
+def _check_scales(call: Call, axes: Axes) -> None:
+    """Do nothing if samples are neither added nor left out by scaling, as far as the scales are known."""
+    slot = 2 if call.opset >= 11 else 1
+    scales = constant_tensor(call.scope, call.node.input[slot]) if call.has(slot) else None
+    if scales is None or scales[1].data_type != 1 or not element_count(scales[1].dims):
+        return
+    stored = raw_bytes(scales[1])
+    along = call.list_of("axes") or tuple(range(len(axes)))
+    values = struct.unpack(f"<{len(stored[0]) // 4}f", whole(stored[0])) if stored is not None else ()
+    for axis, value in zip(along, values, strict=False):
+        if has_batch(axes[axis]) and value != 1:
+            raise BlockedError("it scales the number of samples")
 
 
 def _one_hot(call: Call) -> Result:

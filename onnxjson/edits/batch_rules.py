@@ -99,13 +99,22 @@ def _elementwise(call: Call) -> Result:
 
 
 def _matmul(call: Call) -> Result:
-    first, second = call.needed(0), call.needed(1)
+    return _product(call, 0, 1)
+
+
+def _quantized_matmul(call: Call) -> Result:
+    return _product(call, 0, 3)
+
+
+def _product(call: Call, one: int, other: int) -> Result:
+    """Matrices, perhaps stacked, of two inputs."""
+    first, second = call.needed(one), call.needed(other)
     if not first or not second:
         raise BlockedError("the shape of an input is not known")
     if has_batch(first[-1]) or has_batch(second[-2 if len(second) > 1 else 0]):
         raise BlockedError(MIXED)
     _check_stacks(first[:-2], second[:-2])
-    stacks = broadcast_axes(call, [(0, first[:-2]), (1, second[:-2])])
+    stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
     rows = [first[-2]] if len(first) > 1 else []
     columns = [second[-1]] if len(second) > 1 else []
     return [[*stacks, *rows, *columns]]
@@ -142,8 +151,17 @@ def _spatial(call: Call) -> Result:
     return [[axes[0], *[None] * (len(axes) - 1)] for _ in call.node.output]
 
 
-def _first_axis_only(call: Call) -> Result:
+def _batch_normalized(call: Call) -> Result:
+    if call.number("training_mode", 0):
+        raise BlockedError(MIXED)
     return _spatial(call)[:1]
+
+
+def _triangle(call: Call) -> Result:
+    axes = call.needed(0)
+    if any(map(has_batch, axes[-2:])):
+        raise BlockedError(MIXED)
+    return [axes]
 
 
 def _whole(call: Call) -> Result:
@@ -282,7 +300,8 @@ RULES: Final[dict[str, Rule]] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _normalized),
     "LpNormalization": _along(-1),
     "CumSum": _cumulative,
-    **dict.fromkeys(("BatchNormalization",), _first_axis_only),
+    "BatchNormalization": _batch_normalized,
+    "Trilu": _triangle,
     **dict.fromkeys(("InstanceNormalization", "GroupNormalization", "LRN"), _whole),
     **dict.fromkeys(
         (
@@ -295,6 +314,7 @@ RULES: Final[dict[str, Rule]] = {
     "GridSample": _sampled,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
+    "QLinearMatMul": _quantized_matmul,
     "Gemm": _gemm,
     **dict.fromkeys(
         (
