@@ -21,6 +21,9 @@ from onnxjson.worker_protocol import Answer, BrokenConversationError, Limits, Re
 
 _OUTPUT_LINES = 100
 
+_LINGERING_SECONDS = 0.5
+"""How long the pipes of a child that has ended may stay silent, held open by what it started."""
+
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGXCPU)
 
 
@@ -163,11 +166,13 @@ def _collected(
     waiting = {answers, output}
     while waiting:
         left = until - time.monotonic()
-        ready = [descriptor for descriptor, _ in poll.poll(max(0.0, left) * 1000)]
+        ready = [descriptor for descriptor, _ in poll.poll(min(max(0.0, left), _LINGERING_SECONDS) * 1000)]
         if client in ready:
             raise ClientGoneError
         if left <= 0:
             return answer, bytes(printed), late
+        if not ready and _has_ended(child):
+            break  # Only processes that it started hold the pipes open, and nothing comes from them.
         for descriptor in ready:
             piece = os.read(descriptor, 1 << 20)
             if not piece:
@@ -179,11 +184,15 @@ def _collected(
                 printed += piece[: limits.output_bytes - len(printed)]
         if len(answer) > limits.answer_bytes:
             return answer, bytes(printed), Answer(outcome="failed", detail="the answer is too big")
-    while os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+    while not _has_ended(child):
         if time.monotonic() > until:
             return answer, bytes(printed), late
         time.sleep(0.001)
     return answer, bytes(printed), None
+
+
+def _has_ended(child: int) -> bool:
+    return os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def _end(child: int) -> int:

@@ -138,6 +138,26 @@ def test_a_pass_may_start_threads(model: Model, tmp_path: Path) -> None:
     assert made.after.model.producer_name == "thread"
 
 
+def test_what_a_pass_leaves_running_is_ended_and_not_waited_for(model: Model, tmp_path: Path) -> None:
+    body = (
+        "import os, time\n    child = os.fork()\n    if child == 0:\n        time.sleep(1000)\n"
+        "    model.producer_name = str(child)\n    return model"
+    )
+    started = time.monotonic()
+    (made,) = made_by(model, planted(tmp_path, body))
+    assert made.failure is None
+    assert time.monotonic() - started < 10
+    assert not Path("/proc", made.after.model.producer_name or "").exists() or _is_dead(made)
+
+
+def _is_dead(made: Made) -> bool:
+    status = Path("/proc", made.after.model.producer_name or "", "stat")
+    try:
+        return status.read_text().rpartition(")")[2].split()[0] in "ZX"
+    except OSError:
+        return True
+
+
 def test_a_json_module_beside_the_model_is_never_imported(
     model: Model, good: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
