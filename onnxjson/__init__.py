@@ -59,8 +59,11 @@ if TYPE_CHECKING:
     from onnxjson.errors import AddressError as AddressError
     from onnxjson.errors import ChangedUnderneathError as ChangedUnderneathError
     from onnxjson.errors import DecodeError as DecodeError
+    from onnxjson.errors import DifferenceError as DifferenceError
     from onnxjson.errors import EditError as EditError
     from onnxjson.errors import EncodeError as EncodeError
+    from onnxjson.errors import EvaluationError as EvaluationError
+    from onnxjson.errors import FeedError as FeedError
     from onnxjson.errors import FileError as FileError
     from onnxjson.errors import LimitError as LimitError
     from onnxjson.errors import MissingInputError as MissingInputError
@@ -75,6 +78,11 @@ if TYPE_CHECKING:
     from onnxjson.errors import WireError as WireError
     from onnxjson.errors import WorkerError as WorkerError
     from onnxjson.patching.patch import Patch as Patch
+    from onnxjson.running.model_run import RunResult as RunResult
+    from onnxjson.running.model_run import run as run
+    from onnxjson.running.tolerances import Tolerance as Tolerance
+    from onnxjson.running.verification import Verification as Verification
+    from onnxjson.running.verification import verify as verify
 
     __version__: str
 
@@ -93,9 +101,13 @@ _NAMES: Final = {
     "onnxjson.errors": (
         "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
         "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
-        "WeightsMissingError PatchError EditError ParameterError PassError"
+        "WeightsMissingError PatchError EditError ParameterError PassError "
+        "EvaluationError FeedError DifferenceError"
     ),
     "onnxjson.patching.patch": "Patch",
+    "onnxjson.running.model_run": "RunResult run",
+    "onnxjson.running.tolerances": "Tolerance",
+    "onnxjson.running.verification": "Verification verify",
 }
 """The module of every public name; a test holds it against the imports above."""
 

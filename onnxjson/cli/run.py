@@ -1,6 +1,7 @@
 """``onnxjson run``: what a model gives, how long it takes, and where the time goes."""
 
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -72,9 +73,10 @@ def command(
     """
     found = feeding.feeding(said)
     result = _result(path, found, repeat, warm_up, profile)
+    _show(result, path, as_json=as_json, all_nodes=all_nodes, color=color, pager=not no_pager)
+    sys.stdout.flush()
     if destination is not None and not any(case.problem for case in result.cases):
         _save(destination, result)
-    _show(result, path, as_json=as_json, all_nodes=all_nodes, color=color, pager=not no_pager)
     if result.is_interrupted:
         output.talk("onnxjson: interrupted; above stands what was done before")
         ctx.exit(failures.INTERRUPTED)

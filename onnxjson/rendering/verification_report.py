@@ -196,7 +196,8 @@ def _worst_text(output: OutputResult, worst: Comparison) -> str:
     if worst.problem is not None:
         return f"{worst.problem}, in run {output.worst_run}"
     place = "" if worst.worst is None else f", most at {list(worst.worst)}{run}"
-    return f"{worst.outside:,} of {worst.elements:,} elements are further apart than {tolerance_text(output.tolerance)}{place}"
+    apart = f"{worst.outside:,} of {worst.elements:,} elements are further apart than"
+    return f"{apart} {tolerance_text(output.tolerance)}{place}"
 
 
 def tolerance_text(tolerance: Tolerance) -> str:

@@ -11,7 +11,20 @@ from onnxjson.cli import group
 
 ROOT = Path(__file__).parent.parent.parent
 
-PARTS = {"changing", "editors", "external-data", "group", "failures", "output", "findings", "paging", "paths", "processes", "sides"}
+PARTS = {
+    "changing",
+    "editors",
+    "external-data",
+    "group",
+    "failures",
+    "feeding",
+    "output",
+    "findings",
+    "paging",
+    "paths",
+    "processes",
+    "sides",
+}
 """Modules of the command line that are no command."""
 
 ENTRIES = [entry for entries in group.SECTIONS.values() for entry in entries]

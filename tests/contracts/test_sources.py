@@ -23,12 +23,13 @@ IMPORTERS = {
         "onnxjson/operators.py",
         "onnxjson/passes/",
         "onnxjson/protojson/",
+        "onnxjson/running/engines.py",
         "onnxjson/serde.py",
         "onnxjson/worker_evaluation.py",
         "onnxjson/worker_jobs.py",
     },
     "google": {"onnxjson/serde.py", "onnxjson/protojson/"},
-    "onnxruntime": {"onnxjson/passes/", "onnxjson/worker_evaluation.py"},
+    "onnxruntime": {"onnxjson/passes/", "onnxjson/running/engines.py", "onnxjson/worker_evaluation.py"},
 }
 """Packages that few may import, and who: modules, or whole folders."""
 
