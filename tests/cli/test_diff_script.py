@@ -10,8 +10,8 @@ from tests.cli.running import run
 
 def test_a_hand_edit_is_replayed_on_another_model(binary: Path, tmp_path: Path) -> None:
     changed = tmp_path / "changed.onnx"
-    edit = ["rewrite", "set-attribute", binary, "op:LeakyRelu", "alpha", "0.5", "-o", changed]
-    assert run(*edit).exit_code == 0
+    edit = ("op:LeakyRelu", "alpha", "0.5")
+    assert run("rewrite", "set-attribute", binary, *edit, "-o", changed).exit_code == 0
     script = tmp_path / "change.json"
     result = run("diff", binary, changed, "--format", "script", "-o", script)
     assert result.exit_code == 1, result.stderr

@@ -1,6 +1,8 @@
 """A hand-made change as a rewrite script that makes it again, also on the next version of the model."""
 
 from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
 
 import msgspec
 import pytest
@@ -151,3 +153,32 @@ def test_what_no_edit_says_is_for_a_patch() -> None:
 
 def test_equal_models_need_no_edits() -> None:
     assert said(chain(), chain()) == Expressed(())
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_random_edits_are_found_again_or_left_to_a_patch(name: str) -> None:
+    base = exported(name)
+    expressed = 0
+    for seed in range(8):
+        random = Random(seed)
+        target = base
+        for step in range(3):
+            position = random.randrange(len(graph_of(target).node))
+            value = graph_of(target).node[position].output[0]
+            edit = random.choice(
+                [
+                    DeleteNode(node=f"@/graph/node/{position}", bypass=0),
+                    AddNode(op_type="Identity", input=(value,), output=(f"new_{step}",), insert=True),
+                    AddNode(op_type="Identity", input=(value,), output=(f"new_{step}",), name=f"node_{step}"),
+                    AddOutput(tensor=value),
+                ]
+            )
+            with suppress(onnxjson.OnnxJsonError):
+                target = apply(target, edit)
+        found = said(base, target)
+        assert bool(found.edits) == (not found.reason and target != base)
+        if found.edits:
+            expressed += 1
+            again = apply(base, found.edits)
+            assert {event.kind for event in diff(again, target).events} <= {"reordered", "value-info-changed"}
+    assert expressed >= 6
