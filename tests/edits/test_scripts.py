@@ -223,3 +223,33 @@ def test_python_script_that_fails_is_named_with_its_line(tmp_path: Path) -> None
         python(
             tmp_path, "from onnxjson import edits\ndef rewrite(model):\n    return edits.DeleteNode(node='op:Conv')\n"
         ).run(model)
+
+
+def test_rules_of_onnxscript_are_made_and_keep_what_they_are_not_about(tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript")
+    model = model_of("g (float[N] x) => (float[N] y) { a = Relu(x) b = Relu(a) y = Neg(b) }")
+    assert model.graph is not None
+    said = replace(model.graph.node[2], doc_string="said")
+    model = replace(model, graph=replace(model.graph, node=(*model.graph.node[:2], said)))
+    text = (
+        "from onnxscript.rewriter import pattern\n"
+        "rules = [pattern.RewriteRule(lambda op, x: op.Relu(op.Relu(x)), lambda op, x: op.Relu(x))]\n"
+    )
+    after = python(tmp_path, text).run(model).model
+    assert after.graph is not None
+    assert [node.op_type for node in after.graph.node] == ["Relu", "Neg"]
+    assert after.graph.node[1].doc_string == "said"
+
+
+def test_rules_without_onnxscript_say_what_to_install(tmp_path: Path) -> None:
+    class Rule:
+        """Something of onnxscript."""
+
+    Rule.__module__ = "onnxscript.rewriter"
+    found = python(tmp_path, "rules = []\n")
+    found._rules = [Rule()]
+    try:
+        import onnxscript  # noqa: F401
+    except ImportError:
+        with pytest.raises(EditError, match="onnxscript, which is not installed; pip install onnxscript"):
+            found.run(model_of(CHAIN))
