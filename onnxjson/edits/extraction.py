@@ -122,6 +122,8 @@ class Extraction:
             input_values += [self._value(scope, name, "input") for name in named if name in scope.inputs]
         output_values = [self._value(scope, name, "output") for name in outputs]
         said = cut | set(outputs)
+        if flat := [each.name or "" for each in (*input_values, *output_values) if not _has_rank(each)]:
+            notes.append(f"nobody knows the rank of {_names(flat)}: onnx's checker wants one, runtimes do without")
         names = made | found.keys()
         new = Graph(
             node=nodes,
@@ -247,6 +249,11 @@ class Extraction:
 def _is_typed(value: Type) -> bool:
     tensor = value.tensor_type or value.sparse_tensor_type
     return bool(tensor.elem_type) if tensor is not None else value != Type()
+
+
+def _has_rank(value: ValueInfo) -> bool:
+    tensor = None if value.type is None else value.type.tensor_type
+    return tensor is None or tensor.shape is not None
 
 
 def _in_order(tensors: list[Tensor], scope: Scope) -> tuple[Tensor, ...]:

@@ -104,7 +104,11 @@ def test_sne4onnx_scalars_and_values_without_a_rank_may_be_inputs() -> None:
     g (float[N] x, int64[M] s) => (y)
         { t = Reshape (x, s) u = Neg (t) y = Abs (u) }"""
     )
-    assert names(graph_of(apply(free, Extract(inputs=("u",), outputs=("y",)))).input) == ["u: float32"]
+    result = run(free, Extract(inputs=("u",), outputs=("y",)))
+    assert names(graph_of(result.model).input) == ["u: float32"]
+    assert 'nobody knows the rank of "u", "y"' in result.outcomes[0].notes[1]
+    u = numpy.array([[-1, 2]], numpy.float32)
+    assert evaluate(result.model, {"u": u})["y"].tolist() == [[1, 2]]
 
 
 @pytest.mark.parametrize(
