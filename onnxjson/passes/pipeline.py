@@ -35,6 +35,12 @@ from onnxjson.worker_protocol import Limits
 _LONGEST_NAME: Final = 300
 _LONGEST_LINE: Final = 200
 
+_LEAST_FOR_PARTS: Final = 30.0
+"""Seconds that an optimizer may take to tell its parts, however short the pass was."""
+
+_TIMES_FOR_PARTS: Final = 20
+"""How many times as long as the pass itself that may take."""
+
 _SHOWN: Final = 3
 """Lines of what a pass printed that stand in the message of its failure."""
 
@@ -187,18 +193,22 @@ class Pipeline:
         """
         if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
             return []
-        answer = self._answered(made.before, made.step, made.name, stages=True)
+        seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * made.seconds))
+        answer = self._answered(made.before, made.step, made.name, stages=True, seconds=seconds)
         try:
             return unpacked(answer.model)
         except msgspec.MsgspecError as error:
             raise PassError(f"{_called(made.name)} does not tell its parts: {error}", made.name) from error
 
-    def _answered(self, before: Stage, step: Step, name: str, *, stages: bool = False) -> PassAnswer:
+    def _answered(
+        self, before: Stage, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
+    ) -> PassAnswer:
+        seconds = self._seconds if seconds is None else seconds
         size = len(before.data)
         limits = Limits(
             memory=max(self._memory, 12 * size),
-            processor_seconds=max(1, int(self._seconds)),
-            wall_seconds=self._seconds,
+            processor_seconds=max(1, int(seconds)),
+            wall_seconds=seconds,
             open_files=256,
             file_bytes=LARGEST_MESSAGE,
             may_start_threads=True,

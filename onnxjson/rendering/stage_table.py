@@ -87,7 +87,8 @@ def table_lines(columns: Sequence[Column], width: int, *, most: int | None = Non
             yield ()
         yield (Span(_headings(columns, shown, widths, label), "title"),)
         for row in rows:
-            yield tuple(_spans(row, shown, widths, label))
+            if not row.is_operator or any(row.numbers[position] for position in shown):
+                yield tuple(_spans(row, shown, widths, label))
         start = shown[-1] + 1
 
 

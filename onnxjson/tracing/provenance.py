@@ -14,6 +14,9 @@ from onnxjson.tracing.records import Part, Trace
 _NODE: Final = re.compile(r".*/node/(?:0|[1-9][0-9]*)(?![^/])")
 """The innermost node of an address: as far as this matches, from the start."""
 
+_IN_GRAPH: Final = re.compile(r"/attribute/[^/]+/(?:g|graphs/[0-9]+)(?![^/])")
+"""What follows the address of a node where something of a graph within it is meant, and not the node."""
+
 _UNTOUCHING: Final[frozenset[Kind]] = frozenset({"reordered", "value-info-changed", "storage-changed", "opset-changed"})
 """Events that do nothing to a node that stays."""
 
@@ -27,6 +30,7 @@ class Touch(NamedTuple):
     """The position of the part among those of its pass."""
     kind: Kind
     pattern: str
+    """As in the event; "" where no event names the node."""
 
 
 class Story(NamedTuple):
@@ -96,6 +100,9 @@ def _after(
         place = part.patch.where(address)
         if place is not None:
             add(place, sources, touched.get(address, ()))
+        elif address not in touched:
+            # A constant that went with the nodes that took it: no event names it.
+            touched[address] = [Touch(step, number, "eliminated", "")]
         for original in sources.nodes:
             history = gone.setdefault(original, {})
             history.update(sources.touches)
@@ -113,8 +120,12 @@ def _members(events: Iterable[Event]) -> Iterator[tuple[Event, list[str], list[s
 
 
 def _nodes(addresses: Iterable[str]) -> list[str]:
-    found = (_NODE.match(address) for address in addresses)
-    return list(dict.fromkeys(match[0] for match in found if match))
+    found = []
+    for address in addresses:
+        match = _NODE.match(address)
+        if match and not _IN_GRAPH.match(address, match.end()):
+            found.append(match[0])
+    return list(dict.fromkeys(found))
 
 
 def _found(known: dict[str, _Sources], address: str) -> _Sources:
