@@ -1,7 +1,9 @@
 """Edits by native code: what they are about changes, and nothing else."""
 
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import onnx
@@ -297,3 +299,44 @@ def test_functions_are_inlined_with_the_metadata_of_their_nodes() -> None:
     assert after.graph.quantization_annotation is annotated.quantization_annotation
     assert after.ir_version == before.ir_version
     assert result.outcomes[0].notes == ("2 calls gave way to 4 nodes",)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize(("before", "after"), [(13, 21), (21, 13)])
+def test_conversion_keeps_what_every_operator_computes_or_is_refused(before: int, after: int) -> None:
+    import numpy
+
+    from onnxjson.errors import OnnxJsonError
+    from onnxjson.making.operator_model import Wanted, make_operator
+    from onnxjson.operator_signatures import all_operators, typed_signature
+    from tests.making.test_operator_model import random_value
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.intra_op_num_threads = 1
+
+    def results(model: Model, inputs: dict[str, Any]) -> list[Any]:
+        session = onnxruntime.InferenceSession(onnxjson.to_proto(model).SerializeToString(), options)
+        generator = numpy.random.default_rng(0)
+        for value in session.get_inputs():
+            inputs.setdefault(value.name, random_value(value, generator))
+        found: list[Any] = session.run(None, inputs)
+        return found
+
+    compared = 0
+    for name in sorted({name for domain, name, _ in all_operators() if not domain}):
+        signature = typed_signature("", name, before)
+        if signature is None or signature.deprecated:
+            continue
+        model = make_operator(Wanted(name, "", before))
+        inputs: dict[str, Any] = {}
+        with suppress(OnnxJsonError):
+            converted = apply(model, ConvertOpset(version=after))
+            for one, other in zip(results(model, inputs), results(converted, inputs), strict=True):
+                numpy.testing.assert_equal(numpy.shape(one), numpy.shape(other), name)
+                if numpy.asarray(one).dtype.kind == "f":
+                    numpy.testing.assert_allclose(one, other, rtol=1e-5, err_msg=name)
+                else:
+                    assert numpy.array_equal(one, other), name
+            compared += 1
+    assert compared >= 140

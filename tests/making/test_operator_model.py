@@ -126,12 +126,12 @@ def test_every_operator_takes_every_dtype_that_its_schema_allows(which: int) -> 
         formals = (*signature.inputs, *signature.outputs)
         for variable in dict.fromkeys(each.variable for each in formals):
             formal = next(each for each in formals if each.variable == variable)
-            for each in formal.types[:: max(len(formal.types) // 8, 1)]:
+            for each in formal.types[:: max(len(formal.types) // 4, 1)]:
                 # Types of one set may depend on another, or on values that the usual call has.
                 with suppress(EditError, ParameterError):
                     make_operator(Wanted(name, domain, version, types={variable: format_type(each) or ""}))
                     made += 1
-    assert made > 60
+    assert made > 40
 
 
 def made(name: str, *inputs: str, opset: int | None = None, **attributes: Any) -> Graph:
