@@ -66,6 +66,9 @@ class Demonstration:
         self._title("Nothing is lost: the unchanged text gives the file it came from")
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")
+        self._title("An optimizer, and what each part of it changed")
+        self._onnxjson("optimize", "exported.onnx", "-p", "onnxruntime", "-o", "fast.onnx", "--trace", "steps")
+        self._onnxjson("trace", "steps")
         self._title("Now yours")
         self.console.print(
             f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n"

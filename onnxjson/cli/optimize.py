@@ -1,6 +1,7 @@
 """``onnxjson optimize``: passes run one after the other on one or many models."""
 
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -240,9 +241,12 @@ class _Change:
 
     def _say(self, path: Path, made: "Made") -> None:
         from onnxjson.rendering.pass_lines import lines
+        from onnxjson.rendering.tables import wrapped
 
+        width = shutil.get_terminal_size((80, 24)).columns
         for line in lines(made):
-            self._talk(path, line)
+            for piece in wrapped(line, width, indent=0):
+                self._talk(path, piece)
 
     def _talk(self, path: Path, text: str) -> None:
         output.talk(f"{path}: {text}" if self._many else text)

@@ -55,7 +55,8 @@ def table_rows(columns: Sequence[Column], *, most: int | None = None) -> list[Ro
 
     Args:
         columns: the models.
-        most: operators that get a row of their own; the others share one. None for all of them.
+        most: operators that get a row of their own at most, and only if their number changed; the others share one.
+            None for all of them.
     """
     names = sorted({name for column in columns for name in column.size.operators})
     operators = [
@@ -63,9 +64,12 @@ def table_rows(columns: Sequence[Column], *, most: int | None = None) -> list[Ro
         for name in names
     ]
     operators.sort(key=lambda row: (min(row.numbers) - max(row.numbers), -max(row.numbers)))
+    if most is not None:
+        most = min(most, sum(row.is_changed for row in operators))
     if most is not None and len(operators) > most:
         rest = operators[most:]
-        label = f"{len(rest):,} others" + ("" if any(row.is_changed for row in rest) else " as before")
+        label = f"{len(rest):,} other{'s' * (len(rest) > 1)}"
+        label += "" if any(row.is_changed for row in rest) else " as before"
         sums = tuple([sum(numbers) for numbers in zip(*[row.numbers for row in rest], strict=True)])
         operators = [*operators[:most], Row(label, sums, is_operator=True)]
     return [

@@ -15,6 +15,7 @@ def test_demo_does_what_it_shows(tmp_path: Path) -> None:
     folder = tmp_path / "onnxjson-demo"
     assert {path.name for path in folder.iterdir()} == {
         "digits.onnx", "digits.onnx.json", "leaky.onnx.json", "leaky.onnx", "exported.onnx", "again.onnx",
+        "fast.onnx", "steps",
     }  # fmt: skip
     assert (folder / "again.onnx").read_bytes() == (folder / "digits.onnx").read_bytes()
     digits, leaky = (onnx.load(folder / name) for name in ("digits.onnx", "leaky.onnx"))
@@ -32,9 +33,10 @@ def test_demo_shows_commands_the_changed_line_and_what_to_try_next(tmp_path: Pat
     assert '+       "alpha": 0.2' in lines
     assert "fused              MatMul+Add -> Gemm                             verified equal" in lines
     assert "                   node_1: attribute alpha: 0.01 -> 0.2" in lines
+    assert "  MatMulAddFusion: 7 -> 6 nodes (-1)" in lines
     assert "onnxjson convert YOUR_MODEL.onnx" in lines[-3]
     assert "\x1b" not in result.stdout
-    assert len(lines) <= 60
+    assert len(lines) <= 92
     assert max(map(len, lines)) <= 80
 
 
