@@ -160,7 +160,7 @@ def feeding(said: Mapping[str, Any]) -> Feeding:
         ranges={name: _range(text) for name, text in said["ranges"]},
     )
     settings = Settings(
-        engines=said["engines"] or ENGINES,
+        engines=said["engines"] or (("onnxruntime",) if said["providers"] else ENGINES),
         level=said["level"],
         providers=tuple([_PROVIDERS.get(name.lower(), name) for name in said["providers"]])
         or ("CPUExecutionProvider",),

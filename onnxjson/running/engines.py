@@ -79,12 +79,14 @@ class _Onnxruntime:
 
         onnxruntime.disable_telemetry_events()
         onnxruntime.set_default_logger_severity(4)
-        onnxruntime.set_seed(0)
+        onnxruntime.set_seed(subject.seed)
+        _require_providers(settings.providers, onnxruntime.get_available_providers(), "offers")
         model = _with_outputs(subject.model, added)
         self._session: InferenceSession = onnxruntime.InferenceSession(
             model, session_options(settings, subject.data_folder), providers=list(settings.providers)
         )
         self.providers = tuple(self._session.get_providers())
+        _require_providers(settings.providers, self.providers, "could open only")
         self._names = [output.name for output in self._session.get_outputs()]
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
@@ -105,6 +107,17 @@ class _Onnxruntime:
             return lambda: session.run_with_ort_values(names, feeds)
         objects = {name: _fed(value) for name, value in values.items()}
         return lambda: session.run(names, objects)
+
+
+def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
+    """Do nothing if all providers are there; onnxruntime would take others without a word.
+
+    Raises:
+        UnsupportedError: one is not.
+    """
+    for name in wanted:
+        if name not in found:
+            raise UnsupportedError(f"there is no {name} here; it {what} {', '.join(found)}")
 
 
 def session_options(settings: Settings, data_folder: str | None = None) -> "SessionOptions":

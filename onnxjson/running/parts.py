@@ -22,7 +22,7 @@ from onnxjson.document import (
     ValueInfo,
 )
 from onnxjson.index import Scope
-from onnxjson.operators import plain_domain
+from onnxjson.operators import function_key, operator_key, plain_domain
 from onnxjson.payloads import Data, Digest, whole
 from onnxjson.tensor_replacement import replace_tensors
 from onnxjson.tensors import is_external, raw_bytes
@@ -193,13 +193,13 @@ def _plain(node: Node) -> Node:
 
 def _called_functions(model: Model, nodes: Sequence[Node]) -> Iterator[Function]:
     """The functions that nodes call, and those that these call."""
-    by_name = {(plain_domain(each.domain), each.name, each.overload or ""): each for each in model.functions}
+    by_name = {function_key(each): each for each in model.functions}
     if not by_name:
         return
     pending = [inner for node in nodes for inner in walk(node, Node)]
     while pending:
         node = pending.pop()
-        function = by_name.pop((plain_domain(node.domain), node.op_type, node.overload or ""), None)
+        function = by_name.pop(operator_key(node), None)
         if function is not None:
             yield function
             pending += walk(function, Node)

@@ -43,6 +43,8 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """Serialised."""
     data_folder: str | None = None
     """Where its external data is; None where every tensor stands in it."""
+    seed: int = 1
+    """Of the operators that give random results."""
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):

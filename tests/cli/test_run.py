@@ -1,0 +1,121 @@
+"""``onnxjson run``: reports, files, exit codes, and what is kept when it is interrupted."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import onnxjson
+from tests.cli.running import command_line, run
+from tests.running.small_models import model, scaled
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    path = tmp_path / "scaled.onnx"
+    onnxjson.save(scaled(2), path)
+    return path
+
+
+def test_report_says_what_went_in_and_out(saved: Path) -> None:
+    result = run("run", saved, "--dim", "N=3", "--fill", "1")
+    assert result.exit_code == 0, result.stderr
+    assert "onnxruntime (CPU), level all, 1 thread" in result.stdout
+    assert "N=3" in result.stdout
+    assert "float32[3,4]  1" in result.stdout
+    assert "float32[3,4]  3" in result.stdout
+    assert max(map(len, result.stdout.replace(str(saved), "m").splitlines())) <= 80
+
+
+def test_json_has_figures_and_times(saved: Path) -> None:
+    result = run("run", saved, "--json", "-n", "20", "--profile", "2")
+    data = json.loads(result.stdout)
+    assert (data["ok"], data["engine"], data["sizes"]) == (True, "onnxruntime", {"N": 1})
+    assert data["timed"]["runs"] == 20
+    assert 0 < data["timed"]["least"] <= data["timed"]["p50"] <= data["timed"]["p95"] <= data["timed"]["greatest"]
+    assert data["profile"][0]["calls"] == 2
+    assert [each["name"] for each in data["runs"][0]["outputs"]] == ["y"]
+
+
+def test_times_and_the_profile_fit_80_columns(saved: Path) -> None:
+    result = run("run", saved, "-n", "5", "--profile", "2")
+    lines = result.stdout.splitlines()
+    assert any(line.startswith("5 runs: p50 ") for line in lines)
+    assert any("operator" in line and "share" in line for line in lines)
+    assert max(map(len, lines[1:])) <= 80
+
+
+@pytest.mark.parametrize("ending", ["npz", "npy", "pb"])
+def test_outputs_are_written_and_read_again(saved: Path, tmp_path: Path, ending: str) -> None:
+    there = tmp_path / f"y.{ending}"
+    assert run("run", saved, "--fill", "2", "-o", there).exit_code == 0
+    if ending == "npz":
+        assert np.load(there)["y"].tolist() == [[5.0] * 4]
+    again = run("run", saved, "--input", there if ending != "npz" else f"x={there}", "--json")
+    assert json.loads(again.stdout)["runs"][0]["inputs"][0]["minimum"] == 5
+
+
+def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path: Path) -> None:
+    there = tmp_path / "recorded"
+    assert run("run", saved, "-o", there).exit_code == 0
+    assert sorted(each.name for each in there.iterdir()) == ["input_0.pb", "output_0.pb"]
+    same = run("run", saved, "--input", there)
+    assert same.exit_code == 0
+    assert "y: as recorded" in same.stdout
+    other = tmp_path / "other.onnx"
+    onnxjson.save(scaled(2.5), other)
+    different = run("run", other, "--input", there)
+    assert different.exit_code == 1
+    assert "4 of 4 elements are not as recorded" in different.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--dim", "M=2"], 65, 'no open dimension "M"; there is N'),
+        (["--dim", "N"], 2, "no NAME=VALUE"),
+        (["--dim", "N=1,2"], 2, "verify"),
+        (["--range", "2:1"], 2, "the first one is to be the least"),
+        (["--input", "none.npy"], 66, "does not exist"),
+        (["--provider", "cuda"], 76, "CUDA"),
+    ],
+)
+def test_what_cannot_be_is_said_with_its_code(saved: Path, arguments: list[str], code: int, said: str) -> None:
+    result = run("run", saved, *arguments)
+    assert result.exit_code == code, result.stderr
+    assert said in result.stderr + result.stdout
+
+
+def test_a_model_that_fails_on_its_values_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    made = model(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])],
+        {"x": (TensorProto.FLOAT, ["N", "M"])},
+        ["y"],
+        {"w": np.ones((4, 4), np.float32)},
+    )
+    onnxjson.save(made, path)
+    result = run("run", path)
+    assert result.exit_code == 76
+    assert "error[76]" in result.stderr
+    assert run("run", path, "--dim", "M=4").exit_code == 0
+
+
+def test_an_interrupt_keeps_what_was_measured(saved: Path) -> None:
+    process = subprocess.Popen(
+        command_line("run", saved, "-n", "1000000", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(4)
+    os.kill(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    data = json.loads(stdout)
+    assert process.returncode == 130
+    assert data["interrupted"]
+    assert 100 < data["timed"]["runs"] < 1_000_000
+    assert "interrupted" in stderr

@@ -1,0 +1,89 @@
+"""``onnxjson verify`` and ``optimize --verify``: reports, counts, exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from tests.cli.running import run
+from tests.running.small_models import scaled
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    paths = tmp_path / "a.onnx", tmp_path / "b.onnx.json"
+    for path, factor in zip(paths, (2.0, 2.5), strict=True):
+        onnxjson.save(scaled(factor), path)
+    return paths
+
+
+def test_equal_models_exit_0_and_different_ones_1(pair: tuple[Path, Path]) -> None:
+    same = run("verify", pair[0], pair[0])
+    assert same.exit_code == 0
+    assert "the same values in 3 of 3 runs" in same.stdout
+    different = run("verify", *pair, "--seeds", "10")
+    assert different.exit_code == 1
+    assert "10 of 10 runs failed" in different.stdout
+    assert max(map(len, different.stdout.splitlines()[1:])) <= 80
+
+
+def test_json_counts_and_measures(pair: tuple[Path, Path]) -> None:
+    result = run("verify", *pair, "--seeds", "10", "--json")
+    data = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert (data["equal"], data["runs"], data["failed"]) == (False, 10, 10)
+    (output,) = data["outputs"]
+    assert output["name"] == "y"
+    assert output["failed"] == 10
+    assert output["max_abs"] > 0.1
+    assert output["max_rel"] > 0.01
+    assert -1 <= output["cosine"] <= 1
+    assert json.loads(run("verify", pair[0], pair[0], "--json").stdout)["equal"] is True
+
+
+def test_locate_names_the_node(pair: tuple[Path, Path]) -> None:
+    result = run("verify", *pair, "--locate")
+    assert "the numbers part at" in result.stdout
+    assert "Mul mul  @/graph/node/0" in result.stdout
+    assert "constant factor has other elements" in result.stdout
+    data = json.loads(run("verify", *pair, "--locate", "--json").stdout)
+    assert data["location"]["places"][0]["base"] == ["/graph/node/0"]
+
+
+def test_a_wider_tolerance_takes_more(pair: tuple[Path, Path]) -> None:
+    assert run("verify", *pair, "--tolerance", "float32=1,1").exit_code == 0
+    assert run("verify", *pair, "--tolerance", "int8=1").exit_code == 2
+
+
+def test_several_sizes_are_tried_with_every_seed(pair: tuple[Path, Path]) -> None:
+    data = json.loads(run("verify", pair[0], pair[0], "--dim", "N=1,7", "--seeds", "2", "--json").stdout)
+    assert [each["sizes"]["N"] for each in data["each_run"]] == [1, 1, 7, 7]
+
+
+def test_a_model_that_does_not_run_is_an_error_and_no_difference(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    broken = onnxjson.to_proto(onnxjson.load(pair[0]))
+    broken.graph.node[0].op_type = "Frobnicate"
+    onnxjson.save(onnxjson.from_proto(broken), tmp_path / "c.onnx")
+    result = run("verify", pair[0], tmp_path / "c.onnx")
+    assert result.exit_code == 76
+    assert "nothing runs the target" in result.stderr
+
+
+def test_optimize_writes_what_was_verified_and_nothing_else(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    there = tmp_path / "small.onnx"
+    fine = run("optimize", pair[0], "-p", "onnxoptimizer", "-p", "onnxruntime", "-o", there, "--verify")
+    assert fine.exit_code == 0
+    assert "verified: it computes the same" in fine.stderr
+    there.unlink()
+    script = tmp_path / "change.json"
+    script.write_text(
+        '{"format": "onnxjson-rewrite/1", "edits": [{"edit": "prune"},'
+        '{"edit": "replace-node", "node": "mul", "op_type": "Div"}]}',
+        encoding="utf-8",
+    )
+    wrong = run("optimize", pair[0], "-p", "onnxoptimizer", "-p", script, "-o", there, "--bisect")
+    assert wrong.exit_code == 1, wrong.stderr
+    assert "change.json" in wrong.stderr
+    assert "right before 2: replace-node" in " ".join(wrong.stderr.split())
+    assert not there.exists()

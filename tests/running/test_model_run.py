@@ -1,0 +1,310 @@
+"""Models run in a guarded process: values of every dtype, sizes, files, times, profiles; and what goes wrong."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import onnxjson
+from onnxjson import EvaluationError, FeedError, MissingInputError
+from onnxjson.document import Tensor
+from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.running import guarded
+from onnxjson.running.input_files import (
+    DataSet,
+    data_sets,
+    message_of_value,
+    read_archive,
+    read_data_set,
+    read_value,
+    value_of_message,
+)
+from onnxjson.running.inputs import Wishes, free_inputs
+from onnxjson.running.model_run import RunResult, as_array, outputs_of, percentile, run_cases, run_many
+from onnxjson.running.tasks import Settings
+from onnxjson.running.values import Dictionary, Value, packed_values, unpacked_values
+from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.types import parse_type
+from onnxjson.worker import Worker
+from tests.running.small_models import identity, model, scaled
+
+ONE_SET = [DataSet("seed 0", {}, {})]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
+def run(tested: onnxjson.Model, worker: Worker, **options: object) -> RunResult:
+    return run_cases(tested, None, options.pop("sets", ONE_SET), worker=worker, **options)  # type: ignore[arg-type]
+
+
+def test_every_dtype_goes_in_and_comes_out_bit_by_bit(worker: Worker) -> None:
+    types = [number for number, name in DATA_TYPE_NAMES.items() if number and not name.startswith("float6")]
+    results = run_many([(identity(number), DataSet(str(number), {}, {})) for number in types], worker)
+    for number, result in zip(types, results, strict=True):
+        assert isinstance(result, RunResult), (DATA_TYPE_NAMES[number], result)
+        case = result.cases[0]
+        given, made = case.inputs["x"], case.outputs["y"]
+        assert isinstance(given, Tensor)
+        assert isinstance(made, Tensor)
+        assert not case.problem
+        assert (made.data_type, made.dims) == (number, (1, 3))
+        assert np.array_equal(to_numpy(given), to_numpy(made))
+
+
+def test_the_same_seed_gives_the_same_values_and_another_others(worker: Worker) -> None:
+    first, second, third = [run(scaled(2), worker, seed=seed).cases[0].inputs["x"] for seed in (4, 4, 5)]
+    assert isinstance(first, Tensor)
+    assert first == second
+    assert first != third
+
+
+def test_sizes_are_bound_by_name_by_place_and_by_shape(worker: Worker) -> None:
+    two = model(
+        [helper.make_node("Identity", ["a"], ["y"]), helper.make_node("Identity", ["b"], ["z"])],
+        {"a": (TensorProto.FLOAT, ["N", None]), "b": (TensorProto.FLOAT, ["N", "N + 2"])},
+        ["y", "z"],
+    )
+    result = run(two, worker, wishes=Wishes(dims={"N": 3, "a:1": 5}))
+    assert result.arrays["y"].shape == (3, 5)
+    assert result.arrays["z"].shape == (3, 5)
+    assert run(two, worker, wishes=Wishes(shapes={"a": (2, 7)})).arrays["z"].shape == (2, 4)
+    assert run(two, worker).arrays["y"].shape == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "said"),
+    [
+        (Wishes(dims={"M": 2}), 'no open dimension "M"; there is N'),
+        (Wishes(dims={"x:1": 2}), "axis 1"),
+        (Wishes(shapes={"x": (2, 5)}), r"cannot have the shape \[2,5\]"),
+        (Wishes(fills={"z": 1.0}), 'no input "z"'),
+    ],
+)
+def test_wishes_that_do_not_fit_are_refused_by_name(worker: Worker, wishes: Wishes, said: str) -> None:
+    with pytest.raises(FeedError, match=said):
+        run(scaled(2), worker, wishes=wishes)
+
+
+def test_fills_and_ranges_are_kept(worker: Worker) -> None:
+    filled = run(scaled(2), worker, wishes=Wishes(fills={"": 3.0})).arrays["y"]
+    assert filled.tolist() == [[7.0] * 4]
+    ranged = run(scaled(1), worker, wishes=Wishes(dims={"N": 50}, ranges={"x": (10, 11)})).arrays["y"]
+    assert ((ranged >= 11) & (ranged <= 12)).all()
+    assert np.ptp(ranged) > 0.5
+
+
+def test_indices_stay_within_what_they_index_and_masks_are_masks(worker: Worker) -> None:
+    embedding = model(
+        [
+            helper.make_node("Gather", ["table", "ids"], ["g"]),
+            helper.make_node("Cast", ["attention_mask"], ["m"], to=TensorProto.FLOAT),
+            helper.make_node("Add", ["g", "m"], ["y"]),
+        ],
+        {"ids": (TensorProto.INT64, ["N"]), "attention_mask": (TensorProto.INT64, ["N"])},
+        ["y"],
+        {"table": np.zeros(7, np.float32)},
+    )
+    result = run(embedding, worker, wishes=Wishes(dims={"N": 200}))
+    assert not result.cases[0].problem
+    inputs = {name: as_array(value) for name, value in result.cases[0].inputs.items()}
+    assert set(inputs["ids"].tolist()) == set(range(7))
+    assert set(inputs["attention_mask"].tolist()) == {0, 1}
+
+
+def test_initializers_among_the_inputs_need_no_value_and_take_one(worker: Worker) -> None:
+    old, new = (
+        model(
+            [helper.make_node("Mul", ["x", "w"], ["y"])],
+            {"x": (TensorProto.FLOAT, [2])},
+            ["y"],
+            {"w": np.array([2, 3], np.float32)},
+            listed=["w"],
+            ir_version=version,
+            opset=8,
+        )
+        for version in (3, 8)
+    )
+    assert list(free_inputs(old)) == ["x"]
+    x = from_numpy(np.array([1, 1], np.float32))
+    w = from_numpy(np.array([5, 6], np.float32))
+    assert run(old, worker, sets=[DataSet("", {"x": x}, {})]).arrays["y"].tolist() == [2, 3]
+    assert run(new, worker, sets=[DataSet("", {"x": x, "w": w}, {})]).arrays["y"].tolist() == [5, 6]
+    # Up to IR version 3 they are constants, listed or not.
+    assert "w" in run(old, worker, sets=[DataSet("", {"x": x, "w": w}, {})]).cases[0].problem
+
+
+def test_values_of_another_type_or_shape_are_refused(worker: Worker) -> None:
+    with pytest.raises(FeedError, match="float64, and float32 is wanted"):
+        run(scaled(2), worker, sets=[DataSet("", {"x": from_numpy(np.zeros((1, 4)))}, {})])
+    with pytest.raises(FeedError, match=r"the shape \[4,1\]"):
+        run(scaled(2), worker, sets=[DataSet("", {"x": from_numpy(np.zeros((4, 1), np.float32))}, {})])
+    with pytest.raises(FeedError, match='no input "q"'):
+        run(scaled(2), worker, sets=[DataSet("", {"q": from_numpy(np.zeros(1))}, {})])
+
+
+def test_strings_sequences_and_absent_values_go_in_and_out(worker: Worker) -> None:
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, None)
+    graph = helper.make_graph(
+        [helper.make_node("SequenceAt", ["s", "i"], ["y"]), helper.make_node("Identity", ["s"], ["t"])],
+        "g",
+        [sequence],
+        [onnx.ValueInfoProto(name="y"), onnx.ValueInfoProto(name="t")],
+        [numpy_helper.from_array(np.array(1), "i")],
+    )
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 16)], ir_version=8)
+    value: Value = tuple([from_numpy(np.full(2, number, np.float32)) for number in (3, 4)])
+    result = run(onnxjson.from_proto(made), worker, sets=[DataSet("", {"s": value}, {})])
+    assert result.arrays["y"].tolist() == [4, 4]
+    assert [each.tolist() for each in result.arrays["t"]] == [[3, 3], [4, 4]]
+
+
+def test_maps_come_out_as_dictionaries(worker: Worker) -> None:
+    zipped = model(
+        [helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_strings=["a", "b"])],
+        {"x": (TensorProto.FLOAT, [1, 2])},
+        ["y"],
+    )
+    result = run(zipped, worker, wishes=Wishes(fills={"": 0.5}))
+    assert result.arrays["y"] == [{"a": 0.5, "b": 0.5}]
+
+
+def test_values_pass_between_processes_as_they_are() -> None:
+    array = np.array([0x7F800001, 0x80000000], np.uint32).view(np.float32)
+    values: dict[str, Value] = {
+        "a": from_numpy(array),
+        "n\udcff": None,
+        "s": (from_numpy(np.arange(3)), (from_numpy(np.array(["x"], object)),)),
+        "m": Dictionary(from_numpy(np.array([1, 2])), from_numpy(np.array([0.5, 1.5]))),
+    }
+    assert unpacked_values(packed_values(values)) == values
+
+
+def test_runs_are_timed_and_nodes_profiled(worker: Worker) -> None:
+    result = run(scaled(2), worker, repeat=30, warm_up=2, profile=4)
+    assert len(result.times) == 30
+    assert result.median is not None
+    assert min(result.times) <= result.median <= (result.percentile(95) or 0) <= max(result.times)
+    assert result.profile
+    assert {each.calls for each in result.profile} == {4}
+    assert sum(each.seconds for each in result.profile) > 0
+
+
+def test_percentiles_lie_between_values_in_proportion() -> None:
+    assert percentile([3, 1, 2], 50) == 2
+    assert percentile([1, 2, 3, 4, 5], 95) == pytest.approx(4.8)
+    assert percentile([7], 95) == 7
+    assert percentile([], 50) is None
+
+
+def test_a_model_that_nothing_runs_is_an_error_that_says_why(worker: Worker) -> None:
+    unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, [1])}, ["y"])
+    with pytest.raises(EvaluationError, match=r"nothing runs this model: onnxruntime: .*Frobnicate"):
+        run(unknown, worker)
+
+
+def test_a_model_that_never_ends_is_stopped_and_said() -> None:
+    body = helper.make_graph(
+        [helper.make_node("Identity", ["go"], ["still"]), helper.make_node("Add", ["state", "state"], ["next"])],
+        "body",
+        [
+            helper.make_tensor_value_info("number", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("state", TensorProto.FLOAT, None),
+        ],
+        [onnx.ValueInfoProto(name="still"), onnx.ValueInfoProto(name="next")],
+    )
+    endless = model(
+        [
+            helper.make_node("Constant", [], ["count"], value_int=2**62),
+            helper.make_node("Loop", ["count", "", "x"], ["y"], body=body),
+        ],
+        {"x": (TensorProto.FLOAT, [1])},
+        ["y"],
+    )
+    with pytest.raises(EvaluationError, match="does not come to an end"):
+        onnxjson.run(endless, settings=Settings(engines=("onnxruntime",)), timeout=2)
+
+
+def test_what_was_measured_before_the_end_is_kept() -> None:
+    result = run_cases(scaled(2), None, ONE_SET, repeat=10**9, timeout=2)
+    assert "does not come to an end" in result.problem
+    assert len(result.times) > 100
+    assert result.cases[0].outputs
+
+
+def test_external_data_is_read_beside_the_model_or_mapped_by_the_runtime(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = onnxjson.to_proto(scaled(3))
+    made.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.full((1, 4), 3, np.float32), "factor"))
+    onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    x = {"x": np.ones((1, 4), np.float32)}
+    assert onnxjson.run(tmp_path / "m.onnx", x).arrays["y"].tolist() == [[4.0] * 4]
+    monkeypatch.setattr(guarded, "MOST_INSIDE", 0)
+    assert onnxjson.run(tmp_path / "m.onnx", x).arrays["y"].tolist() == [[4.0] * 4]
+
+
+def test_arrays_of_numpy_go_in_through_python() -> None:
+    result = onnxjson.run(identity(DATA_TYPES["bfloat16"]), {"x": np.ones((2, 3), ml_dtypes.bfloat16)})
+    assert result.arrays["y"].dtype == ml_dtypes.bfloat16
+    with pytest.raises(EvaluationError, match="fails on these values"):
+        onnxjson.run(
+            model(
+                [helper.make_node("MatMul", ["x", "w"], ["y"])],
+                {"x": (TensorProto.FLOAT, ["N", "M"])},
+                ["y"],
+                {"w": np.ones((4, 4), np.float32)},
+            )
+        )
+
+
+def test_archives_give_values_by_name_and_by_place(tmp_path: Path) -> None:
+    types = {"a": parse_type("float32[2]"), "b": parse_type("bfloat16[2]")}
+    np.savez(tmp_path / "named.npz", b=np.ones(2, ml_dtypes.bfloat16), a=np.array([1.5, 2]))
+    found = read_archive(tmp_path / "named.npz", types)
+    assert {name: as_array(value).dtype.name for name, value in found.items()} == {"a": "float32", "b": "bfloat16"}
+    np.savez(tmp_path / "placed.npz", np.zeros(2, np.float32), np.ones(2, np.float32))
+    assert list(read_archive(tmp_path / "placed.npz", types)) == ["a", "b"]
+    np.save(tmp_path / "one.npy", np.array([1, 2]))
+    assert as_array(read_value(tmp_path / "one.npy", types["a"])).tolist() == [1.0, 2.0]
+    with pytest.raises(MissingInputError):
+        read_archive(tmp_path / "none.npz", types)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (from_numpy(np.arange(6, dtype=np.int8).reshape(2, 3)), "int8[2,3]"),
+        (from_numpy(np.array(["é", ""], object)), "string[2]"),
+        ((from_numpy(np.ones(2)), from_numpy(np.zeros((0, 3)))), "seq(float64)"),
+        ((), "seq(float64)"),
+        (None, "optional(float32[2])"),
+    ],
+)
+def test_messages_of_test_data_hold_values_both_ways(value: Value, said: str) -> None:
+    found = value_of_message(message_of_value(value), parse_type(said))
+    assert found == value
+
+
+def test_folders_of_test_data_are_found_and_compared(worker: Worker, tmp_path: Path) -> None:
+    tested = scaled(2)
+    for number, right in enumerate((True, False)):
+        folder = tmp_path / f"test_data_set_{number}"
+        folder.mkdir()
+        x = np.full((1, 4), 1, np.float32)
+        (folder / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+        y = numpy_helper.from_array(np.full((1, 4), 3 if right else 4, np.float32))
+        (folder / "output_0.pb").write_bytes(y.SerializeToString())
+    inputs, outputs = list(free_inputs(tested).items()), list(outputs_of(tested).items())
+    sets = [read_data_set(folder, inputs, outputs) for folder in data_sets(tmp_path)]
+    result = run(tested, worker, sets=sets)
+    assert [case.is_fine for case in result.cases] == [True, False]
+    assert result.cases[1].expected[0].comparison.outside == 4

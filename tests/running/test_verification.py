@@ -1,0 +1,182 @@
+"""Two models compared: counts of runs that failed, NaN, pairs by structure, sizes, dtypes."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import onnxjson
+from onnxjson import EvaluationError, Model, Tolerance, Verification, verify
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.verification import Plan, Verifier
+from onnxjson.worker import Worker
+from tests.running.small_models import model, scaled
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
+def compared(base: Model, target: Model, worker: Worker, **options: object) -> Verification:
+    plan = Plan(**options)  # type: ignore[arg-type] # a struct that says what does not fit
+    with Verifier(TwoModels(base, target), plan, worker=worker) as verifier:
+        return verifier.result()
+
+
+def log(*, times: float = 1.0) -> Model:
+    """NaN and -infinity for what is not positive."""
+    return model(
+        [helper.make_node("Log", ["x"], ["l"]), helper.make_node("Mul", ["l", "f"], ["y"])],
+        {"x": (TensorProto.FLOAT, [64])},
+        ["y"],
+        {"f": np.float32(times)},
+    )
+
+
+def test_ten_of_ten_failed_when_ten_fail(worker: Worker) -> None:
+    found = compared(scaled(2), scaled(2.1), worker, seeds=10)
+    assert (found.failed, len(found.runs), found.equal) == (10, 10, False)
+    assert [each.failed for each in found.outputs] == [10]
+
+
+def test_a_model_equals_itself_bit_by_bit(worker: Worker) -> None:
+    found = compared(scaled(2), scaled(2), worker)
+    assert found.equal
+    assert {run.verdict for run in found.runs} == {"equal"}
+    assert found.outputs[0].worst is not None
+    assert found.outputs[0].worst.largest_absolute == 0
+
+
+def test_figures_of_the_worst_run_are_told(worker: Worker) -> None:
+    found = compared(scaled(2), scaled(2 * (1 + 1e-6)), worker)
+    assert found.equal
+    assert {run.verdict for run in found.runs} <= {"equal", "within-tolerance"}
+    worst = found.outputs[0].worst
+    assert worst is not None
+    assert worst.unequal
+    assert 0 < (worst.largest_absolute or 0) < 1e-4
+    assert 0 < (worst.largest_ulp or 0) < 100
+    assert worst.cosine == pytest.approx(1)
+
+
+def test_nans_at_the_same_places_are_equal_and_others_are_not(worker: Worker) -> None:
+    found = compared(log(), log(), worker)
+    assert found.equal
+    assert {run.verdict for run in found.runs} == {"equal"}
+    zero = model([helper.make_node("Sub", ["x", "x"], ["y"])], {"x": (TensorProto.FLOAT, [64])}, ["y"])
+    assert not compared(log(times=0.0), zero, worker).equal
+
+
+def test_outputs_and_inputs_with_other_names_are_paired_by_structure(worker: Worker) -> None:
+    def two(names: Sequence[str]) -> Model:
+        x, z, product, difference = names
+        return model(
+            [helper.make_node("Mul", [x, z], [product]), helper.make_node("Sub", [x, z], [difference])],
+            {x: (TensorProto.FLOAT, [3]), z: (TensorProto.FLOAT, [3])},
+            [product, difference],
+        )
+
+    base = two(("x", "z", "product", "difference"))
+    other = two(("u", "v", "a", "b"))
+    assert other.graph is not None
+    swapped = onnxjson.to_proto(other)
+    outputs = list(swapped.graph.output)
+    del swapped.graph.output[:]
+    swapped.graph.output.extend(reversed(outputs))
+    found = compared(base, onnxjson.from_proto(swapped), worker)
+    assert {each.name: each.target_name for each in found.outputs} == {"product": "a", "difference": "b"}
+    assert found.equal
+    assert any("by structure" in note for note in found.notes)
+
+
+def test_an_output_that_is_gone_is_a_difference(worker: Worker) -> None:
+    both = model(
+        [helper.make_node("Neg", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["z"])],
+        {"x": (TensorProto.FLOAT, [2])},
+        ["y", "z"],
+    )
+    one = model([helper.make_node("Neg", ["x"], ["y"])], {"x": (TensorProto.FLOAT, [2])}, ["y"])
+    found = compared(both, one, worker)
+    assert not found.equal
+    assert found.failed == len(found.runs)
+    assert [each.target_name for each in found.outputs] == ["y", None]
+    assert compared(one, both, worker).equal
+
+
+def test_a_batch_that_was_baked_in_fails_at_other_sizes_only(worker: Worker) -> None:
+    def flat(shape: Sequence[int]) -> Model:
+        return model(
+            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+            {"x": (TensorProto.FLOAT, ["N", 2, 2])},
+            ["y"],
+            {"shape": np.array(shape, np.int64)},
+        )
+
+    found = compared(flat([-1, 4]), flat([2, 4]), worker, dims={"N": (2, 3)}, seeds=2)
+    assert [(run.sizes["N"], run.verdict) for run in found.runs] == [
+        (2, "equal"),
+        (2, "equal"),
+        (3, "failed"),
+        (3, "failed"),
+    ]
+    assert found.failed == 2
+    assert found.runs[2].problem.startswith("the target: ")
+
+
+def test_sizes_that_the_base_does_not_take_are_not_insisted_on(worker: Worker) -> None:
+    both = model(
+        [helper.make_node("Add", ["a", "b"], ["y"])],
+        {"a": (TensorProto.FLOAT, ["N"]), "b": (TensorProto.FLOAT, ["M"])},
+        ["y"],
+    )
+    found = compared(both, both, worker)
+    assert found.equal
+    assert found.runs[0].sizes == {"N": 2, "M": 2}
+
+
+def test_a_base_that_does_not_run_is_an_error_and_not_a_difference(worker: Worker) -> None:
+    wrong = model([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 3])}, ["y"])
+    unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])
+    with pytest.raises(EvaluationError, match="the base does not run"):
+        compared(wrong, wrong, worker)
+    with pytest.raises(EvaluationError, match="nothing runs the target") as caught:
+        compared(scaled(2), unknown, worker)
+    assert caught.value.side == 1
+
+
+def test_both_get_the_same_values_in_the_dtype_that_each_wants(worker: Worker) -> None:
+    def half(data_type: int) -> Model:
+        return model([helper.make_node("Neg", ["x"], ["y"])], {"x": (data_type, [100])}, ["y"])
+
+    found = compared(half(TensorProto.FLOAT), half(TensorProto.FLOAT16), worker)
+    assert found.equal
+    assert {run.verdict for run in found.runs} == {"equal"}
+    assert found.outputs[0].dtype == "float32 / float16"
+
+
+def test_tolerances_may_be_others(worker: Worker) -> None:
+    base, target = scaled(2), scaled(2.001)
+    assert not compared(base, target, worker).equal
+    assert compared(base, target, worker, tolerances={"float32": Tolerance(relative=0.1, absolute=0.1)}).equal
+
+
+def test_a_model_that_gives_something_else_each_time_is_said_to(worker: Worker) -> None:
+    random, other = (
+        model([helper.make_node(operator, ["x"], ["y"])], {"x": (TensorProto.FLOAT, [50])}, ["y"], opset=15)
+        for operator in ("RandomUniformLike", "RandomNormalLike")
+    )
+    found = compared(random, other, worker)
+    assert found.failed == 3
+    assert any("each time" in note for note in found.notes)
+    assert compared(random, random, worker).equal
+    same = compared(scaled(2), scaled(3), worker)
+    assert not any("each time" in note for note in same.notes)
+
+
+def test_python_takes_files_and_several_sizes() -> None:
+    found = verify(scaled(2), scaled(2), seeds=2, dims={"N": (1, 5)})
+    assert found.equal
+    assert [run.sizes["N"] for run in found.runs] == [1, 1, 5, 5]
