@@ -14,6 +14,7 @@ MODULES: Final = {
     "patch": "onnxjson.patching.schema",
     "recipe": "onnxjson.passes.schema",
     "rewrite": "onnxjson.edits.schema",
+    "trace": "onnxjson.rendering.trace_schema",
 }
 """The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""
 

@@ -58,7 +58,7 @@ def test_onnxruntime_is_told_apart_by_rule_and_by_graph_transformer(with_reshape
     trace, last = traced(convolution(with_reshape=with_reshape), "onnxruntime{level=extended}")
     assert [name for name in names(trace) if name != "reading and writing"] == ["ConvBNFusion", "ConvActivationFusion"]
     assert ("fused", "Conv+BatchNormalization -> Conv") in kinds(trace, "ConvBNFusion")
-    assert ("fused", "Conv+Relu -> com.microsoft.FusedConv") in kinds(trace, "ConvActivationFusion")
+    assert ("fused", "Conv+Relu -> com.microsoft::FusedConv") in kinds(trace, "ConvActivationFusion")
     assert message_bytes(trace.last) == message_bytes(last)
 
 
@@ -71,7 +71,7 @@ def test_a_disabled_rule_does_not_fire() -> None:
 def test_levels_with_layouts_say_which_machine_they_are_for() -> None:
     (level,) = traced(convolution(), "onnxruntime{level=layout}")[0].steps
     (plain,) = traced(convolution(), "onnxruntime{level=extended}")[0].steps
-    if any(name.startswith("com.microsoft.nchwc") for name in level.parts[-1].after.operators):
+    if any(name.startswith("com.microsoft.nchwc::") for name in level.parts[-1].after.operators):
         assert any(note.startswith("made for this machine (") for note in level.notes)
     assert not any("machine" in note for note in plain.notes)
 

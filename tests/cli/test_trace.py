@@ -1,0 +1,140 @@
+"""``onnxjson optimize --trace`` and ``onnxjson trace``."""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from onnxjson import files
+from onnxjson.rendering.stage_table import Column, table_lines, table_rows
+from onnxjson.rendering.trace_schema import trace_schema
+from onnxjson.tracing import Size
+from tests.cli.running import run
+from tests.tracing.networks import convolution
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model and the trace of two passes."""
+    found = tmp_path_factory.mktemp("trace")
+    files.save(convolution(), found / "m.onnx")
+    (found / "none.py").write_text("def optimize(model):\n    return model\n")
+    passes = ("-p", found / "none.py", "-p", "onnxruntime{level=extended}")
+    result = run("optimize", found / "m.onnx", *passes, "-o", found / "out.onnx", "--trace", found / "t")
+    assert result.exit_code == 0, result.stderr
+    assert "onnxjson trace " in result.stderr
+    return found
+
+
+def test_the_text_names_each_rule_and_is_quiet_about_what_changed_nothing(folder: Path) -> None:
+    lines = run("trace", folder / "t").stdout.splitlines()
+    assert "m.onnx: 2 passes, 1 changed something, 4 -> 2 nodes (-2), 130 -> 114 parameters" in lines[0]
+    fused = [line.strip() for line in lines if "NodeFusion" not in line and "fused" in line]
+    patterns = ["Conv+BatchNormalization -> Conv", "Conv+Relu -> com.microsoft::FusedConv"]
+    assert [line.removeprefix("fused").strip() for line in fused] == patterns
+    rules = [line.strip().partition(":")[0] for line in lines if line.startswith("  Conv") and ": " in line]
+    assert rules == ["ConvBNFusion", "ConvActivationFusion"]
+    assert any(line.startswith("changed nothing: ") and line.endswith("none.py") for line in lines)
+    assert [line.split()[0] for line in lines[-3:]] == ["nodes", "parameters", "bytes"]
+    assert max(map(len, lines)) <= 200
+
+
+def test_a_node_of_the_result_is_told_with_its_origins_and_one_of_the_first_model_with_its_fate(folder: Path) -> None:
+    text = run("trace", folder / "t", "--node", "op:FusedConv").stdout
+    for name in ("Conv conv", "BatchNormalization bn", "Relu relu"):
+        assert f"    {name}  @/graph/node/" in text
+    assert "onnxruntime{level=extended}, ConvBNFusion: fused" in text
+    gone = run("trace", folder / "t", "--node", "bn").stdout
+    assert "before all passes" in gone
+    assert "is in 1 node of the last model:" in gone
+    missing = run("trace", folder / "t", "--node", "nothing")
+    assert missing.exit_code == 2
+    assert "nothing" in missing.stderr
+
+
+def test_json_is_what_the_schema_says_and_has_both_ways(folder: Path) -> None:
+    found = json.loads(run("trace", folder / "t", "--format", "json").stdout)
+    validator = Draft202012Validator(trace_schema())
+    assert not list(validator.iter_errors(found))
+    assert not list(validator.iter_errors(json.loads((folder / "t" / "trace.json").read_text())))
+    assert list(validator.iter_errors(found | {"more": 1}))
+    assert set(found["fates"]) == {f"/graph/node/{position}" for position in range(4)}
+    assert len(found["origins"]) == 2
+    some = json.loads(run("trace", folder / "t", "--format", "json", "--node", "bn").stdout)
+    assert (list(some["origins"]), list(some["fates"])) == ([], ["/graph/node/1"])
+
+
+def test_markdown_has_a_row_for_each_pass_and_each_event(folder: Path) -> None:
+    result = run("trace", folder / "t", "-o", folder / "report.md")
+    assert result.exit_code == 0
+    text = (folder / "report.md").read_text()
+    assert "| `onnxruntime{level=extended}` | 4 → 2 |" in text
+    assert "| `ConvBNFusion` | fused | `Conv+BatchNormalization -> Conv` |" in text
+    assert "| **nodes** | 4 | 2 |" in text
+    assert "made of" in run("trace", folder / "t", "--format", "markdown", "--node", "op:FusedConv").stdout
+
+
+def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path) -> None:
+    assert run("trace", folder / "t", "-o", folder / "report.html").exit_code == 0
+    text = (folder / "report.html").read_text()
+
+    class Page(HTMLParser):
+        opened: list[str]
+
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            assert not [value for name, value in attrs if name in ("src", "href") and not (value or "").startswith("#")]
+            if tag not in ("meta", "input", "br"):
+                self.opened.append(tag)
+
+        def handle_endtag(self, tag: str) -> None:
+            assert self.opened.pop() == tag
+
+    page = Page()
+    page.opened = []
+    page.feed(text)
+    assert page.opened == []
+    assert "ConvActivationFusion" in text
+    assert text.count("<svg") >= 2
+    assert "default-src 'none'" in text
+
+
+def test_what_does_not_fit_together_is_a_usage_error(folder: Path) -> None:
+    for arguments in (
+        ["--format", "json", "--details"],
+        ["--format", "html", "--node", "bn"],
+    ):
+        assert run("trace", folder / "t", *arguments).exit_code == 2
+    assert run("trace", folder / "none").exit_code == 66
+    refused = run("optimize", folder / "m.onnx", "-p", "prune", "-o", folder / "o.onnx", "--trace", folder)
+    assert refused.exit_code == 73
+    assert "name a new folder" in refused.stderr
+    assert not (folder / "o.onnx").exists()
+    models = (folder / "m.onnx", folder / "out.onnx")
+    assert run("optimize", *models, "-p", "prune", "-i", "--trace", folder / "t2").exit_code == 2
+
+
+def test_a_pass_that_fails_leaves_the_trace_of_those_before_it(folder: Path) -> None:
+    (folder / "bad.py").write_text("def optimize(model):\n    raise ValueError('no')\n")
+    passes = ("-p", "onnxruntime", "-p", folder / "bad.py")
+    result = run("optimize", folder / "m.onnx", *passes, "-o", folder / "b.onnx", "--trace", folder / "t3")
+    assert result.exit_code == 76
+    assert "1 pass, 1 changed something" in run("trace", folder / "t3").stdout
+
+
+def size(nodes: int, **operators: int) -> Size:
+    return Size(nodes=nodes, parameters=nodes * 10, bytes=nodes * 1000, operators=operators)
+
+
+def test_any_number_of_models_stands_side_by_side() -> None:
+    columns = [Column(f"stage {place}", size(place, Conv=place, Relu=1)) for place in range(12)]
+    rows = table_rows(columns)
+    assert [row.what for row in rows] == ["Conv", "Relu", "nodes", "parameters", "bytes"]
+    assert rows[0].numbers == tuple(range(12))
+    assert [rows[2].change(place) for place in (0, 1)] == [0, 1]
+    lines = ["".join(span.text for span in line) for line in table_lines(columns, 60)]
+    assert max(map(len, lines)) <= 60
+    text = "\n".join(lines)
+    assert all(f"stage {place}" in text for place in range(12))
+    assert [row.what for row in table_rows(columns, most=5)][:2] == ["Conv", "1 other as before"]
