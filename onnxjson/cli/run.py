@@ -59,7 +59,7 @@ def command(
     no_pager: bool,
     **said: Any,
 ) -> None:
-    """Say what a model gives, how long that takes, and where the time goes.
+    """Say what a model gives, how long that takes, and where.
 
     Inputs without a value get made-up ones, the same for the same seed: normal numbers, indices that fit, masks of 0
     and 1. A folder of test data with output_0.pb ... is compared with what the model gives; exits 1 if that is another

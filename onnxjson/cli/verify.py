@@ -40,7 +40,7 @@ def command(
     no_pager: bool,
     **said: Any,
 ) -> None:
-    """Say whether two models compute the same, and if not, where they part.
+    """Say whether two models compute the same, and where not.
 
     Both run on the same values, those of files or made-up ones, and every output of A is compared with its counterpart
     in B: by name, else by structure. A NaN equals a NaN. Exits 0 if all are equal within the tolerance of their dtype,
