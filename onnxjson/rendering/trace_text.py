@@ -152,11 +152,9 @@ def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterat
             text = f"{node_text(other) if other is not None else ''}  @{visible(address, None)}"
             yield (Span(shortened(f"    {text}", width)),)
         for touch in subject.story.touches:
-            yield (
-                Span(f"  {part_text(trace, touch)}: "),
-                Span(touch.kind, EFFECTS[touch.kind]),
-                Span(f"  {shortened(visible(touch.pattern, 400), max(width - 40, 20))}"),
-            )
+            pattern = shortened(visible(touch.pattern, 400), width - len(touch.kind) - 4)
+            yield Span("  "), Span(touch.kind, EFFECTS[touch.kind]), Span(f"  {pattern}")
+            yield (Span(shortened(f"    by {part_text(trace, touch)}", width), "quiet"),)
 
 
 def _summary(subject: Subject) -> str:

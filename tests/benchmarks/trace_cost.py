@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import numpy as np
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
 from onnxjson import serde
 from onnxjson.document import Model
 from onnxjson.passes import Made, Pipeline, parse_step
@@ -63,6 +66,22 @@ class Measured(NamedTuple):
     def limit(self) -> float:
         """What it may take."""
         return CHANGED if self.is_changed else EQUAL
+
+
+def linear(count: int) -> ModelProto:
+    """`count` nodes, MatMul and Add in turn, every pair of which onnxruntime fuses."""
+    numbers = np.random.default_rng(0)
+    nodes, weights, last = [], [], "x"
+    for place in range(count // 2):
+        names = f"W{place}", f"B{place}", f"m{place}", f"y{place}"
+        weights.append(numpy_helper.from_array(numbers.standard_normal((8, 8), np.float32), names[0]))
+        weights.append(numpy_helper.from_array(numbers.standard_normal(8, np.float32), names[1]))
+        nodes.append(helper.make_node("MatMul", [last, names[0]], [names[2]], f"matmul{place}"))
+        nodes.append(helper.make_node("Add", [names[2], names[1]], [names[3]], f"add{place}"))
+        last = names[3]
+    inputs, outputs = ([helper.make_tensor_value_info(name, TensorProto.FLOAT, [8, 8])] for name in ("x", last))
+    graph = helper.make_graph(nodes, "g", inputs, outputs, weights)
+    return helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 17)])
 
 
 def measure(model: Model, spelling: str, pipeline: Pipeline, repeat: int, *, with_parts: bool) -> Measured:
@@ -127,6 +146,8 @@ def results(nodes: int, repeat: int, *, with_parts: bool) -> list[Measured]:
             found.append(measure(model, spelling, pipeline, repeat, with_parts=with_parts))
         again = measure(same, str(own), pipeline, repeat, with_parts=False)
         found.append(again._replace(name=f"{again.name}, again"))
+        fused = measure(serde.from_proto(linear(nodes)), "onnxruntime", pipeline, 1, with_parts=False)
+        found.append(fused._replace(name=f"{fused.name}, every node fused"))
     return found
 
 

@@ -45,7 +45,7 @@ def test_a_node_of_the_result_is_told_with_its_origins_and_one_of_the_first_mode
     text = run("trace", folder / "t", "--node", "op:FusedConv").stdout
     for name in ("Conv conv", "BatchNormalization bn", "Relu relu"):
         assert f"    {name}  @/graph/node/" in text
-    assert "onnxruntime{level=extended}, ConvBNFusion: fused" in text
+    assert "    by onnxruntime{level=extended}, ConvBNFusion" in text
     gone = run("trace", folder / "t", "--node", "bn").stdout
     assert "before all passes" in gone
     assert "is in 1 node of the last model:" in gone
