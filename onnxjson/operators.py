@@ -7,10 +7,10 @@ first use.
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from onnxjson.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
-from onnxjson.document import Attribute
+from onnxjson.document import Attribute, Function, Node
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
@@ -20,15 +20,19 @@ __all__ = [
     "ATTRIBUTE_TYPES_BY_OPERATOR",
     "AttributeParameter",
     "Documentation",
+    "OperatorKey",
     "Parameter",
     "Signature",
     "attribute_defaults",
     "attribute_types",
     "documentation",
+    "function_key",
     "is_commutative",
     "known_attributes",
     "known_operators",
     "newest_version",
+    "operator_key",
+    "operator_name",
     "plain_domain",
     "since_version",
 ]
@@ -57,6 +61,27 @@ def is_commutative(domain: str | None, op_type: str | None) -> bool:
 def plain_domain(domain: str | None) -> str:
     """A domain with "" for the default one, which is also written as absent and as ``ai.onnx``."""
     return "" if domain is None or domain == "ai.onnx" else domain
+
+
+OperatorKey: TypeAlias = tuple[str, str, str]
+"""What is called: domain ("" for the default one), operator or function, overload."""
+
+
+def operator_key(node: Node) -> OperatorKey:
+    """What a node calls."""
+    return plain_domain(node.domain), node.op_type or "", node.overload or ""
+
+
+def function_key(function: Function) -> OperatorKey:
+    """What the nodes that call a function have as their `operator_key`."""
+    return plain_domain(function.domain), function.name or "", function.overload or ""
+
+
+def operator_name(domain: str | None, op_type: str | None, overload: str | None = None) -> str:
+    """An operator or a function for a person: ``Add``, ``com.microsoft::Gelu``, ``own::Block:overload``."""
+    name = op_type or "(no operator)"
+    plain = plain_domain(domain)
+    return (f"{plain}::{name}" if plain else name) + (f":{overload}" if overload else "")
 
 
 class Parameter(NamedTuple):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from onnxjson.diffing.changes import Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context, operator_key
+from onnxjson.diffing.comparing import BASE, TARGET, Context
 from onnxjson.diffing.constant_traces import constant_details
 from onnxjson.diffing.duplicates import originals
 from onnxjson.diffing.events import Detail, Kind
@@ -14,6 +14,7 @@ from onnxjson.diffing.region_changes import Draft, cut_out
 from onnxjson.diffing.region_shapes import ordered_operators, signature
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.document import Node
+from onnxjson.operators import operator_key
 
 _CASTS: Final = frozenset({"Cast", "CastLike"})
 _LAYOUT: Final = frozenset({"Transpose", "ReorderInput", "ReorderOutput"})

@@ -15,9 +15,9 @@ from onnxjson.diffing.changes import Change, Ledger
 from onnxjson.diffing.regions import Components, taken_names
 from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Node, SparseTensor, Tensor
-from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.matching.contents import is_constant, tensor_of_constant
-from onnxjson.operators import plain_domain
+from onnxjson.operators import OperatorKey, function_key, plain_domain
 
 BASE: Final = 0
 TARGET: Final = 1
@@ -315,9 +315,9 @@ class Context:
         """Inputs that take another value, and what says so."""
         self.explained_names: dict[tuple[GraphComparison, str], Change] = {}
         """Constants of the base whose names changed since a rewrite took them."""
-        self.function_keys = {operator_key_of(each) for each in alignment.base.model.functions}
+        self.function_keys = {function_key(each) for each in alignment.base.model.functions}
         """What the functions of the base are called: domain, name, overload."""
-        self.target_function_keys = {operator_key_of(each) for each in alignment.target.model.functions}
+        self.target_function_keys = {function_key(each) for each in alignment.target.model.functions}
         self.labels: dict[Hashable, int] = {}
         """Numbers of what is in regions (`onnxjson.diffing.region_shapes`)."""
         self.changed_constants: list[tuple[GraphComparison, str, Change]] = []
@@ -328,24 +328,11 @@ class Context:
         self.changed_constants.append((graph, name, change))
 
     @cached_property
-    def functions(self) -> dict[tuple[str, str, str], tuple[str, str, str]]:
-        """Functions of the base that have another name in the target: (domain, name, overload) -> the same there."""
+    def functions(self) -> dict[OperatorKey, OperatorKey]:
+        """Functions of the base that have another name in the target -> their counterparts."""
         found = {}
         for base, target in self.alignment.functions:
             one, other = self.alignment.base.model.functions[base], self.alignment.target.model.functions[target]
-            if operator_key_of(one) != operator_key_of(other):
-                found[operator_key_of(one)] = operator_key_of(other)
+            if function_key(one) != function_key(other):
+                found[function_key(one)] = function_key(other)
         return found
-
-
-def operator_key_of(function: Function) -> tuple[str, str, str]:
-    """What a node that calls a function has as its `operator_key`."""
-    return plain_domain(function.domain), function.name or "", function.overload or ""
-
-
-def operator_key(node: Node) -> tuple[str, str, str]:
-    """What a node calls: domain, operator or function, overload."""
-    return plain_domain(node.domain), node.op_type or "", node.overload or ""
-
-
-__all__ = ["BASE", "TARGET", "UNMATCHED", "Constant", "Context", "GraphComparison", "Slot", "operator_key", "tensor_of"]

@@ -4,9 +4,9 @@ from typing import Final
 
 from onnxjson.diffing.comparing import BASE, TARGET, Constant, Context, GraphComparison
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.places import operator_name
 from onnxjson.diffing.regions import Region
 from onnxjson.document import Tensor
+from onnxjson.operators import operator_name
 
 _MOST: Final = 32
 """Constants of one region that are traced."""
@@ -65,5 +65,5 @@ def _uses(
                 known.discard(name)
                 constant = graph.constant(side, name)
                 if constant is not None:
-                    found.append((constant, f"input {place} of {operator_name(node)}"))
+                    found.append((constant, f"input {place} of {operator_name(node.domain, node.op_type)}"))
     return found

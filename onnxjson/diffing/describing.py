@@ -17,7 +17,6 @@ from onnxjson.diffing.naming import note_names
 from onnxjson.diffing.node_changes import compare_nodes
 from onnxjson.diffing.node_metadata import compare_metadata
 from onnxjson.diffing.ordering_changes import breaks, note
-from onnxjson.diffing.places import operator_name
 from onnxjson.diffing.region_changes import Draft, RegionFinder, claim_region
 from onnxjson.diffing.region_constants import own_constants
 from onnxjson.diffing.rewiring import plain_slots
@@ -26,6 +25,7 @@ from onnxjson.diffing.value_infos import compare_value_infos
 from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Tensor
 from onnxjson.matching.alignment import Alignment
+from onnxjson.operators import operator_name
 
 __all__ = ["describe"]
 
@@ -104,7 +104,7 @@ def _name_constants(context: Context, graph: GraphComparison) -> None:
                 continue
             for place, name in enumerate(node.input):
                 if name in wanted:
-                    use = (operator_name(node), place)
+                    use = (operator_name(node.domain, node.op_type), place)
                     uses[name] = min(uses.get(name, use), use)
     for name, changes in wanted.items():
         operator, place = uses.get(name, ("", 0))

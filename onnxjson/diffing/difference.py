@@ -16,6 +16,7 @@ from onnxjson.diffing.weight_changes import Weights, WeightsMode
 from onnxjson.document import Model, Tensor
 from onnxjson.index import Index
 from onnxjson.matching.alignment import Alignment
+from onnxjson.operators import operator_name
 from onnxjson.tensors import is_external
 from onnxjson.walking import walk
 
@@ -164,15 +165,11 @@ class Diff:
 
 
 def _operators(index: Index) -> Counter[str]:
-    from onnxjson.diffing.places import operator_name
-
     counts: Counter[str] = Counter()
     for scope in index.scopes:
         keys = Counter([(node.domain, node.op_type) for node in scope.graph.node])
         for (domain, op_type), count in keys.items():
-            from onnxjson.document import Node
-
-            counts[operator_name(Node(domain=domain, op_type=op_type))] += count
+            counts[operator_name(domain, op_type)] += count
     return counts
 
 

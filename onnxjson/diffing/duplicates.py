@@ -1,9 +1,9 @@
 """Whether what is gone, or new, computes what something else computes, too: common subexpressions that became one."""
 
-from onnxjson.diffing.comparing import GraphComparison, operator_key
+from onnxjson.diffing.comparing import GraphComparison
 from onnxjson.diffing.regions import Region
 from onnxjson.document import Node
-from onnxjson.operators import is_commutative
+from onnxjson.operators import is_commutative, operator_key
 
 _DEEPEST = 200
 """Nodes in a row that are compared."""

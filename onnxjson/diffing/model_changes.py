@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from onnxjson.diffing.changes import Change, one_sided
-from onnxjson.diffing.comparing import Context, operator_key, operator_key_of
+from onnxjson.diffing.comparing import Context
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.fields import field_details
 from onnxjson.diffing.ordering_changes import breaks, note
 from onnxjson.diffing.texts import graph_text
 from onnxjson.document import Function, Model, OperatorSetId, TrainingInfo
-from onnxjson.operators import plain_domain
+from onnxjson.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
 
 _INFO = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
 
@@ -80,7 +80,7 @@ def compare_opsets(
     base: Sequence[OperatorSetId],
     target: Sequence[OperatorSetId],
     place: str,
-    calls: Mapping[tuple[str, str, str], Change] = MappingProxyType({}),
+    calls: Mapping[OperatorKey, Change] = MappingProxyType({}),
 ) -> None:
     """Compare imports of operator sets, of models or of functions; the default domain has three spellings.
 
@@ -152,10 +152,10 @@ def _functions(context: Context, base: Sequence[Function], target: Sequence[Func
     for position, there in pairs:
         one, other = base[position], target[there]
         address, its_address = f"/functions/{position}", f"/functions/{there}"
-        if operator_key_of(one) != operator_key_of(other):
+        if function_key(one) != function_key(other):
             _renamed_function(context, address, its_address, one, other)
         for name in ("domain", "overload"):
-            if operator_key_of(one) == operator_key_of(other) and getattr(one, name) != getattr(other, name):
+            if function_key(one) == function_key(other) and getattr(one, name) != getattr(other, name):
                 detail = Detail(name, getattr(one, name), getattr(other, name))
                 _add(context, "storage-changed", f"{name} of functions", f"{address}/{name}", (detail,), one.name or "")
         for name in ("attribute", "attribute_proto"):
@@ -169,18 +169,18 @@ def _functions(context: Context, base: Sequence[Function], target: Sequence[Func
     calls = _calls(context)
     for position, one in enumerate(base):
         if position not in bases:
-            _lone_function(context, f"/functions/{position}", one, calls.get(operator_key_of(one)), is_base=True)
+            _lone_function(context, f"/functions/{position}", one, calls.get(function_key(one)), is_base=True)
     for position, other in enumerate(target):
         if position not in targets:
-            _lone_function(context, f"/functions/{position}", other, calls.get(operator_key_of(other)), is_base=False)
+            _lone_function(context, f"/functions/{position}", other, calls.get(function_key(other)), is_base=False)
     context.pairs["/functions"] = pairs
     if count := breaks([there for _, there in sorted(pairs)]):
         note(context, "/functions", "/functions", "functions", count, -1)
 
 
-def _calls(context: Context) -> dict[tuple[str, str, str], Change]:
+def _calls(context: Context) -> dict[OperatorKey, Change]:
     """The changes that took calls of functions away, or made them, by what is called."""
-    calls: dict[tuple[str, str, str], Change] = {}
+    calls: dict[OperatorKey, Change] = {}
     keys = context.function_keys | context.target_function_keys
     if keys:
         for (graph, side, position), change in context.region_changes.items():
@@ -205,8 +205,8 @@ def _lone_function(context: Context, address: str, function: Function, call: Cha
 
 
 def _renamed_function(context: Context, address: str, its_address: str, one: Function, other: Function) -> None:
-    keys = operator_key_of(one), operator_key_of(other)
-    detail = Detail("function", *[".".join(filter(None, key)) for key in keys])
+    keys = function_key(one), function_key(other)
+    detail = Detail("function", *[operator_name(*key) for key in keys])
     change = Change("renamed", "functions", (address,), (its_address,), one.name or "", (detail,), order=(-1,), count=1)
     claims = [f"{address}/{name}" for name in ("name", "domain", "overload")]
     for graph in context.graphs:

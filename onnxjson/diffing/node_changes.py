@@ -8,15 +8,15 @@ import msgspec
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.diffing.changes import ORDER, Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot, operator_key
+from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.fields import field_details
-from onnxjson.diffing.places import operator_name, place_of
+from onnxjson.diffing.places import place_of
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.diffing.weight_changes import without_elements
 from onnxjson.document import Attribute, Node
 from onnxjson.matching.contents import is_constant, tensor_of_constant
-from onnxjson.operators import attribute_defaults, is_commutative
+from onnxjson.operators import attribute_defaults, is_commutative, operator_key, operator_name
 
 _PLAIN_FIELDS: Final = ("device_configurations", "unknown_fields")
 
@@ -36,7 +36,7 @@ class _NodeComparison:
         self._other: Node = graph.nodes(TARGET)[self._partner]
         self._address = graph.node_address(position)
         self._target_address = graph.node_address(self._partner, TARGET)
-        self._operator = operator_name(self._node)
+        self._operator = operator_name(self._node.domain, self._node.op_type)
 
     def run(self) -> None:
         if self._is_other_operator():

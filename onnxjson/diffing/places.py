@@ -1,4 +1,4 @@
-"""What a person calls a node, an operator and the place of several nodes."""
+"""What a person calls the place of a node, and of several nodes."""
 
 import ast
 import re
@@ -7,7 +7,6 @@ from typing import Final
 
 from onnxjson.document import Node
 from onnxjson.node_properties import scopes_of
-from onnxjson.operators import plain_domain
 
 _NAME_SCOPES: Final = "pkg.torch.onnx.name_scopes"
 """The key of metadata_props in which PyTorch's exporter keeps the scopes of a node, as a Python list of texts."""
@@ -16,13 +15,6 @@ _LONGEST: Final = 20_000
 """Characters of such a list that are read."""
 
 _PARTS: Final = re.compile(r"[/.]+")
-
-
-def operator_name(node: Node) -> str:
-    """The operator, with its domain where that is not ONNX's."""
-    domain = plain_domain(node.domain)
-    name = node.op_type or "?"
-    return f"{domain}.{name}" if domain else name
 
 
 def scope_parts(node: Node) -> tuple[str, ...]:

@@ -4,16 +4,15 @@ from collections import Counter
 from collections.abc import Hashable
 
 from onnxjson.diffing.comparing import BASE, TARGET, GraphComparison
-from onnxjson.diffing.places import operator_name
 from onnxjson.diffing.regions import Region
-from onnxjson.operators import is_commutative
+from onnxjson.operators import is_commutative, operator_name
 
 
 def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list[str]:
     """The operators of one side, each after those whose values it takes; ties in alphabetical order."""
     depths = _depths(graph, side, region)
-    nodes = graph.nodes(side)
-    return [name for _, name in sorted((depth, operator_name(nodes[position])) for position, depth in depths.items())]
+    nodes = [(depth, graph.nodes(side)[position]) for position, depth in depths.items()]
+    return [name for _, name in sorted((depth, operator_name(node.domain, node.op_type)) for depth, node in nodes)]
 
 
 def _positions(side: int, region: Region) -> tuple[int, ...]:
@@ -82,6 +81,6 @@ def _side_signature(graph: GraphComparison, side: int, region: Region, known: di
                 parts.append((-3 if not name else -2 if name in constants else -1, 0))
         if is_commutative(node.domain, node.op_type):
             parts.sort()
-        label = (operator_name(node), tuple(parts))
+        label = (operator_name(node.domain, node.op_type), tuple(parts))
         labels[position] = known.setdefault(label, len(known))
     return frozenset(Counter(labels.values()).items())

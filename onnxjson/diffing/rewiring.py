@@ -3,8 +3,9 @@
 from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import BASE, TARGET, Constant, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.places import operator_name, place_of
+from onnxjson.diffing.places import place_of
 from onnxjson.document import Tensor
+from onnxjson.operators import operator_name
 
 
 def plain_slots(context: Context, slots: list[Slot]) -> None:
@@ -22,7 +23,7 @@ def plain_slots(context: Context, slots: list[Slot]) -> None:
         else:
             node = graph.nodes(BASE)[position]
             places = ", ".join(str(slot.place) for slot in rewired)
-            pattern = f"{operator_name(node)} input{'s' if len(rewired) > 1 else ''} {places}"
+            pattern = f"{operator_name(node.domain, node.op_type)} input{'s' if len(rewired) > 1 else ''} {places}"
             change = _add_rewired(context, graph, pattern, graph.node_address(position), rewired, place_of(node))
             graph.changes.setdefault(position, []).append(change)
 
@@ -73,7 +74,10 @@ def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
     if name in scope.inputs:
         return f"{name} (input)"
     maker = home.maker(side, name)
-    return name if maker is None else f"{name} ({operator_name(scope.graph.node[maker[0]])})"
+    if maker is None:
+        return name
+    made_by = scope.graph.node[maker[0]]
+    return f"{name} ({operator_name(made_by.domain, made_by.op_type)})"
 
 
 def _constants(context: Context, slot: Slot) -> bool:

@@ -15,7 +15,7 @@ from onnxjson.matching.forward import number
 from onnxjson.matching.interface import pair_inputs, pair_outputs
 from onnxjson.matching.stages import match
 from onnxjson.matching.value_pairs import pair_values
-from onnxjson.operators import attribute_defaults, plain_domain
+from onnxjson.operators import OperatorKey, attribute_defaults, function_key, operator_key, plain_domain
 
 
 def align(
@@ -47,7 +47,7 @@ class _Model:
         self.opsets = {plain_domain(each.domain): each.version for each in model.opset_import}
         self.columns: dict[str, Columns] = {}
         """Of graphs that were matched, by address."""
-        self.functions: dict[Hashable, Hashable] = {}
+        self.functions: dict[OperatorKey, OperatorKey] = {}
         """Calls of functions that have another name in the other model -> the name that both are known by."""
         self._scopes = {each.address: each for each in self.index.scopes}
 
@@ -95,12 +95,12 @@ class _Aligner:
     def _pair_functions(self) -> list[tuple[int, int]]:
         """Functions by name, then those that have another name and the same body."""
         mine, its = self.base.model.functions, self.target.model.functions
-        by_name: dict[Hashable, list[int]] = {}
+        by_name: dict[OperatorKey, list[int]] = {}
         for there, each in enumerate(its):
-            by_name.setdefault((each.name, plain_domain(each.domain), each.overload or ""), []).append(there)
+            by_name.setdefault(function_key(each), []).append(there)
         pairs = []
         for here, each in enumerate(mine):
-            same_name = by_name.get((each.name, plain_domain(each.domain), each.overload or ""))
+            same_name = by_name.get(function_key(each))
             if same_name:
                 pairs.append((here, same_name.pop(0)))
         open_there = sorted(chain.from_iterable(by_name.values()))
@@ -113,12 +113,7 @@ class _Aligner:
             if same:
                 open_there.remove(same[0])
                 pairs.append((here, same[0]))
-                other = its[same[0]]
-                self.base.functions[plain_domain(mine[here].domain), mine[here].name, mine[here].overload or ""] = (
-                    plain_domain(other.domain),
-                    other.name,
-                    other.overload or "",
-                )
+                self.base.functions[function_key(mine[here])] = function_key(its[same[0]])
         return sorted(pairs)
 
     def _body_key(self, side: _Model, address: str) -> Hashable:
@@ -190,8 +185,8 @@ class _Aligner:
 
         functions = side.functions
 
-        def operator_key(node: Node) -> Hashable:
-            key = plain_domain(node.domain), node.op_type, node.overload or ""
+        def called(node: Node) -> OperatorKey:
+            key = operator_key(node)
             return functions.get(key, key)
 
         columns = Columns(
@@ -201,7 +196,7 @@ class _Aligner:
             input_leaves=leaves,
             outer=outer,
             subgraphs=subgraphs,
-            operator_key=operator_key,
+            operator_key=called,
         )
         side.columns[scope.address] = columns
         return columns

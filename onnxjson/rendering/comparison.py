@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
+from onnxjson.operators import operator_name
 from onnxjson.rendering.summary import Summary, Value
-from onnxjson.rendering.summary_text import FORMATS, operator_name, opsets_text
+from onnxjson.rendering.summary_text import FORMATS, opsets_text
 from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size
 
 _LABEL: Final = 24
@@ -96,7 +97,9 @@ def _value_rows(label: str, models: Sequence[Sequence[Value]]) -> list[_Row]:
 
 
 def _operator_rows(summaries: Sequence[Summary]) -> list[_Row]:
-    counts = [{operator_name(each): each.nodes for each in summary.operators} for summary in summaries]
+    counts = [
+        {operator_name(each.domain, each.op_type): each.nodes for each in summary.operators} for summary in summaries
+    ]
     names = dict.fromkeys(name for count in counts for name in count)
     order = sorted(names, key=lambda name: -max(count.get(name, 0) for count in counts))
     return [

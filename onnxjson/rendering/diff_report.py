@@ -8,7 +8,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 from onnxjson.diffing.events import Event, Kind, Member, Verdict
 from onnxjson.index import Index, NodeRef
 from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
-from onnxjson.operators import plain_domain
+from onnxjson.operators import operator_name
 from onnxjson.rendering.constants import constants, weights
 
 Effect = Literal["added", "removed", "rewritten", "changed", "quiet"]
@@ -174,17 +174,12 @@ def matches(alignment: Alignment) -> Iterator[tuple[str, str]]:
 
 def operator_of(ref: NodeRef) -> str:
     """The operator with its domain, where that is not the default one."""
-    return _operator(ref.node.domain, ref.node.op_type)
-
-
-def _operator(domain: str | None, op_type: str | None) -> str:
-    plain = plain_domain(domain)
-    return f"{plain}::{op_type or ''}" if plain else op_type or ""
+    return operator_name(ref.node.domain, ref.node.op_type)
 
 
 def _operators(alignment: Alignment) -> tuple[Count, ...]:
     numbers = [
-        Counter(_operator(node.domain, node.op_type) for scope in side.scopes for node in scope.graph.node)
+        Counter(operator_name(node.domain, node.op_type) for scope in side.scopes for node in scope.graph.node)
         for side in _sides(alignment)
     ]
     counts = [Count(name, numbers[0][name], numbers[1][name]) for name in sorted(numbers[0].keys() | numbers[1].keys())]

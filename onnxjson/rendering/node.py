@@ -23,7 +23,7 @@ from onnxjson.elements import element_count, float32_text, tokens
 from onnxjson.index import Index, NodeRef
 from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, STRING
 from onnxjson.node_properties import scopes_of
-from onnxjson.operators import Documentation, plain_domain
+from onnxjson.operators import Documentation, function_key, operator_key, operator_name, plain_domain
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import counted, table, wrapped
@@ -135,9 +135,9 @@ def view_node(
 
 
 def _function(model: Model, ref: NodeRef) -> str | None:
-    called = (plain_domain(ref.node.domain), ref.node.op_type or "", ref.node.overload or "")
+    called = operator_key(ref.node)
     for position, function in enumerate(model.functions):
-        if (plain_domain(function.domain), function.name or "", function.overload or "") == called:
+        if function_key(function) == called:
             return f"/functions/{position}"
     return None
 
@@ -216,9 +216,8 @@ def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
 
 def node_lines(view: NodeView, width: int) -> list[str]:
     """The lines for one node, each made visible; only names that are longer than `width` are wider."""
-    operator = f"{view.domain}::{view.op_type}" if view.domain else view.op_type or "(no operator)"
     rows = [
-        ("operator", operator + (f":{view.overload}" if view.overload else "")),
+        ("operator", operator_name(view.domain, view.op_type, view.overload)),
         ("address", f"@{view.address}"),
         ("scope", view.scope or ""),
         ("function", f"@{view.function}" if view.function else ""),
@@ -316,7 +315,7 @@ def _text(value: object) -> str:
 
 def documentation_lines(found: Documentation, width: int) -> list[str]:
     """What ONNX says about an operator."""
-    name = f"{found.domain}::{found.op_type}" if found.domain else found.op_type
+    name = operator_name(found.domain, found.op_type)
     lines = [f"{name}, since opset {found.since_version}" + (", deprecated" if found.deprecated else "")]
     lines += wrapped(dedent(found.doc), width, indent=0, whole_words=True)
     for title, parameters in (("inputs", found.inputs), ("outputs", found.outputs)):

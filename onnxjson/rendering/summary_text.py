@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
+from onnxjson.operators import operator_name
 from onnxjson.rendering.constants import Weights
-from onnxjson.rendering.summary import Operator, Summary, Value
+from onnxjson.rendering.summary import Summary, Value
 from onnxjson.rendering.tables import columns, counted, padded, size, table, wrapped
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
@@ -101,11 +102,6 @@ def _value_lines(values: Sequence[Value], width: int) -> list[str]:
     return lines
 
 
-def operator_name(operator: Operator) -> str:
-    """The operator with its domain, where that is not the default one."""
-    return f"{operator.domain}::{operator.op_type}" if operator.domain else operator.op_type
-
-
 def _operators_title(summary: Summary) -> str:
     return f"operators {len(summary.operators):,}, nodes {summary.nodes:,}"
 
@@ -113,21 +109,27 @@ def _operators_title(summary: Summary) -> str:
 def _operator_lines(summary: Summary, width: int) -> list[str]:
     inside = summary.nodes_in
     if not (inside.subgraphs or inside.functions or inside.training):
-        return columns([(operator_name(each), f"{each.nodes:,}") for each in summary.operators], width)
+        return columns(
+            [(operator_name(each.domain, each.op_type), f"{each.nodes:,}") for each in summary.operators], width
+        )
     places = [name for name in ("main", "subgraphs", "functions", "training") if getattr(inside, name)]
     rows = [("", "all", *places)]
     for each in summary.operators:
         counts = [getattr(each, name) for name in places]
-        rows.append((operator_name(each), f"{each.nodes:,}", *(f"{count:,}" if count else "" for count in counts)))
+        rows.append(
+            (
+                operator_name(each.domain, each.op_type),
+                f"{each.nodes:,}",
+                *(f"{count:,}" if count else "" for count in counts),
+            )
+        )
     return table(rows, width, right=range(1, len(places) + 2))
 
 
 def _function_lines(summary: Summary, width: int) -> list[str]:
     rows = [("", "in", "out", "nodes", "calls")]
     for each in summary.functions:
-        name = "::".join(part for part in (each.domain, each.name) if part) + (
-            f":{each.overload}" if each.overload else ""
-        )
+        name = operator_name(each.domain, each.name, each.overload)
         rows.append((name, f"{each.inputs:,}", f"{each.outputs:,}", f"{each.nodes:,}", f"{each.calls:,}"))
     return _limited(table(rows, width, right=range(1, 5)), _MOST_ROWS + 1) if len(rows) > 1 else []
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 import msgspec
 
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.places import operator_name
-from onnxjson.document import Model, Node, SparseTensor, Tensor
+from onnxjson.document import Model, SparseTensor, Tensor
 from onnxjson.elements import element_count
 from onnxjson.index import Index
+from onnxjson.operators import operator_name
 from onnxjson.patching import Patch
 from onnxjson.walking import walk
 
@@ -124,5 +124,5 @@ def size_of(model: Model, length: int) -> Size:
         parameters += sum([element_count(tensor.dims) for each in sparse for tensor in walk(each, Tensor)])
     operators: Counter[str] = Counter()
     for (domain, op_type), count in kinds.items():
-        operators[operator_name(Node(domain=domain, op_type=op_type))] += count
+        operators[operator_name(domain, op_type)] += count
     return Size(nodes=operators.total(), parameters=parameters, bytes=length, operators=dict(sorted(operators.items())))

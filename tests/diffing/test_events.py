@@ -211,15 +211,15 @@ def test_one_cause_is_one_event(case: str) -> None:
 def test_a_function_written_out_takes_its_definition_and_its_domain_along() -> None:
     call, body = model(CALL, FUNCTION, domains=', "d": 1'), model(BODY)
     inlined, outlined = explained(call, body), explained(body, call)
-    assert said(inlined) == [("function-inlined", "d.f -> Relu+Tanh", (f"{N}/1",), (f"{N}/1", f"{N}/2"))]
-    assert said(outlined) == [("function-outlined", "Relu+Tanh -> d.f", (f"{N}/1", f"{N}/2"), (f"{N}/1",))]
+    assert said(inlined) == [("function-inlined", "d::f -> Relu+Tanh", (f"{N}/1",), (f"{N}/1", f"{N}/2"))]
+    assert said(outlined) == [("function-outlined", "Relu+Tanh -> d::f", (f"{N}/1", f"{N}/2"), (f"{N}/1",))]
 
 
 def test_a_function_with_another_name_is_renamed_and_so_are_its_calls() -> None:
     other = model(CALL.replace("d.f", "d.h"), FUNCTION.replace(" f (", " h ("), domains=', "d": 1')
     found = explained(model(CALL, FUNCTION, domains=', "d": 1'), other)
     assert said(found) == [("renamed", "functions", ("/functions/0",), ("/functions/0",))]
-    assert details(found) == [("function", "d.f", "d.h")]
+    assert details(found) == [("function", "d::f", "d::h")]
 
 
 def test_the_body_of_a_function_is_compared_as_graphs_are() -> None:
@@ -303,6 +303,6 @@ def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_ma
         model(f"{G}<{weights}> {{ {start}{before}{end} }}", domains=', "d": 1'),
         model(f"{G}<{weights}> {{ {start}{after}{end} }}", domains=', "d": 1'),
     )
-    assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "Mul+Add -> d.MulAdd", 3)]
+    assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "Mul+Add -> d::MulAdd", 3)]
     assert found.regions[0, 1].inputs == (("b0", "b0"),)
     assert found.regions[0, 1].outputs == (("b1", "b1"),)
