@@ -245,7 +245,7 @@ class _Change:
 
         width = shutil.get_terminal_size((80, 24)).columns
         for line in lines(made):
-            for piece in wrapped(line, width, indent=0):
+            for piece in wrapped(line, width, indent=0, whole_words=True) if line.startswith(" ") else [line]:
                 self._talk(path, piece)
 
     def _talk(self, path: Path, text: str) -> None:

@@ -59,7 +59,9 @@ def command(
     color: paging.Colour,
     no_pager: bool,
 ) -> None:
-    """Show what passes did to a model, from the folder that `onnxjson optimize --trace DIR` made.
+    """Show what passes did to a model, from the folder of a trace.
+
+    `onnxjson optimize --trace DIR` makes the folder.
 
     \b
     onnxjson trace DIR
