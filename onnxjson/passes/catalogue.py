@@ -9,6 +9,7 @@ from onnxjson.passes.edits import EditPass, ScriptPass
 from onnxjson.passes.extract_adapters import ExtractAdapters
 from onnxjson.passes.fix_dims import FixDims
 from onnxjson.passes.float16 import Float16
+from onnxjson.passes.mixed_precision import MixedPrecision
 from onnxjson.passes.onnxoptimizer import Onnxoptimizer
 from onnxjson.passes.onnxruntime import Onnxruntime
 from onnxjson.passes.onnxscript import Onnxscript
@@ -16,6 +17,7 @@ from onnxjson.passes.onnxsim import Onnxsim
 from onnxjson.passes.onnxslim import Onnxslim
 from onnxjson.passes.peephole import Peephole
 from onnxjson.passes.qnn_preprocess import QnnPreprocess
+from onnxjson.passes.quantization import QuantizeDynamic, QuantizeStatic
 from onnxjson.passes.symbolic_shapes import SymbolicShapes
 from onnxjson.passes.transformers import Transformers
 from onnxjson.passes.user import PluginPass, UserPass
@@ -29,6 +31,9 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxruntime,
     Transformers,
     Float16,
+    MixedPrecision,
+    QuantizeDynamic,
+    QuantizeStatic,
     SymbolicShapes,
     FixDims,
     ExtractAdapters,

@@ -53,6 +53,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The words that it may hold, and what each does, in one line."""
     is_guarded: ClassVar[bool] = True
     """Whether `run` belongs into the guarded process; code of this package does not."""
+    is_exact: ClassVar[bool] = True
+    """Whether a model is to compute the same after it; else it trades numbers for size or speed."""
 
     def __post_init__(self) -> None:
         for parameter in parameters(type(self)):

@@ -1,0 +1,208 @@
+"""quantize-dynamic and quantize-static: the quantizer of onnxruntime.
+
+https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
+"""
+
+import contextlib
+import io
+import logging
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta, field
+
+from onnxjson import serde
+from onnxjson.document import Tensor
+from onnxjson.errors import FeedError
+from onnxjson.passes.measuring import Feed, MeasuredPass, samples
+from onnxjson.passes.onnxruntime_sessions import Sessions
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.tensors import to_numpy
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
+
+Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
+"""Of a quantized element."""
+
+_STAMPS: Final = ("onnx.infer", "onnx.quant.pre_process")
+"""Metadata that the quantizer leaves in models."""
+
+
+class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
+    """What both have in common."""
+
+    packages: ClassVar = ("onnxruntime",)
+
+    weight_type: Annotated[Width, Meta(description="What weights become.")] = "int8"
+    per_channel: Annotated[bool, Meta(description="A scale for each channel of a weight, not one for all.")] = False
+    reduce_range: Annotated[
+        bool, Meta(description="7 bits, against overflow on processors with AVX2 and AVX512 but without VNNI.")
+    ] = False
+    operators: Annotated[tuple[str, ...], Meta(description="Operators to quantize; all that can be if left out.")] = ()
+    nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to quantize; all if left out.")] = ()
+    skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes that stay as they are.")] = ()
+    preprocess: Annotated[
+        bool,
+        Meta(
+            description="Let onnxruntime optimize first, level basic, as it advises: weights that come from nodes can "
+            "be quantized then, and normalizations are part of Conv."
+        ),
+    ] = True
+    more: Annotated[
+        dict[str, Any], Meta(description="Other options of onnxruntime by name: more={WeightSymmetric: false}.")
+    ] = field(default_factory=dict)
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "per_channel": self.per_channel,
+            "reduce_range": self.reduce_range,
+            "weight_type": _width(self.weight_type),
+            "nodes_to_quantize": list(self.nodes) or None,
+            "nodes_to_exclude": list(self.skip_nodes) or None,
+        }
+
+    def _prepared(self, model: bytes, folder: Path) -> "ModelProto":
+        from onnx import ModelProto
+
+        if self.preprocess:
+            model = Sessions(model, folder, "basic", (), {}).optimized()
+        proto = ModelProto.FromString(model)
+        # Types of initializers stay behind where the quantizer transposes them, and then no inference takes the model.
+        constants = {tensor.name for tensor in proto.graph.initializer}
+        values = [value for value in proto.graph.value_info if value.name not in constants]
+        del proto.graph.value_info[:]
+        proto.graph.value_info.extend(values)
+        known = {node.name for node in proto.graph.node}
+        for name in (*self.nodes, *self.skip_nodes):
+            if name not in known:
+                raise FeedError(f'there is no node "{name}"')
+        return proto
+
+    def _finished(self, model: bytes, path: Path) -> bytes:
+        from onnx import ModelProto
+
+        before, after = ModelProto.FromString(model), ModelProto.FromString(path.read_bytes())
+        had = {each.key for each in before.metadata_props}
+        kept = [each for each in after.metadata_props if each.key not in _STAMPS or each.key in had]
+        del after.metadata_props[:]
+        after.metadata_props.extend(kept)
+        used = {each.domain for each in before.opset_import} | set(_domains(after.graph))
+        imports = [each for each in after.opset_import if each.domain in used]
+        del after.opset_import[:]
+        after.opset_import.extend(imports)
+        made = bytes(after.SerializeToString())
+        self.cost(model, made)
+        return made
+
+
+class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
+    """Quantize weights to 8 bits; what flows between nodes is quantized while the model runs.
+
+    No values are needed to quantize; those of samples only show what each output loses.
+    """
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnxruntime.quantization import quantize_dynamic
+        from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+        made = folder / "quantized.onnx"
+        operators = list(self.operators) or sorted(IntegerOpsRegistry)
+        options = {"MatMulConstBOnly": True, **self.more}
+        with _quietly():
+            proto = self._prepared(model, folder)
+            quantize_dynamic(proto, made, op_types_to_quantize=operators, extra_options=options, **self._common())
+        return self._finished(model, made)
+
+
+class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
+    """Quantize weights and what flows between nodes to 8 bits, in ranges that samples show.
+
+    Made-up samples give ranges of made-up values; with real ones in data, less is lost.
+    """
+
+    format: Annotated[
+        Literal["qdq", "qoperator"],
+        Meta(description="qdq: QuantizeLinear and DequantizeLinear around operators. qoperator: QLinearConv and such."),
+    ] = "qdq"
+    activation_type: Annotated[Width, Meta(description="What flows between nodes becomes.")] = "uint8"
+    method: Annotated[
+        Literal["minmax", "entropy", "percentile"], Meta(description="How a range comes from the samples.")
+    ] = "minmax"
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
+        from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+        made = folder / "quantized.onnx"
+        parsed = serde.parse(model).model
+        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed))]
+        operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
+        methods = {
+            "minmax": CalibrationMethod.MinMax,
+            "entropy": CalibrationMethod.Entropy,
+            "percentile": CalibrationMethod.Percentile,
+        }
+        with _quietly():
+            quantize_static(
+                self._prepared(model, folder),
+                made,
+                _reader(feeds),
+                quant_format=QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator,
+                op_types_to_quantize=operators,
+                activation_type=_width(self.activation_type),
+                calibrate_method=methods[self.method],
+                extra_options=self.more,
+                **self._common(),
+            )
+        return self._finished(model, made)
+
+
+def _domains(graph: "GraphProto") -> Iterator[str]:
+    for node in graph.node:
+        yield node.domain
+        for attribute in node.attribute:
+            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                yield from _domains(subgraph)
+
+
+def _width(name: Width) -> Any:
+    from onnxruntime.quantization import QuantType
+
+    return getattr(QuantType, f"QUInt{name[4:]}" if name.startswith("u") else f"QInt{name[3:]}")
+
+
+def _reader(feeds: Sequence[Feed]) -> Any:
+    from onnxruntime.quantization import CalibrationDataReader
+
+    def arrays(feed: Feed) -> dict[str, Any]:
+        for name, value in feed.items():
+            if not isinstance(value, Tensor):
+                raise FeedError(f'the input "{name}" is no tensor, and cannot be calibrated')
+        return {name: to_numpy(value) for name, value in feed.items() if isinstance(value, Tensor)}
+
+    class Reader(CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._left: Iterator[dict[str, Any]] = iter([arrays(feed) for feed in feeds])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self._left, None)
+
+    return Reader()
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the advice that the quantizer prints for every model."""
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+__all__ = ["QuantizeDynamic", "QuantizeStatic"]
