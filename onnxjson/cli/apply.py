@@ -9,7 +9,7 @@ import click
 from onnxjson.cli import changing, output
 from onnxjson.cli.paths import FilePath
 from onnxjson.display import visible
-from onnxjson.errors import DecodeError, EditError, PatchError, SelectorError
+from onnxjson.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
 
 if TYPE_CHECKING:
     from onnxjson.edits.python_script import PythonScript
@@ -58,6 +58,7 @@ def command(
     """
     request = changing.Request(paths, destination, in_place, target, weights_from, dry_run)
     request.check()
+    _refuse_change(request, change)
     found = _read_change(change)
     if reverse or same_base:
         _require_patch(found, change, "--reverse" if reverse else "--same-base")
@@ -66,6 +67,18 @@ def command(
 
 
 command.params[2:2] = changing.options(dry_run=True)
+
+
+def _refuse_change(request: changing.Request, change: Path) -> None:
+    """Do nothing if no result is written over the change itself.
+
+    Raises:
+        OutputError: one would be.
+    """
+    for path in () if request.in_place else request.paths:
+        place = request.place(path)
+        if place is not None and place.exists() and change.exists() and place.samefile(change):
+            raise OutputError(f"{place} is the change itself; name another file")
 
 
 def _require_patch(found: "Patch | Script | PythonScript", path: Path, option: str) -> None:

@@ -64,11 +64,30 @@ class Request(NamedTuple):
                 f"{len(self.paths)} models cannot all become {self.destination}; "
                 "-i changes each in place, -o FOLDER writes each there"
             )
+        self._check_names()
         if self.target is not None and self.in_place:
             raise click.UsageError("-i keeps the form of MODEL; for another one write it with -o OUT")
 
+    def _check_names(self) -> None:
+        if not self._is_folder():
+            return
+        known: dict[str, Path] = {}
+        for path in self.paths:
+            if path.name in known:
+                others, place = f"{known[path.name]} and {path}", self.place(path)
+                raise click.UsageError(f"{others} cannot both become {place}; write them to two folders")
+            known[path.name] = path
+
     def _is_folder(self) -> bool:
         return self.destination is not None and self.destination.is_dir()
+
+    def place(self, path: Path) -> Path | None:
+        """The file that the changed model of `path` is written to; None where that is standard output, or nowhere."""
+        if self.in_place:
+            return path
+        if self.destination is None or str(self.destination) == _STDOUT:
+            return None
+        return self.destination / path.name if self._is_folder() else self.destination
 
 
 def options(*, dry_run: bool, long_output: bool = True) -> list[click.Option]:
@@ -83,7 +102,7 @@ def options(*, dry_run: bool, long_output: bool = True) -> list[click.Option]:
             ["-o", *(["--output"] if long_output else []), "destination"],
             metavar="OUT",
             type=DestinationPath(allow_dash=True),
-            help="Write the result to OUT, replacing the file that is there; - is standard output.",
+            help="Write the result to OUT, over the file that is there or into the folder; - is standard output.",
         ),
         click.Option(
             ["-i", "--in-place"],
@@ -179,16 +198,14 @@ def _written(request: Request, path: Path, loaded: "Loaded", changed: Changed) -
     from onnxjson import external_files, files
 
     model = changed.model
-    destination = request.destination
-    assert destination is not None
-    if str(destination) == _STDOUT:
+    place = request.place(path)
+    if place is None:
         form = request.target or loaded.format
-        if form == "onnx" and sys.stdout.isatty():
+        if form == "onnx" and paging.is_terminal(sys.stdout):
             raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o OUT")
         with findings.of_failed_writing(path, loaded):
             files.write(model, output.Stdout(), form)
         return None
-    place = destination / path.name if destination.is_dir() else destination
     refuse_sources(place, path, loaded.model, request.weights_from)
     form = request.target or files.format_for(place)
     is_beside = place.parent.resolve() == path.parent.resolve()

@@ -189,7 +189,7 @@ def _check_usage(options: _Options) -> None:
         raise click.UsageError("--matches is for --format text and json")
     if options.details and options.form != "text":
         raise click.UsageError("--details is for --format text")
-    if options.form == "html" and options.destination is None and sys.stdout.isatty():
+    if options.form == "html" and options.destination is None and paging.is_terminal(sys.stdout):
         raise click.UsageError("a page is not for a terminal; write it with -o report.html")
 
 
@@ -224,7 +224,8 @@ def _structural(one: sides.Side, other: sides.Side, options: _Options) -> tuple[
     if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
         _write_patch(one, other, diff, options)
     if options.form in ("patch", "script"):
-        return bool(diff.patch), problems
+        # A patch holds records: weights in other files may differ where all of these are the same.
+        return bool(diff.patch) or bool(diff.events), problems
     shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
     shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
     _show(shown, options)

@@ -199,10 +199,11 @@ def _say_what_must_go_along(source: Path, locations: tuple[str, ...], place: Pat
     if _same_folder(source, place):
         return
     for location in locations:
-        output.warn(
-            f"weights of the model stay in {output.quoted(location)} beside {source}; "
-            f"copy that file to {place.parent}/, as --with-external does"
-        )
+        if os.path.lexists(source.parent / location):
+            output.warn(
+                f"weights of the model stay in {output.quoted(location)} beside {source}; "
+                f"copy that file to {place.parent}/, as `onnxjson convert --with-external` does"
+            )
 
 
 def _same_folder(source: Path, place: Path) -> bool:

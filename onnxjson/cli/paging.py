@@ -56,9 +56,16 @@ def is_coloured(color: Colour, stream: object = None) -> bool:
     """Whether what goes to `stream`, standard output if it is None, has colours."""
     if color != "auto":
         return color == "always"
-    stream = sys.stdout if stream is None else stream
-    is_terminal = getattr(stream, "isatty", bool)()
-    return is_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        is_terminal(sys.stdout if stream is None else stream)
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether a person reads `stream`; a closed one is None."""
+    return bool(getattr(stream, "isatty", bool)())
 
 
 def diff_line(found: "DiffLine", *, coloured: bool) -> str:
@@ -78,7 +85,7 @@ def styled(line: "Line", *, coloured: bool) -> str:
 def show(lines: Iterable[str], *, pager: bool = True) -> None:
     """Lines on standard output, UTF-8; through the pager where it is a terminal and `pager` is true."""
     pieces = (f"{line}\n".encode() for line in lines)
-    if pager and sys.stdout.isatty():
+    if pager and is_terminal(sys.stdout):
         processes.page(pieces)
         return
     stream = output.Stdout()

@@ -94,7 +94,7 @@ class Patch:
         if same_base:
             found = sha256_of_model(model)
             if self.base is None or found != self.base:
-                expected = f"the patch was made for the model {self.base}" if self.base else "it does not say for which"
+                expected = f"it was made for {self.base}" if self.base else "it does not say for which"
                 raise PatchError(f"the patch is for another model: {expected}, this is {found}", "", self.base, found)
         return model if self.root is None else applied(model, self.root)
 

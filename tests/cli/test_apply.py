@@ -126,7 +126,10 @@ def test_what_is_no_change_is_refused_by_what_it_is(binary: Path, text: Path, ch
     result = run("apply", binary, change, "-i")
     assert result.exit_code == 65
     assert "it is no JSON; the order is onnxjson apply CHANGE MODEL" in result.stderr
-    assert "its format is onnxjson/1, and onnxjson-patch/1 and onnxjson-rewrite/1 are known" in run("apply", text, binary, "-i").stderr
+    assert (
+        "its format is onnxjson/1, and onnxjson-patch/1 and onnxjson-rewrite/1 are known"
+        in run("apply", text, binary, "-i").stderr
+    )
     change.write_text('{"format": "onnxjson-patch/1", "operations": [{"set": "/domian", "new": ""}]}')
     result = run("apply", change, binary, "-i")
     assert result.exit_code == 65
@@ -138,6 +141,30 @@ def test_the_model_itself_is_no_destination(binary: Path, change: Path) -> None:
     before = binary.read_bytes()
     assert run("apply", change, binary, "-o", binary).exit_code == 73
     assert binary.read_bytes() == before
+
+
+def test_the_change_itself_is_no_destination(tmp_path: Path, binary: Path, change: Path) -> None:
+    before = change.read_bytes()
+    result = run("apply", change, binary, "-o", change)
+    assert (result.exit_code, change.read_bytes()) == (73, before)
+    assert f"{change} is the change itself" in result.stderr
+    twin = tmp_path / "models" / change.name
+    twin.parent.mkdir()
+    twin.write_bytes(binary.read_bytes())
+    assert run("apply", change, twin, "-o", change.parent).exit_code == 73
+    assert change.read_bytes() == before
+
+
+def test_two_models_do_not_become_one_file(tmp_path: Path, binary: Path, change: Path) -> None:
+    other = tmp_path / "more" / binary.name
+    folder = tmp_path / "folder"
+    for each in (other.parent, folder):
+        each.mkdir()
+    other.write_bytes(binary.read_bytes())
+    result = run("apply", change, binary, other, "-o", folder)
+    assert result.exit_code == 2
+    assert f"{binary} and {other} cannot both become {folder / binary.name}" in result.stderr
+    assert not list(folder.iterdir())
 
 
 def test_an_empty_change_in_place_changes_nothing(binary: Path, change: Path) -> None:
@@ -194,6 +221,21 @@ def test_files_that_the_result_needs_are_named(tmp_path: Path, binary: Path) -> 
     result = run("apply", change, binary, "-o", out)
     assert result.exit_code == 0
     assert f"{out} needs 'w.data' with the sha256 03ac674216f3e15c" in result.stderr
+
+
+def test_weights_that_only_the_result_names_are_not_said_to_be_beside_the_model(tmp_path: Path, binary: Path) -> None:
+    outside, inside = tmp_path / "outside.onnx", tmp_path / "inside" / "m.onnx"
+    inside.parent.mkdir()
+    run("convert", binary, "--externalize", "--threshold", "100", "--file", "w.data", "-o", outside)
+    run("convert", outside, "--internalize", "-o", inside)
+    change = tmp_path / "change.json"
+    assert run("diff", outside, inside, "--format", "patch", "-o", change).exit_code == 1
+    back = tmp_path / "back" / "m.onnx"
+    back.parent.mkdir()
+    result = run("apply", change, inside, "--reverse", "-o", back)
+    assert result.exit_code == 0
+    assert f"{back} needs 'w.data' with the sha256" in result.stderr
+    assert "stay in" not in result.stderr
 
 
 def test_it_works_as_a_process_and_changes_through_links(tmp_path: Path, binary: Path, change: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from onnxjson import api, example
 from onnxjson.rendering.diff_schema import diff_schema
-from tests.cli.running import run, run_process
+from tests.cli.running import command_line, run, run_process
 from tests.cli.terminal import Terminal
 
 
@@ -129,6 +130,29 @@ def test_patch_makes_one_model_of_the_other(binary: Path, leaky: Path, tmp_path:
     printed = run("diff", binary, leaky, "--format", "patch")
     assert json.loads(printed.stdout)["format"] == "onnxjson-patch/1"
     assert run("diff", binary, binary, "--format", "patch").exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["text", "patch", "script", "unified"])
+def test_weights_in_other_files_that_differ_are_a_difference_in_every_format(
+    form: str, binary: Path, tmp_path: Path
+) -> None:
+    old, new = (tmp_path / folder / "m.onnx" for folder in "ab")
+    for model in (old, new):
+        model.parent.mkdir()
+        run("convert", binary, "--externalize", "--threshold", "100", "--file", "m.data", "-o", model)
+    weights = new.with_name("m.data")
+    weights.write_bytes(weights.read_bytes()[::-1])
+    assert old.read_bytes() == new.read_bytes()
+    assert run("diff", old, new, "--format", form).exit_code == 1
+    assert run("diff", old, new, "--format", form, "--exit-zero").exit_code == 0
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "patch"])
+def test_closed_standard_output_is_said_in_a_line(form: str, binary: Path, leaky: Path) -> None:
+    words = shlex.join(command_line("diff", binary, leaky, "--format", form))
+    result = subprocess.run(["sh", "-c", f"{words} >&-"], capture_output=True, encoding="utf-8", check=False)
+    assert result.returncode == 73
+    assert "standard output is closed" in result.stderr
 
 
 def test_what_is_ignored_is_no_difference(unfused: Path, text: Path, leaky: Path) -> None:
