@@ -5,13 +5,14 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import BinaryIO, Final, Literal, NamedTuple
 
 from onnxjson import serde, text_file
 from onnxjson import weights as weights_apart
 from onnxjson.canonical.payload_forms import Weights, WeightsMode
 from onnxjson.canonical.writer import write_text
 from onnxjson.checking import Finding
+from onnxjson.conflicts import Conflict
 from onnxjson.display import visible
 from onnxjson.document import Model
 from onnxjson.errors import DecodeError, LimitError, OutputError, WeightsMissingError, WireError
@@ -40,10 +41,17 @@ class Loaded(NamedTuple):
     warnings: tuple[Finding, ...]
     identity: Identity
     """What was opened; give it to `save` as `expect` to be refused when another program has changed the file."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Of a merge, not settled yet; the model has what ours has."""
 
 
 def load(
-    path: str | Path, *, drop_orphans: bool = False, weights_from: str | Path | Model | None = None, bind: bool = True
+    path: str | Path,
+    *,
+    drop_orphans: bool = False,
+    weights_from: str | Path | Model | None = None,
+    bind: bool = True,
+    conflicted: bool = False,
 ) -> Loaded:
     """The model in a file: binary, onnxjson/1 text or proto-JSON, told apart by content.
 
@@ -54,8 +62,10 @@ def load(
         drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
         weights_from: the model, or the file of one, that has the bytes of tensors of which the text has the sha256.
         bind: whether blobs are looked for beside the text; without, they stay digests.
+        conflicted: whether conflicts of a merge may stand in the text.
 
     Raises:
+        ConflictError: they may not, and do.
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         UntrustedError: a blob is no file that a text may name.
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
@@ -78,11 +88,11 @@ def load(
         except DecodeError:
             if not text_file.is_printable(head):
                 raise
-    read = text_file.read(source, drop_orphans=drop_orphans)
+    read = text_file.read(source, drop_orphans=drop_orphans, conflicted=conflicted)
     model = read.model
     if read.has_digests:
         model = bound(model, folder=_folder_of(path) if bind else None, weights_from=weights_from)
-    return Loaded(model, read.format, read.findings, identity)
+    return Loaded(model, read.format, read.findings, identity, read.conflicts)
 
 
 def _folder_of(path: Path) -> Path:
@@ -251,3 +261,28 @@ def write(
         # The first tensor that was asked for its bytes says so; all of them say more.
         weights_apart.require_whole(model)
         raise
+
+
+def is_canonical(path: Path, loaded: Loaded) -> bool:
+    """Whether a file that holds a text holds the canonical one, byte by byte.
+
+    Args:
+        path: the file.
+        loaded: what was read from it, with `bind` false.
+    """
+    with path.open("rb") as file:
+        comparison = _Comparison(file)
+        write(loaded.model, comparison, "json", weights="keep")
+        return comparison.same and not file.read(1)
+
+
+class _Comparison:
+    """A stream that compares what is written with a file, so that no text of a big model stands in memory."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.same = True
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """Compare the next bytes."""
+        self.same = self.same and self._file.read(len(data)) == data

@@ -61,6 +61,7 @@ class TextWriter(ShortForms):
     def model(self, model: d.Model) -> None:
         """The whole text."""
         self.out.append(b'{\n"format": "onnxjson/1"')
+        self.after_format()
         line = b"\n"
         if self._weights.has_digests:
             self.key(b'"weights": "digest"', line)
@@ -81,6 +82,9 @@ class TextWriter(ShortForms):
         self.unknown(model.unknown_fields, line)
         self.out.append(b"\n}\n")
         self.flush()
+
+    def after_format(self) -> None:
+        """What stands right after the format: nothing in the text of a model alone."""
 
     def payload(self, data: Data, storage: str | None) -> None:
         """The member that holds the elements of a tensor of many, in the form that was asked for."""
@@ -141,16 +145,18 @@ class TextWriter(ShortForms):
         inner = indent + 2
         self.metadata(record.metadata_props, inner)
         if lines:
-            line = INDENTS[inner + 2]
-            self.key(b'"element_metadata": [', INDENTS[inner])
-            for position in range(0, len(lines), BATCH):
-                self.out.append(
-                    (b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH])
-                )
-                self.flush_if_free()
-            self.out += (INDENTS[inner], b"]")
+            self.element_metadata(lines, inner)
         self.unknown(record.unknown_fields, INDENTS[inner])
         self.close(INDENTS[indent])
+
+    def element_metadata(self, lines: list[bytes], indent: int) -> None:
+        """The metadata of the elements of a graph or function, a line for each pair; its key is at `indent`."""
+        line = INDENTS[indent + 2]
+        self.key(b'"element_metadata": [', INDENTS[indent])
+        for position in range(0, len(lines), BATCH):
+            self.out.append((b"," if position else b"") + line + (b"," + line).join(lines[position : position + BATCH]))
+            self.flush_if_free()
+        self.out += (INDENTS[indent], b"]")
 
     def _function(self, function: d.Function, indent: int) -> None:
         inner = indent + 2

@@ -1,16 +1,12 @@
 """``onnxjson fmt``: the one canonical text."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from onnxjson.cli import failures, output
 from onnxjson.cli.paths import FilePath
 from onnxjson.errors import EncodeError, OnnxJsonError
-
-if TYPE_CHECKING:
-    from onnxjson.files import Loaded
 
 
 @click.command("fmt")
@@ -54,7 +50,7 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
     if loaded.format != "json":
         kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
         raise EncodeError(f"{path} is {kind}, and fmt is for .onnx.json; first: onnxjson convert {path}")
-    if _is_canonical(path, loaded):
+    if files.is_canonical(path, loaded):
         return False
     output.findings(loaded.warnings, limit=failures.SHOWN)
     if only_check:
@@ -72,24 +68,3 @@ def _prune(path: Path) -> None:
 
     for blob in prune_blobs(path):
         output.talk(f"removed {blob}")
-
-
-def _is_canonical(path: Path, loaded: "Loaded") -> bool:
-    from onnxjson import files
-
-    with path.open("rb") as file:
-        comparison = _Comparison(file)
-        files.write(loaded.model, comparison, "json", weights="keep")
-        return comparison.same and not file.read(1)
-
-
-class _Comparison:
-    """A stream that compares what is written with a file, so that no text of a big model stands in memory."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.same = True
-
-    def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """Compare the next bytes."""
-        self.same = self.same and self._file.read(len(data)) == data

@@ -3,9 +3,13 @@
 Only the local store is looked at; nothing is fetched (specification: docs/spec.md of git-lfs).
 """
 
+import os
 import re
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from onnxjson.git.commands import Git
 
 POINTER_BYTES: Final = 1024
 """A pointer is shorter than this."""
@@ -49,3 +53,19 @@ def stored(storage: Path, wanted: Pointer) -> Path | None:
         return place if place.is_file() and place.stat().st_size == wanted.size else None
     except OSError:
         return None
+
+
+def storage(git: "Git") -> Path:
+    """The folder ``lfs`` of the repository in which `git` is started; it need not exist.
+
+    Raises:
+        CommandError, OnnxJsonError: there is no repository.
+    """
+    from onnxjson.git.commands import CommandError
+
+    common = os.fsdecode(git.line("rev-parse", "--git-common-dir"))
+    try:
+        configured = os.fsdecode(git.line("config", "--type=path", "--get", "lfs.storage"))
+    except CommandError:
+        configured = "lfs"
+    return git.folder / common / configured

@@ -197,7 +197,7 @@ class _Revision:
             wanted = lfs.pointer(place.read_bytes())
             if wanted is None:
                 return None
-            stored = lfs.stored(self._lfs_storage(), wanted)
+            stored = lfs.stored(lfs.storage(self._git), wanted)
             if stored is not None:
                 _copy(stored, place)
         except OSError as error:
@@ -209,14 +209,6 @@ class _Revision:
             place.unlink()
             return "is a Git LFS pointer to an object that is damaged here: git lfs fsck says more"
         return None
-
-    def _lfs_storage(self) -> Path:
-        common = os.fsdecode(self._git.line("rev-parse", "--git-common-dir"))
-        try:
-            configured = os.fsdecode(self._git.line("config", "--type=path", "--get", "lfs.storage"))
-        except CommandError:
-            configured = "lfs"
-        return self._git.folder / common / configured
 
 
 def _copy(source: Path, place: Path) -> None:
