@@ -6,7 +6,7 @@ back along the values that it is computed from, to the greatest jump of the erro
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -37,6 +37,9 @@ _UNKNOWN_BYTES: Final = 4 << 20
 
 _NOISE: Final = 2.0**-22
 """Shares of an error below which it is rounding."""
+
+_MOST_INNER: Final = 24
+"""Values inside a place that are looked for in the other model, on each side."""
 
 _JUMP: Final = 4.0
 """How much faster an error must grow somewhere else for that to be where it comes from."""
@@ -113,12 +116,25 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     refused = next((each.problem for each in outcome.reports if isinstance(each, Refused)), "")
     search = _Search(verifier, main, pairs, {pair: each.comparison for pair, each in compared.items()})
     return Location(
-        places=tuple(search.places()),
+        places=tuple(
+            [search.place(origin, _found_inside(verifier, search, origin, trial)) for origin in search.origins()]
+        ),
         compared=len(compared),
         pairs=len(pairs),
         run=trial.name,
         problem=refused or (f"the run {outcome.problem}" if outcome.problem else ""),
     )
+
+
+def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Trial) -> set[str]:
+    """Values between the nodes of a place that are somewhere in the target, whatever they are called there."""
+    mine, its = search.inner_values(origin)
+    pairs = [(one, other) for one in mine for other in its]
+    if not pairs:
+        return set()
+    outcome = verifier.compare([(trial.feeds[0], trial.feeds[1])], pairs, reshaped=True)
+    close = [each.pair for each in outcome.reports if isinstance(each, Compared) and each.comparison.close]
+    return {pairs[number][0] for number in close}
 
 
 class _Pairing:
@@ -284,8 +300,8 @@ class _Search:
                 reached.update(self._pairs[number].sources)
         return found
 
-    def places(self) -> Iterator[Place]:
-        """The places, each once."""
+    def origins(self) -> Iterator[int]:
+        """The pairs of values from which the numbers part, each once."""
         told: set[int] = set()
         for number in sorted(self._apart):
             if self._apart.intersection(self._pairs[number].sources):
@@ -293,7 +309,7 @@ class _Search:
             origin = self._origin(number)
             if origin not in told:
                 told.add(origin)
-                yield self._place(origin)
+                yield origin
 
     def _origin(self, number: int) -> int:
         """Of a value that is apart and those that it is computed from the one where the error jumps."""
@@ -319,22 +335,41 @@ class _Search:
         sources = [self._compared[each] for each in self._pairs[number].sources]
         return max(map(error_share, sources), default=0.0)
 
-    def _place(self, number: int) -> Place:
+    def inner_values(self, number: int) -> tuple[list[str], list[str]]:
+        """Of a place with several nodes: what they make on both sides, beside the values that part."""
+        pair = self._pairs[number]
+        nodes, its = self._main.base.graph.node, self._main.target.graph.node
+        mine = [name for each in pair.inside for name in nodes[each].output if name and name != pair.base]
+        other = [name for each in self._in_target(pair) for name in its[each].output if name and name != pair.target]
+        return mine[:_MOST_INNER], other[:_MOST_INNER]
+
+    def place(self, number: int, known: Collection[str] = ()) -> Place:
+        """What is known of a place.
+
+        Args:
+            number: the pair that parts.
+            known: values of its nodes in the base that the target makes, too.
+        """
         pair = self._pairs[number]
         scope = self._main.base
         constants = tuple(self._changed_constants(pair))
         blamed = {one for one, _ in constants}
         nodes = scope.graph.node
-        # The node that takes a changed constant comes first, then those with no counterpart, then the rest.
+        # The node that takes a changed constant comes first, then one that takes only what the target has, too, and
+        # gives what it has not, then those without a counterpart.
+        right = {name for each in pair.sources for name in nodes[self._pairs[each].inside[-1]].output} | set(known)
+        made = {name for position in pair.inside for name in nodes[position].output}
         order = sorted(
             pair.inside,
             key=lambda position: (
-                not blamed & set(taken_names(nodes[position])),
+                not blamed.intersection(taken_names(nodes[position])),
+                any(name in made and name not in right for name in taken_names(nodes[position])),
+                bool(right.intersection(nodes[position].output)),
                 self._main.target_of[position] >= 0,
                 -position,
             ),
         )
-        likely = [each for each in order if not _is_constant(nodes[each])] or order
+        likely = [each for each in order if self._varies(each)] or order
         there = self._in_target(pair)
         return Place(
             base=tuple([NodeRef(scope, position).address for position in likely]),
@@ -345,6 +380,13 @@ class _Search:
             constants=constants,
             before=self._before(number),
         )
+
+    def _varies(self, position: int) -> bool:
+        """Whether a node computes anything that is no constant, or another name of one."""
+        node = self._main.base.graph.node[position]
+        if node.op_type == "Identity" and plain_domain(node.domain) == "" and node.input:
+            return _constant(self._main.base, node.input[0]) is None
+        return not _is_constant(node)
 
     def _in_target(self, pair: _Pair) -> list[int]:
         """The nodes of the target that stand in the place of those in the base."""
