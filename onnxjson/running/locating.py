@@ -358,7 +358,7 @@ class _Search:
         # The node that takes a changed constant comes first, then one that takes only what the target has, too, and
         # gives what it has not, then those without a counterpart.
         right = {name for each in pair.sources for name in nodes[self._pairs[each].inside[-1]].output} | set(known)
-        made = {name for position in pair.inside for name in nodes[position].output}
+        made = {name for position in pair.inside if self._varies(position) for name in nodes[position].output}
         order = sorted(
             pair.inside,
             key=lambda position: (
