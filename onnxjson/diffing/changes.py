@@ -29,7 +29,6 @@ class Change(msgspec.Struct, eq=False):
     target: tuple[str, ...] = ()
     place: str = ""
     details: tuple[Detail, ...] = ()
-    evidence: str = ""
     key: Hashable = None
     """Changes of one kind and pattern are members of one event only where this is equal, too."""
     order: tuple[int, ...] = ()
@@ -38,8 +37,8 @@ class Change(msgspec.Struct, eq=False):
     """The `onnxjson.diffing.regions.Region`, where there is one."""
     into: "Change | None" = None
     """The change whose consequence this is."""
-    count: int = 0
-    """How many places a change with many of one kind has."""
+    count: int = 1
+    """How many places it stands for."""
 
     def cause(self) -> "Change":
         """The change that explains what this one claims."""

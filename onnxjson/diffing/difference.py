@@ -52,7 +52,7 @@ class Diff:
             both sides and the values around them.
 
     A change at very many places, such as the names of all nodes of a graph, is one member for each graph: its details
-    tell the first hundred places, the event's ``evidence`` how many there are.
+    tell the first hundred places, its ``count`` how many there are.
     """
 
     def __init__(

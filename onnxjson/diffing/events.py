@@ -63,6 +63,9 @@ class Member(msgspec.Struct, frozen=True):
     place: str = ""
     """Where that is, for a person: a name scope, a node's or tensor's name."""
     details: tuple[Detail, ...] = ()
+    count: int = 1
+    """How many places it stands for. Where very many are alike, such as the names of all nodes of a graph, the graph is
+    one member, and its details tell the first of them."""
 
 
 class Event(msgspec.Struct, frozen=True):
@@ -75,9 +78,9 @@ class Event(msgspec.Struct, frozen=True):
     verdict: Verdict | None = None
     """None for what is no rewrite of nodes; "not-run" until somebody runs it (`onnxjson.running.proof`)."""
     evidence: str = ""
-    """For a person: why this is believed, or what the verdict found (greatest difference, inputs tried)."""
+    """For a person: what the verdict was found by (greatest difference, inputs tried)."""
 
     @property
     def count(self) -> int:
         """How many places."""
-        return len(self.members)
+        return sum([member.count for member in self.members])

@@ -61,9 +61,8 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
             Event(
                 kind,
                 pattern,
-                tuple([Member(change.base, change.target, change.place, change.details) for change in members]),
+                tuple([_member(change) for change in members]),
                 "not-run" if any(isinstance(change.region, Region) for change in members) else None,
-                _evidence(members),
             )
         )
         for place, change in enumerate(members):
@@ -73,11 +72,8 @@ def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
     return Grouped(tuple(events), regions, numbers, tuple(kept))
 
 
-def _evidence(members: list[Change]) -> str:
-    count = sum(change.count for change in members)
-    if count:
-        return f"{count:,} places"
-    return next((change.evidence for change in members if change.evidence), "")
+def _member(change: Change) -> Member:
+    return Member(change.base, change.target, change.place, change.details, change.count)
 
 
 def _is_ignored(change: Change, ignore: Collection[str]) -> bool:

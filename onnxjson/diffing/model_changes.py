@@ -207,7 +207,7 @@ def _lone_function(context: Context, address: str, function: Function, call: Cha
 def _renamed_function(context: Context, address: str, its_address: str, one: Function, other: Function) -> None:
     keys = function_key(one), function_key(other)
     detail = Detail("function", *[operator_name(*key) for key in keys])
-    change = Change("renamed", "functions", (address,), (its_address,), one.name or "", (detail,), order=(-1,), count=1)
+    change = Change("renamed", "functions", (address,), (its_address,), one.name or "", (detail,), order=(-1,))
     claims = [f"{address}/{name}" for name in ("name", "domain", "overload")]
     for graph in context.graphs:
         for position in graph.suspects:

@@ -43,5 +43,5 @@ def note_order(
 def note(context: Context, address: str, its_address: str, noun: str, count: int, number: int) -> None:
     """A change of the order of a list."""
     detail = Detail(f"{noun} that stand before one that stood before them", None, f"{count:,}")
-    change = Change("reordered", noun, (address,), (its_address,), "", (detail,), order=(number, -1), count=count)
+    change = Change("reordered", noun, (address,), (its_address,), "", (detail,), order=(number, -1))
     context.ledger.add(change, [address + ORDER])

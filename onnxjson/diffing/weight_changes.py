@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from onnxjson import elements
 from onnxjson.diffing.element_differences import Measure, arrays, measure, permutation, sketch
@@ -15,9 +15,6 @@ from onnxjson.names import COMPLEX, STRING
 from onnxjson.payloads import Data
 from onnxjson.tensors import is_external
 from onnxjson.types import format_data_type
-
-if TYPE_CHECKING:
-    pass
 
 WeightsMode = Literal["exact", "tolerance", "skip"]
 """How elements are compared: by bits, within a tolerance, or not at all."""

@@ -149,7 +149,7 @@ def event_article(
 ) -> Iterator[str]:
     """One event: what happened, drawn if there is a pair of pictures, and where."""
     times = f"{event.count:,}× " if event.count > 1 else ""
-    long = ' class="long"' if event.count > _MOST_OPEN else ""
+    long = ' class="long"' if len(event.members) > _MOST_OPEN else ""
     yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
     yield f"<h3>{times}{page_code(event.pattern, _LONGEST_PATTERN)}</h3>"
     if event.verdict is not None and says_verdict:
@@ -162,18 +162,18 @@ def event_article(
         yield from (_figure(picture, side) for picture, side in zip(pair, ("before", "after"), strict=True))
         yield "</div>\n"
     common = {member.details for member in event.members}
-    if event.count > 1 and len(common) == 1:
+    if len(event.members) > 1 and len(common) == 1:
         yield _details(event, event.members[0])
     members = "".join(
-        _member(event, member, with_details=event.count == 1 or len(common) > 1)
+        _member(event, member, with_details=len(event.members) == 1 or len(common) > 1)
         for member in event.members[:_MOST_MEMBERS]
     )
-    left = event.count - _MOST_MEMBERS
+    left = len(event.members) - _MOST_MEMBERS
     if left > 0:
         members += f'<li class="soft">... and {left:,} more</li>\n'
     members = f'<ul class="members">\n{members}</ul>\n'
-    if event.count > _MOST_OPEN:
-        members = f"<details><summary>{counted(event.count, 'place')}</summary>\n{members}</details>\n"
+    if len(event.members) > _MOST_OPEN:
+        members = f"<details><summary>{counted(len(event.members), 'place')}</summary>\n{members}</details>\n"
     yield f"{members}</article>\n"
 
 

@@ -59,12 +59,13 @@ def _event(event: Event) -> str:
 
 
 def _member(member: Member) -> dict[str, Any]:
-    return {
+    found = {
         "base": member.base,
         "target": member.target,
         "place": member.place,
         "details": [_detail(detail) for detail in member.details],
     }
+    return found if member.count == 1 else found | {"count": member.count}
 
 
 def _detail(detail: Detail) -> dict[str, Any]:

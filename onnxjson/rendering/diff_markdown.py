@@ -121,10 +121,8 @@ class _Capped:
 
 def _row(event: Event) -> str:
     places = [code(place_of(member)) for member in event.members[:_MOST_PLACES]]
-    left = event.count - len(places)
+    left = len(event.members) - len(places)
     where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
-    if event.verdict is None and event.evidence:
-        where += f", {code(event.evidence)}"
     times = f"{event.count:,}× " if event.count > 1 else ""
     verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
     return f"| {event.kind} | {times}{code(event.pattern, _LONGEST_DETAIL)} | {where} | {verdict} |\n"
@@ -163,5 +161,6 @@ def _details(events: Iterable[Event]) -> Iterator[str]:
             yield f"- {code(place_of(member))} ({addresses})\n"
             for detail in member.details:
                 yield f"  - {code(detail_text(event, detail, None), _LONGEST_DETAIL)}\n"
-        if event.count > _MOST_MEMBERS:
-            yield f"- and {event.count - _MOST_MEMBERS:,} more\n"
+        left = len(event.members) - _MOST_MEMBERS
+        if left > 0:
+            yield f"- and {left:,} more\n"

@@ -86,13 +86,13 @@ def _event() -> Schema:
     return _record(
         {
             "kind": {"enum": list(KINDS)},
-            "count": {"description": "How many members there are.", "type": "integer", "minimum": 1},
+            "count": {"description": "At how many places it happened.", "type": "integer", "minimum": 1},
             "pattern": {"description": "What happened; groups the members.", **_STRING},
             "verdict": {
                 "description": "What evaluating both sides on the same inputs said; null for what is no rewrite.",
                 "enum": [*get_args(Verdict), None],
             },
-            "evidence": {"description": "Why this is believed, for a person.", **_STRING},
+            "evidence": {"description": "What the verdict was found by, for a person.", **_STRING},
             "members": {**_list({"$ref": "#/$defs/member"}), "minItems": 1},
         }
     )
@@ -107,7 +107,13 @@ def _member() -> Schema:
                 "target": {"description": "Addresses in the target.", **_list(_ADDRESS)},
                 "place": {"description": "Where that is, for a person.", **_STRING},
                 "details": _list({"$ref": "#/$defs/detail"}),
-            }
+                "count": {
+                    "description": "How many places it stands for, if not 1; the details tell the first of them.",
+                    "type": "integer",
+                    "minimum": 1,
+                },
+            },
+            optional=("count",),
         ),
     }
 

@@ -268,7 +268,7 @@ def _members(event: Event, width: int) -> Iterator[str]:
     if len(common) == 1 or len(members) > _MOST_MEMBERS:
         yield from _places(members, width)
         if len(common) == 1:
-            yield from _details(event, members[0].details, width)
+            yield from _details(event, members[0], width)
         return
     for member in members:
         place, said = place_of(member), member.details
@@ -276,14 +276,15 @@ def _members(event: Event, width: int) -> Iterator[str]:
             yield shortened(place, width)
             continue
         place = shortened(place, width // 2)
-        more = f" (and {len(said) - 1:,} more)" if len(said) > 1 else ""
+        left = _number_said(member) - 1
+        more = f" (and {left:,} more)" if left else ""
         yield f"{place}: {detail_text(event, said[0], width - cells(place) - 2 - len(more))}{more}"
 
 
 def _member(event: Event, member: Member, width: int) -> Iterator[str]:
     place = shortened(place_of(member), width)
     if _is_nameless(event):
-        yield from (text.removeprefix(_INDENT) for text in _details(event, member.details, width + len(_INDENT)))
+        yield from (text.removeprefix(_INDENT) for text in _details(event, member, width + len(_INDENT)))
         return
     if len(member.details) == 1:
         text = detail_text(event, member.details[0], 10_000)
@@ -291,16 +292,20 @@ def _member(event: Event, member: Member, width: int) -> Iterator[str]:
             yield f"{place}: {text}"
             return
     yield place
-    yield from _details(event, member.details, width)
+    yield from _details(event, member, width)
 
 
-def _details(event: Event, details: Sequence[Detail], width: int) -> Iterator[str]:
-    for detail in details[:_MOST_DETAILS]:
+def _details(event: Event, member: Member, width: int) -> Iterator[str]:
+    for detail in member.details[:_MOST_DETAILS]:
         yield _INDENT + detail_text(event, detail, width - len(_INDENT))
-    left = len(details) - _MOST_DETAILS
+    left = _number_said(member) - _MOST_DETAILS
     if left > 0:
-        # Of very many places only the first stand in the details; the evidence says how many there are.
-        yield f"{_INDENT}..." if event.evidence and event.verdict is None else f"{_INDENT}... and {left:,} more"
+        yield f"{_INDENT}... and {left:,} more"
+
+
+def _number_said(member: Member) -> int:
+    """How many details a member has, those with it that stand for very many places and are left out."""
+    return max(member.count, len(member.details))
 
 
 def _places(members: Sequence[Member], width: int) -> Iterator[str]:

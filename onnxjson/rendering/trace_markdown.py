@@ -54,7 +54,8 @@ def _step(step: Step, before: Size) -> Iterator[str]:
     for part in step.parts:
         for event in loud(part.events):
             places = ", ".join([code(place_of(member)) for member in event.members[:3]])
-            more = f" and {event.count - 3:,} more" if event.count > 3 else ""
+            left = len(event.members) - 3
+            more = f" and {left:,} more" if left > 0 else ""
             times = f"{event.count:,}× " if event.count > 1 else ""
             pattern = code(event.pattern, _LONGEST)
             rows.append(

@@ -8,7 +8,7 @@ verdicts and figures.
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
@@ -27,9 +27,6 @@ from onnxjson.tensors import to_numpy
 from onnxjson.worker import Worker
 from onnxjson.worker_protocol import Limits
 from onnxjson.worker_tasks import ENGINES, Engine, Evaluation
-
-if TYPE_CHECKING:
-    pass
 
 PLACES: Final = 8
 """Places of one event that are evaluated if nobody says otherwise."""
@@ -295,7 +292,7 @@ def _summary(event: Event, outcomes: Sequence[_Outcome]) -> tuple[Verdict, str]:
             text += f", at {len(ran)} of {event.count:,} places"
         if missed:
             text += f"; not run at {len(missed)}: {missed[0].reason}"
-    return verdict, f"{event.evidence}; {text}" if event.evidence else text
+    return verdict, text
 
 
 def _found(outcome: _Outcome) -> str:

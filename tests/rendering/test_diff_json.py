@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from onnxjson.diffing.events import Event, Member
 from onnxjson.rendering.diff_json import diff_json
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_schema import diff_schema
@@ -51,6 +52,17 @@ def test_matches_stand_only_when_asked_for() -> None:
     found = json.loads(text_of(example(), with_matches=True))
     assert found["matches"][0] == ["/graph/node/2", "/graph/node/1"]
     assert len(found["matches"]) == 7
+
+
+def test_a_member_says_for_how_many_places_it_stands() -> None:
+    model, _ = networks()
+    members = (Member(("/graph",), ("/graph",), count=5), Member(("/graph/node/0/attribute/body/g",), ()))
+    text = text_of(Made(align(model, model), [Event("renamed", "nodes", members)]))
+    found = json.loads(text)
+    VALIDATOR.validate(found)
+    assert found["summary"]["events"] == {"renamed": 6}
+    assert found["events"][0]["count"] == 6
+    assert [member.get("count") for member in found["events"][0]["members"]] == [5, None]
 
 
 def test_same_models() -> None:

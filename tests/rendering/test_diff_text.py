@@ -79,6 +79,17 @@ def test_what_many_members_have_in_common_stands_once() -> None:
     assert len(lines) == 4
 
 
+def test_a_member_that_stands_for_many_places_counts_as_many() -> None:
+    named = tuple(Detail("node", f"n{n}", f"/conv{n}") for n in range(100))
+    member = Member(("/graph",), ("/graph",), "", (*named, Detail("and 9,900 more nodes")), 10_000)
+    lines = one(Event("renamed", "nodes", (member,)))
+    assert lines == [
+        "renamed  10,000x nodes",
+        *[f"         node: n{n} -> /conv{n}" for n in range(4)],
+        "         ... and 9,996 more",
+    ]
+
+
 def test_different_results_say_why() -> None:
     lines = lines_of(example())
     at = next(place for place, line in enumerate(lines) if line.endswith("DIFFERENT RESULTS"))
