@@ -139,6 +139,19 @@ def session_options(settings: Settings, data_folder: str | None = None) -> "Sess
     return options
 
 
+def write_optimized(subject: Subject, settings: Settings, path: Path) -> None:
+    """Writes what onnxruntime makes of a model before it runs it.
+
+    Raises:
+        Exception: it does not take the model, or cannot write it.
+    """
+    import onnxruntime
+
+    options = session_options(settings, subject.data_folder)
+    options.optimized_model_filepath = str(path)
+    onnxruntime.InferenceSession(subject.model, options, providers=list(settings.providers))
+
+
 def _is_plain(value: Value) -> bool:
     return isinstance(value, Tensor) and value.data_type != STRING
 

@@ -13,6 +13,8 @@ import msgspec
 from onnxjson.document import Tensor
 from onnxjson.elements import element_count
 from onnxjson.running.engines import OpenModel, opened, profile
+from onnxjson.running.racing import raced
+from onnxjson.running.scoring import scored
 from onnxjson.running.tasks import (
     REPORTS,
     Began,
@@ -22,9 +24,11 @@ from onnxjson.running.tasks import (
     Gave,
     Opened,
     Profiled,
+    RaceTask,
     Refused,
     Report,
     RunTask,
+    ScoreTask,
     SeriesTask,
     Settings,
     Subject,
@@ -65,6 +69,10 @@ def executed(task: bytes, told: Told) -> None:
                 for number, each in enumerate(tasks):
                     tell(Began(task=number))
                     _run(each, tell, told)
+            case RaceTask():
+                raced(found, tell, told)
+            case ScoreTask():
+                scored(found, tell, told)
 
 
 def _open(
@@ -150,7 +158,8 @@ class _Comparing:
         models = []
         for side, subject in enumerate((self._task.base, self._task.target)):
             names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
-            model = _open(side, subject, self._task.settings, self._tell, self._told, names)
+            settings = (side and self._task.target_settings) or self._task.settings
+            model = _open(side, subject, settings, self._tell, self._told, names)
             if model is None:
                 return None
             models.append(model)

@@ -21,7 +21,7 @@ from onnxjson.matching.contents import content
 from onnxjson.operators import plain_domain
 from onnxjson.running.dimensions import tensor_type
 from onnxjson.running.inferred_types import InferredTypes
-from onnxjson.running.tasks import Compared, Refused
+from onnxjson.running.tasks import Compared, Failed, Refused
 from onnxjson.running.tolerances import Comparison
 from onnxjson.running.value_comparison import error_share
 from onnxjson.running.verification import Trial, Verification, Verifier
@@ -114,6 +114,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     )
     compared = {each.pair: each for each in outcome.reports if isinstance(each, Compared)}
     refused = next((each.problem for each in outcome.reports if isinstance(each, Refused)), "")
+    failed = next((each.problem for each in outcome.reports if isinstance(each, Failed)), "")
     search = _Search(verifier, main, pairs, {pair: each.comparison for pair, each in compared.items()})
     return Location(
         places=tuple(
@@ -122,7 +123,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
         compared=len(compared),
         pairs=len(pairs),
         run=trial.name,
-        problem=refused or (f"the run {outcome.problem}" if outcome.problem else ""),
+        problem=refused or failed or (f"the run {outcome.problem}" if outcome.problem else ""),
     )
 
 

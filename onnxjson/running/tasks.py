@@ -76,6 +76,8 @@ class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
     reshaped: bool = False
     """Whether values of another shape are compared all the same where they have as many elements."""
     tolerances: dict[str, Tolerance]
+    target_settings: Settings | None = None
+    """How the target is evaluated, where that is another way."""
 
 
 class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
@@ -84,7 +86,39 @@ class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
     tasks: tuple[RunTask, ...]
 
 
-Task = RunTask | CompareTask | SeriesTask
+class Runner(msgspec.Struct, frozen=True, kw_only=True):
+    """A model in a race."""
+
+    subject: Subject
+    settings: Settings
+    feed: bytes
+    """Values for its inputs."""
+
+
+class RaceTask(msgspec.Struct, frozen=True, kw_only=True, tag="race"):
+    """Time models side by side: round for round each of them runs once, in an order of chance."""
+
+    runners: tuple[Runner, ...]
+    warm_up: int = 1
+    rounds: int = 0
+    starts: int = 0
+    """How often each model is opened, as it is and as it was optimised before."""
+    seconds: float = 1e9
+    """No round begins later than that."""
+    seed: int = 0
+    """Of the order."""
+
+
+class ScoreTask(msgspec.Struct, frozen=True, kw_only=True, tag="score"):
+    """Let a script of the person who asks judge a model."""
+
+    subject: Subject
+    settings: Settings
+    script: str
+    """Its path; it defines ``evaluate(run)``."""
+
+
+Task = RunTask | CompareTask | SeriesTask | RaceTask | ScoreTask
 
 
 class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
@@ -162,7 +196,29 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
     """Of both; "" for what has none."""
 
 
-Report = Began | Opened | Refused | Gave | Failed | Timed | Profiled | Compared
+class Lap(msgspec.Struct, frozen=True, kw_only=True, tag="lap"):
+    """What one run of a race took."""
+
+    runner: int
+    seconds: float
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
+    """What it took to open a model of a race."""
+
+    runner: int
+    seconds: float
+    offline: bool
+    """Whether it was optimised before, so that it is not when it is opened."""
+
+
+class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
+    """What a script says of a model."""
+
+    scores: dict[str, float]
+
+
+Report = Began | Opened | Refused | Gave | Failed | Timed | Profiled | Compared | Lap | Started | Scored
 
 
 def write_report(report: Report, file: BinaryIO) -> None:

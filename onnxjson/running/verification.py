@@ -38,6 +38,7 @@ DEFAULT: Final = Settings()
 """Graphs as they stand, without what onnxruntime would make of them, in one thread."""
 
 _OTHER_SEED: Final = 7919
+_SIDES: Final = ("the base", "the target")
 
 Verdict = Literal["equal", "within-tolerance", "different", "failed"]
 """Of a run: bit for bit the same values, close, not close, or one of the models gave nothing."""
@@ -109,6 +110,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tolerances: Mapping[str, Tolerance] = {}
     """By name of a dtype, in place of those of `onnxjson.running.tolerances.TOLERANCES`."""
     settings: Settings = DEFAULT
+    target_settings: Settings | None = None
+    """How the target runs, where that is another way."""
     timeout: float = TIMEOUT
     trust_links: bool = False
 
@@ -161,6 +164,21 @@ def verify(
         return verifier.result()
 
 
+def _require_open(outcome: Outcome) -> None:
+    """Do nothing if both models could be opened, or nobody waited for that.
+
+    Raises:
+        EvaluationError: one could not.
+    """
+    refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
+    if refused is not None:
+        raise EvaluationError(f"nothing runs {_SIDES[refused.side]}: {refused.problem}", refused.side)
+    open_sides = {each.side for each in outcome.reports if isinstance(each, Opened)}
+    if outcome.problem and len(open_sides) < len(_SIDES):
+        side = 1 if 0 in open_sides else 0
+        raise EvaluationError(f"{_SIDES[side]} cannot be opened: the process {outcome.problem}", side)
+
+
 class Verifier:
     """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` goes on from what it found.
 
@@ -205,10 +223,7 @@ class Verifier:
         for cycle in SIZES:
             self.trials = list(self._trials(cycle))
             outcome = self.compare([(trial.feeds[0], trial.feeds[1]) for trial in self.trials], pairs)
-            refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
-            if refused is not None:
-                who = ("the base", "the target")[refused.side]
-                raise EvaluationError(f"nothing runs {who}: {refused.problem}", refused.side)
+            _require_open(outcome)
             base_failed = {each.run: each for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
             if len(base_failed) < len(self.trials) or outcome.interrupted or not self._has_open_dimensions:
                 break
@@ -248,6 +263,7 @@ class Verifier:
             batches=(tuple(range(len(pairs))),) if batches is None else tuple(map(tuple, batches)),
             reshaped=reshaped,
             tolerances={**TOLERANCES, **self.plan.tolerances},
+            target_settings=self.plan.target_settings if sides[1] else None,
         )
         return execute(self.worker, task, timeout=self.plan.timeout, heard=self._heard, size=max(one.size, other.size))
 
@@ -299,7 +315,7 @@ class Verifier:
         if missing:
             verdict, problem = "failed", f'the target has no output "{visible(missing[0])}"'
         elif failed is not None:
-            verdict, problem = "failed", f"{('the base', 'the target')[failed.side]}: {failed.problem}"
+            verdict, problem = "failed", f"{_SIDES[failed.side]}: {failed.problem}"
         elif len(found) < len(self.models.interface.outputs):
             verdict, problem = "failed", f"the run {outcome.problem or 'gave nothing'}"
         elif not all(each.comparison.close for each in found):

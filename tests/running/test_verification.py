@@ -180,3 +180,41 @@ def test_python_takes_files_and_several_sizes() -> None:
     found = verify(scaled(2), scaled(2), seeds=2, dims={"N": (1, 5)})
     assert found.equal
     assert [run.sizes["N"] for run in found.runs] == [1, 1, 5, 5]
+
+
+def test_a_process_that_dies_is_told_by_the_model_that_it_was_at(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from onnxjson.running import verification
+    from onnxjson.running.guarded import Outcome
+    from onnxjson.running.tasks import Opened
+
+    opened = Opened(side=0, engine="onnxruntime", seconds=0.1)
+    for reports, side in (((), 0), ((opened,), 1)):
+        monkeypatch.setattr(
+            verification, "execute", lambda *_, found=reports, **__: Outcome(found, "crashed: signal SIGSEGV", False)
+        )
+        with pytest.raises(EvaluationError, match="crashed: signal SIGSEGV") as caught:
+            compared(scaled(2), scaled(2), worker)
+        assert caught.value.side == side
+
+
+def test_runs_that_a_dead_process_did_not_come_to_have_failed(worker: Worker) -> None:
+    huge = model(
+        [
+            helper.make_node("Mul", ["n", "size"], ["many"]),
+            helper.make_node("ConstantOfShape", ["many"], ["filled"]),
+            helper.make_node("ReduceSum", ["filled"], ["y"], keepdims=0),
+        ],
+        {"n": (TensorProto.INT64, [1])},
+        ["y"],
+        {"size": np.array([2**46], np.int64)},
+    )
+    small = model(
+        [helper.make_node("Cast", ["n"], ["c"], to=TensorProto.FLOAT), helper.make_node("ReduceSum", ["c"], ["y"])],
+        {"n": (TensorProto.INT64, [1])},
+        ["y"],
+    )
+    found = compared(small, huge, worker, seeds=2)
+    assert [run.verdict for run in found.runs] == ["failed", "failed"]
+    assert all(run.problem for run in found.runs)
