@@ -6,34 +6,23 @@ back along the values that it is computed from, to the greatest jump of the erro
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 import msgspec
 
 from onnxjson.diffing.regions import taken_names
 from onnxjson.display import visible
 from onnxjson.document import Node, Tensor
-from onnxjson.elements import BITS, element_count
-from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.index import NodeRef, Scope
 from onnxjson.matching.alignment import GraphPair
 from onnxjson.matching.contents import content
 from onnxjson.operators import plain_domain
-from onnxjson.running.dimensions import tensor_type
-from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.inner_pairs import Pair, Pairing, batches, is_constant, value_sizes
 from onnxjson.running.tasks import Compared, Failed, Refused
 from onnxjson.running.tolerances import Comparison
 from onnxjson.running.value_comparison import error_share
 from onnxjson.running.verification import Trial, Verification, Verifier
-
-BATCH_BYTES: Final = 256 << 20
-"""Bytes of the values, of one model, that are compared together."""
-
-BATCH_VALUES: Final = 512
-"""Values that are compared together at most."""
-
-_UNKNOWN_BYTES: Final = 4 << 20
-"""Of a value whose size nobody knows."""
 
 _NOISE: Final = 2.0**-22
 """Shares of an error below which it is rounding."""
@@ -78,17 +67,6 @@ class Location(msgspec.Struct, frozen=True, kw_only=True):
     """Why not all of them were compared."""
 
 
-class _Pair(NamedTuple):
-    """Two values that are to be the same."""
-
-    base: str
-    target: str
-    sources: tuple[int, ...]
-    """The nearest pairs that the value in the base is computed from."""
-    inside: tuple[int, ...]
-    """The positions of the nodes between these and the value, in the base; the maker of the value last."""
-
-
 def locate(verifier: Verifier, found: Verification) -> Location:
     """The first nodes from which two models give different numbers.
 
@@ -104,12 +82,12 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     main = verifier.models.main
     if main is None:
         return Location(places=(), compared=0, pairs=0, run=trial.name, problem="their graphs have nothing in common")
-    pairs = _Pairing(verifier, main).pairs()
-    sizes = _value_sizes(verifier, pairs, trial)
+    pairs = Pairing(verifier, main).pairs()
+    sizes = value_sizes(verifier, pairs, trial)
     outcome = verifier.compare(
         [(trial.feeds[0], trial.feeds[1])],
         [(each.base, each.target) for each in pairs],
-        batches=list(_batches(sizes)),
+        batches=list(batches(sizes)),
         reshaped=True,
     )
     compared = {each.pair: each for each in outcome.reports if isinstance(each, Compared)}
@@ -138,133 +116,6 @@ def _found_inside(verifier: Verifier, search: "_Search", origin: int, trial: Tri
     return {pairs[number][0] for number in close}
 
 
-class _Pairing:
-    """The values of two main graphs that are to be the same, in the order of the base."""
-
-    def __init__(self, verifier: Verifier, main: GraphPair) -> None:
-        self._main = main
-        self._index: Index = verifier.models.indices[0]
-        self._scope: Scope = main.base
-        regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
-        self._values = self._trusted(main, regions)
-        for one, other in verifier.models.interface.outputs:
-            self._values.setdefault(one, other)
-
-    @staticmethod
-    def _trusted(main: GraphPair, regions: Iterable[object]) -> dict[str, str]:
-        """Pairs of values that nodes make: of nodes that no rewrite took in, and what rewrites give."""
-        from onnxjson.diffing.regions import Region
-
-        found: dict[str, str] = {}
-        inside: tuple[set[int], set[int]] = (set(), set())
-        given: list[tuple[str, str]] = []
-        for region in regions:
-            assert isinstance(region, Region)
-            inside[0].update(region.base)
-            inside[1].update(region.target)
-            given += region.outputs
-        for position, there in enumerate(main.target_of):
-            if there < 0 or position in inside[0] or there in inside[1]:
-                continue
-            node = main.base.graph.node[position]
-            for name in node.output:
-                other = main.values.get(name)
-                if name and other:
-                    found[name] = other
-        for one, other in given:
-            if one in main.base.makers and other in main.target.makers:
-                found[one] = other
-        return found
-
-    def pairs(self) -> list[_Pair]:
-        """The pairs with what they are computed from."""
-        found: list[_Pair] = []
-        numbers: dict[str, int] = {}
-        reach: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
-        for position in self._order():
-            node = self._scope.graph.node[position]
-            sources: set[int] = set()
-            inside = {position}
-            for name in taken_names(node):
-                if name in numbers:
-                    sources.add(numbers[name])
-                elif name in self._scope.makers and name not in self._scope.inputs:
-                    behind = reach.get(self._scope.makers[name][0])
-                    if behind is not None:
-                        sources |= behind[0]
-                        inside |= behind[1]
-            reach[position] = frozenset(sources), frozenset(inside)
-            ordered = (*sorted(inside - {position}), position)
-            if _is_constant(node):
-                continue
-            for name in node.output:
-                other = self._values.get(name) if name else None
-                if other is not None:
-                    numbers[name] = len(found)
-                    found.append(_Pair(name, other, tuple(sorted(sources)), ordered))
-        return found
-
-    def _order(self) -> Sequence[int]:
-        """The positions of the nodes, makers before takers; those in a circle are left out."""
-        scope = self._scope
-        waiting: dict[int, set[int]] = {}
-        takers: dict[int, list[int]] = {}
-        ready: list[int] = []
-        for position, node in enumerate(scope.graph.node):
-            makers = {
-                scope.makers[name][0]
-                for name in taken_names(node)
-                if name in scope.makers and name not in scope.inputs and scope.makers[name][0] != position
-            }
-            if makers:
-                waiting[position] = makers
-                for maker in makers:
-                    takers.setdefault(maker, []).append(position)
-            else:
-                ready.append(position)
-        for position in ready:  # grows while it is walked
-            for taker in takers.get(position, ()):
-                waiting[taker].discard(position)
-                if not waiting[taker]:
-                    ready.append(taker)
-        return ready
-
-
-def _is_constant(node: Node) -> bool:
-    return node.op_type == "Constant" and plain_domain(node.domain) == ""
-
-
-def _value_sizes(verifier: Verifier, pairs: Sequence[_Pair], trial: Trial) -> list[int]:
-    """Bytes of each value, as far as types say it."""
-    index = verifier.models.indices[0]
-    types = InferredTypes(index, verifier.worker)
-    found = []
-    for each in pairs:
-        known = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base)
-        if known is None or known[1] is None:
-            found.append(_UNKNOWN_BYTES)
-            continue
-        dims = [
-            size if isinstance(size, int) else trial.sizes.get(str(size[1]) if isinstance(size, tuple) else "", 16)
-            for size in known[1]
-        ]
-        found.append(element_count(dims) * max(BITS.get(known[0], 64) // 8, 1))
-    return found
-
-
-def _batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    batch: list[int] = []
-    total = 0
-    for number, size in enumerate(sizes):
-        if batch and (total + size > BATCH_BYTES or len(batch) == BATCH_VALUES):
-            yield batch
-            batch, total = [], 0
-        batch.append(number)
-        total += size
-    if batch:
-        yield batch
-
-
 class _Search:
     """The places in what was compared.
 
@@ -273,12 +124,12 @@ class _Search:
     """
 
     def __init__(
-        self, verifier: Verifier, main: GraphPair, pairs: Sequence[_Pair], compared: Mapping[int, Comparison]
+        self, verifier: Verifier, main: GraphPair, pairs: Sequence[Pair], compared: Mapping[int, Comparison]
     ) -> None:
         self._main = main
         self._regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
         self._compared = {number: each for number, each in compared.items() if each.problem is None}
-        self._pairs: list[_Pair] = []
+        self._pairs: list[Pair] = []
         for number, pair in enumerate(pairs):
             behind = [self._pairs[each] for each in pair.sources if each not in self._compared]
             direct = [each for each in pair.sources if each in self._compared]
@@ -387,9 +238,9 @@ class _Search:
         node = self._main.base.graph.node[position]
         if node.op_type == "Identity" and plain_domain(node.domain) == "" and node.input:
             return _constant(self._main.base, node.input[0]) is None
-        return not _is_constant(node)
+        return not is_constant(node)
 
-    def _in_target(self, pair: _Pair) -> list[int]:
+    def _in_target(self, pair: Pair) -> list[int]:
         """The nodes of the target that stand in the place of those in the base."""
         maker = self._main.target.makers.get(pair.target)
         found = dict.fromkeys([] if maker is None else [maker[0]])
@@ -399,7 +250,7 @@ class _Search:
         found.update(dict.fromkeys([each for each in map(self._main.target_of.__getitem__, pair.inside) if each >= 0]))
         return list(found)
 
-    def _changed_constants(self, pair: _Pair) -> Iterator[tuple[str, str]]:
+    def _changed_constants(self, pair: Pair) -> Iterator[tuple[str, str]]:
         """Constants that the nodes take and that have a counterpart with other elements."""
         base, target = self._main.base, self._main.target
         for position in pair.inside:
@@ -421,7 +272,7 @@ def _constant(scope: Scope, name: str) -> Tensor | None:
         return found
     if name in home.makers and name not in home.inputs:
         node = home.graph.node[home.makers[name][0]]
-        if _is_constant(node):
+        if is_constant(node):
             return next((each.t for each in node.attribute if each.t is not None), None)
     return None
 
