@@ -42,6 +42,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("split", "Take a model apart into pieces that run one after the other."),
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),
+    "Git": (Entry("git", "Let git diff and merge models."),),
     "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),
     "Tools": (
         Entry("schema", "Print the JSON Schema of a document."),

@@ -6,7 +6,7 @@ by which a repository names programs, without network, prompts, pagers and locks
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
@@ -71,10 +71,12 @@ class Git:
         MissingInputError: it is not installed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str | None] | None = None) -> None:
+        """Prepare to start git in `folder`, with `variables` of the environment in place of those inherited."""
         self.folder = folder
         """Where it is started."""
-        self._environment = _environment()
+        mixed = _environment() | dict(variables or {})
+        self._environment = {name: value for name, value in mixed.items() if value is not None}
         self._program = _program(self._environment.get("PATH", os.defpath))
 
     def items(self, *arguments: bytes | str, seconds: float | None = None) -> list[bytes]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from onnxjson import files
 from onnxjson.display import visible
-from onnxjson.errors import LimitError, OnnxJsonError
+from onnxjson.errors import FileError, LimitError, OnnxJsonError
 from onnxjson.git import lfs, shown_text, text_cache
 from onnxjson.payloads import CHUNK
 
