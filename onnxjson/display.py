@@ -1,4 +1,4 @@
-"""Text from models, made safe to show.
+"""Texts for people: those from models made safe to show, and counts.
 
 Every string that comes out of a file passes `visible` before it reaches a terminal, a log, an error message or a
 widget. It changes what is shown, never what is stored. The result holds no control, format or bidirectional character,
@@ -39,6 +39,11 @@ def visible(text: str, limit: int | None = 80) -> str:
     if limit is None:
         return "".join(parts)
     return _capped(parts, limit)
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 node``, ``1,234 nodes``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def _parts(text: str) -> list[str]:

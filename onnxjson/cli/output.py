@@ -15,10 +15,10 @@ import click
 
 from onnxjson import characters
 from onnxjson.checking import Finding
+from onnxjson.display import counted as counted
 from onnxjson.display import visible
 from onnxjson.errors import OutputError
 from onnxjson.rendering import tables
-from onnxjson.rendering.tables import counted as counted
 
 PATIENCE: Final = 1.0
 """Seconds after which work that is still going on says so."""

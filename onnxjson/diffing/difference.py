@@ -13,6 +13,7 @@ from onnxjson.diffing.grouping import Grouped, Ignored, group
 from onnxjson.diffing.regions import Region
 from onnxjson.diffing.tensor_sources import TensorSource
 from onnxjson.diffing.weight_changes import Weights, WeightsMode
+from onnxjson.display import counted
 from onnxjson.document import Model, Tensor
 from onnxjson.index import Index
 from onnxjson.matching.alignment import Alignment
@@ -72,7 +73,7 @@ class Diff:
         self._context = context
 
     def __repr__(self) -> str:
-        return f"<Diff: {len(self.events):,} events>" if self.events else "<Diff: nothing differs>"
+        return f"<Diff: {counted(len(self.events), 'event')}>" if self.events else "<Diff: nothing differs>"
 
     @property
     def equal(self) -> bool:

@@ -9,6 +9,7 @@ from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.fields import field_details
 from onnxjson.diffing.ordering_changes import breaks, note
 from onnxjson.diffing.texts import graph_text
+from onnxjson.display import counted
 from onnxjson.document import Function, Model, OperatorSetId, TrainingInfo
 from onnxjson.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
 
@@ -196,7 +197,7 @@ def _lone_function(context: Context, address: str, function: Function, call: Cha
     if call is not None:
         context.ledger.claim(call, *claims)
         return
-    text = f"{function.name} ({len(function.node):,} nodes)"
+    text = f"{function.name} ({counted(len(function.node), 'node')})"
     kind: Kind = "dead-code-removed" if is_base else "inserted"
     detail = Detail("function", text, None) if is_base else Detail("function", None, text)
     bases, targets = one_sided(0 if is_base else 1, address)

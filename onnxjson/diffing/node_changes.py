@@ -14,6 +14,7 @@ from onnxjson.diffing.fields import field_details
 from onnxjson.diffing.places import place_of
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.diffing.weight_changes import without_elements
+from onnxjson.display import counted
 from onnxjson.document import Attribute, Node
 from onnxjson.matching.contents import is_constant, tensor_of_constant
 from onnxjson.operators import attribute_defaults, is_commutative, operator_key, operator_name
@@ -211,7 +212,7 @@ class _NodeComparison:
     def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
         """A constant in an attribute: compared as constants are."""
         if one.t is not None and other.t is not None and msgspec.structs.replace(one, t=other.t) != other:
-            said = [f"type {each.type}, {len(each.tensors)} tensors" for each in (one, other)]
+            said = [f"type {each.type}, {counted(len(each.tensors), 'tensor')}" for each in (one, other)]
             detail = Detail(f"attribute {name}", *said)
             self.add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path], [path])
             path = f"{path}/t"

@@ -3,6 +3,7 @@
 from typing import Final
 
 from onnxjson.diffing.weight_changes import type_text
+from onnxjson.display import counted
 from onnxjson.document import Attribute, Graph, Tensor, Type, ValueInfo
 from onnxjson.elements import element_count, tokens
 from onnxjson.node_properties import attribute_text
@@ -34,8 +35,7 @@ def attribute_value_text(attribute: Attribute) -> str:
 
 def graph_text(graph: Graph) -> str:
     """A graph for a person: how big it is."""
-    count = len(graph.node)
-    return f"a graph of {count:,} node{'' if count == 1 else 's'}"
+    return f"a graph of {counted(len(graph.node), 'node')}"
 
 
 def tensor_value_text(tensor: Tensor) -> str:

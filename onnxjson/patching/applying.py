@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from onnxjson.addresses import attribute_segments
+from onnxjson.display import counted
 from onnxjson.document import Attribute, Record
 from onnxjson.errors import PatchError
 from onnxjson.messages import FIELDS
@@ -84,7 +85,7 @@ def _position(key: int | str, count: int, names: list[str] | None, address: str)
         return names.index(key)
     place = f"{address}/{segment(key, is_named=names is not None)}"
     if key >= count:
-        raise unfit(place, f"the list has {count:,} members")
+        raise unfit(place, f"the list has {counted(count, 'member')}")
     if names is not None and not names[key].startswith("#"):
         raise unfit(place, "this attribute has a name of its own, by which a patch addresses it")
     return key

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from typing import Any, TypeVar
 
+from onnxjson.display import counted
 from onnxjson.document import Attribute, Record
 from onnxjson.errors import PatchError
 from onnxjson.patching.applying import applied
@@ -127,7 +128,7 @@ class _Lists:
         for key in self.before.changes:
             if isinstance(key, int) and key >= length:
                 place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
-                raise unfit(place, f"the list has {length:,} members")
+                raise unfit(place, f"the list has {counted(length, 'member')}")
 
     def _origin(self, position: int) -> int | None:
         """The old position of what stands at one between the two; None where the first added it."""

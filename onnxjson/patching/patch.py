@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from onnxjson.display import counted
 from onnxjson.document import Model
 from onnxjson.errors import PatchError, WeightsMissingError
 from onnxjson.patching.applying import applied
@@ -219,8 +220,7 @@ class Patch:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        count = sum(1 for _ in self.units())
-        return f"<Patch: {count:,} difference{'s' * (count != 1)}>"
+        return f"<Patch: {counted(sum(1 for _ in self.units()), 'difference')}>"
 
 
 def between(base: Model, target: Model, pairs: Mapping[str, Listing[tuple[int, int]]] | None = None) -> Patch:

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Record
 from onnxjson.errors import PatchError
 from onnxjson.floats import float32_text
@@ -42,17 +42,13 @@ def _in_records(address: str, expected: Record, found: Record) -> PatchError:
 
 def wrong_length(address: str, expected: int, found: int) -> PatchError:
     """The error for a list of another length."""
-    text = f"expected {_members(expected)}, found {found:,}"
+    text = f"expected {counted(expected, 'member')}, found {found:,}"
     return PatchError(f"{NOT_FITTING}: {shown(address)}: {text}", address, expected, found)
 
 
 def unfit(address: str, reason: str) -> PatchError:
     """The error for a change that makes no sense of what stands at an address."""
     return PatchError(f"{NOT_FITTING}: {shown(address)}: {reason}", address)
-
-
-def _members(count: int) -> str:
-    return "1 member" if count == 1 else f"{count:,} members"
 
 
 def shown(address: str) -> str:

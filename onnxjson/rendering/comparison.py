@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.operators import operator_name
 from onnxjson.rendering.summary import Summary, Value
 from onnxjson.rendering.summary_text import FORMATS, opsets_text
-from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size
+from onnxjson.rendering.tables import GAP, cells, padded, shortened, size
 
 _LABEL: Final = 24
 """Columns for what a row is about."""

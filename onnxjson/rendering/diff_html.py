@@ -13,14 +13,14 @@ from typing import Final
 import pybase64
 
 from onnxjson.diffing.events import Detail, Event, Kind, Member
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering import drawings
 from onnxjson.rendering.diff_nodes import STATES, NodeRow, State, node_rows
 from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Nodes, Report
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_of, verdict_style
 from onnxjson.rendering.neighbourhoods import Picture, pictures
-from onnxjson.rendering.tables import counted, size
+from onnxjson.rendering.tables import size
 
 MOST_EVENTS: Final = 1_000
 MOST_ROWS: Final = 4_000

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from onnxjson.diffing.events import Event, Verdict
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_report import Count, Report
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_of
-from onnxjson.rendering.tables import counted, size
+from onnxjson.rendering.tables import size
 
 LARGEST: Final = 60_000
 """Characters of a whole report; GitHub takes comments of 65,536."""

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Detail, Event, Kind, Member
-from onnxjson.display import ELLIPSIS, visible
+from onnxjson.display import ELLIPSIS, counted, visible
 from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
-from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, size, wrapped
+from onnxjson.rendering.tables import GAP, cells, padded, shortened, size, wrapped
 
 Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
 """What a span is; the effects of events, and good or bad for what was verified."""

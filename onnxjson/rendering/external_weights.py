@@ -14,14 +14,13 @@ import msgspec
 
 from onnxjson.addresses import walk as walk_with_addresses
 from onnxjson.canonical.payload_forms import sha256_of
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Model, Tensor
 from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import ExternalSlice, Resolver
 from onnxjson.payloads import Data
 from onnxjson.rendering.constants import location_of
-from onnxjson.rendering.tables import counted
 from onnxjson.tensors import is_external, raw_bytes
 from onnxjson.walking import walk
 

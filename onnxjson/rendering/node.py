@@ -8,7 +8,7 @@ import msgspec
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.attributes import value_of
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import (
     Attribute,
     Function,
@@ -26,7 +26,7 @@ from onnxjson.node_properties import scopes_of
 from onnxjson.operators import Documentation, function_key, operator_key, operator_name, plain_domain
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
-from onnxjson.rendering.tables import counted, table, wrapped
+from onnxjson.rendering.tables import table, wrapped
 from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type
 from onnxjson.tensors import is_external, raw_bytes
 from onnxjson.types import format_type

@@ -5,11 +5,11 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Tensor
 from onnxjson.names import COMPLEX, STRING
 from onnxjson.rendering.diff_text import Line, Span
-from onnxjson.rendering.tables import counted, number, table
+from onnxjson.rendering.tables import number, table
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.tasks import Settings
 from onnxjson.running.value_comparison import dtype_of

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
+from onnxjson.display import counted
 from onnxjson.operators import operator_name
 from onnxjson.rendering.constants import Weights
 from onnxjson.rendering.summary import Summary, Value
-from onnxjson.rendering.tables import columns, counted, padded, size, table, wrapped
+from onnxjson.rendering.tables import columns, padded, size, table, wrapped
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
 """What the forms of files are called."""

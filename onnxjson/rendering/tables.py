@@ -1,11 +1,11 @@
-"""Columns of text for a width: tables, lists in several columns, sizes and counts for people."""
+"""Columns of text for a width: tables, lists in several columns, sizes and numbers for people."""
 
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from onnxjson.display import ELLIPSIS, visible
+from onnxjson.display import ELLIPSIS, counted, visible
 
 GAP: Final = 2
 """Columns between two columns of a table."""
@@ -128,18 +128,13 @@ def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False
 def size(count: int) -> str:
     """A number of bytes for a person: ``1.2 kB``, decimal units."""
     if count < 1000:
-        return f"{count} byte{'' if count == 1 else 's'}"
+        return counted(count, "byte")
     amount = float(count)
     for unit in ("kB", "MB", "GB", "TB", "PB", "EB"):
         amount /= 1000
         if amount < 999.95:
             return f"{amount:.1f} {unit}"
     return f"{amount:.0f} EB"
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 node``, ``1,234 nodes``."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def number(value: float) -> str:

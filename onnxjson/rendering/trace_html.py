@@ -8,6 +8,7 @@ from typing import Final
 
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
+from onnxjson.display import counted
 from onnxjson.document import Model
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.diff_html import DRAWN, MOST_DRAWINGS, MOST_ROWS, event_article, page_code, page_head, page_text
@@ -15,7 +16,7 @@ from onnxjson.rendering.diff_page_style import SCRIPT
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.stage_table import table_rows
-from onnxjson.rendering.tables import counted, size
+from onnxjson.rendering.tables import size
 from onnxjson.rendering.trace_text import columns, headline, loud, part_text, size_before
 from onnxjson.tracing.provenance import Provenance, Story
 from onnxjson.tracing.records import Part, Size, Step, Trace

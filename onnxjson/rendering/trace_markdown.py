@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Final
 
+from onnxjson.display import counted
 from onnxjson.rendering.diff_markdown import LARGEST, code
 from onnxjson.rendering.diff_text import place_of
 from onnxjson.rendering.stage_table import table_rows
-from onnxjson.rendering.tables import counted, size
+from onnxjson.rendering.tables import size
 from onnxjson.rendering.trace_text import Subject, columns, headline, loud, node_text, part_text, size_before
 from onnxjson.tracing.records import Size, Step, Trace
 

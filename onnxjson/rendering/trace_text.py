@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import Event
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import Line, Span, event_lines
 from onnxjson.rendering.stage_table import Column, table_lines
-from onnxjson.rendering.tables import GAP, counted, shortened, size, wrapped
+from onnxjson.rendering.tables import GAP, shortened, size, wrapped
 from onnxjson.tracing.provenance import Provenance, Story, Touch
 from onnxjson.tracing.records import Part, Size, Step, Trace
 

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator
 from typing import Any, Final
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_text import Line, Span
-from onnxjson.rendering.tables import counted, table, wrapped
+from onnxjson.rendering.tables import table, wrapped
 from onnxjson.running.locating import Location, Place
 from onnxjson.running.tolerances import Comparison, Tolerance
 from onnxjson.running.verification import OutputResult, RunVerdict, Verification

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from onnxjson.rendering.tables import cells, columns, counted, number, shortened, size, table, wrapped
+from onnxjson.display import counted
+from onnxjson.rendering.tables import cells, columns, number, shortened, size, table, wrapped
 
 
 @pytest.mark.parametrize("seed", range(50))
