@@ -119,7 +119,9 @@ class _Change:
             raise type(error)(f"{path}: {error}", error.address, error.position) from error
         except SelectorError as error:
             raise type(error)(f"{path}: {error}") from error
-        return changing.Changed(result.model, tuple(_notes(result)), lambda: applying.write_files(result))
+        return changing.Changed(
+            result.model, tuple(_notes(result)), lambda place: applying.files_written(result, place)
+        )
 
     def say_what_is_missing(self, place: Path) -> None:
         """A patch names the files that hold weights of the result, and carries none of them."""

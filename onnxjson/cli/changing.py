@@ -4,6 +4,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -11,7 +12,7 @@ import click
 
 from onnxjson.cli import external_data, failures, findings, output, paging
 from onnxjson.cli.paths import DestinationPath, FilePath, refuse_sources
-from onnxjson.errors import OnnxJsonError
+from onnxjson.errors import OnnxJsonError, WeightsMissingError
 
 if TYPE_CHECKING:
     from onnxjson.canonical.payload_forms import WeightsMode
@@ -29,8 +30,8 @@ class Changed(NamedTuple):
 
     model: "Model"
     notes: tuple[str, ...] = ()
-    before_writing: "Callable[[], None] | None" = None
-    """What else is to be done before the model is written, such as writing files beside it."""
+    beside: "Callable[[Path | None], AbstractContextManager[None]] | None" = None
+    """Writes other files, and takes them away again if the model is not written; gets the place of the model."""
     is_part: bool = False
     """Whether it is a part of the model, which takes along what it needs of weights in other files."""
 
@@ -159,25 +160,36 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
     with output.working(f"reading {path}"):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=failures.SHOWN)
+    weights = None if request.weights_from is None else files.load(request.weights_from).model
+    whole = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
     with output.working(f"changing {path}"):
-        changed = change(path, loaded)
+        changed = change(path, whole)
     for note in changed.notes:
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
     model = changed.model
     if request.dry_run:
         _show(path, loaded.model, model)
         return
-    if request.weights_from is not None:
-        model = files.bound(model, folder=None, weights_from=request.weights_from)
-    if changed.before_writing is not None:
-        changed.before_writing()
-    place = (
-        _in_place(path, loaded, model)
-        if request.in_place
-        else _written(request, path, loaded, changed._replace(model=model))
-    )
+    if weights is not None:
+        model = files.bound(model, folder=None, weights_from=weights)
+    with nullcontext() if changed.beside is None else changed.beside(request.place(path)):
+        place = (
+            _in_place(path, loaded, model)
+            if request.in_place
+            else _written(request, path, loaded, changed._replace(model=model))
+        )
     if place is not None and after is not None:
         after(place)
+
+
+def _with_weights(model: "Model", weights: "Model") -> "Model":
+    """`model` with the bytes of its digests, or as it is where `weights` lacks some: the change may have those."""
+    from onnxjson import files
+
+    try:
+        return files.bound(model, folder=None, weights_from=weights)
+    except WeightsMissingError:
+        return model
 
 
 def _in_place(path: Path, loaded: "Loaded", model: "Model") -> Path | None:

@@ -81,7 +81,7 @@ class EditCommand(click.Command):
                     formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
     def _run(self, words: Sequence[str], **given: Any) -> None:
-        from onnxjson.edits.applying import run, write_files
+        from onnxjson.edits.applying import files_written, run
         from onnxjson.edits.spelling import build, positional
 
         words = [word.removeprefix(_SHIELD) for word in words]
@@ -105,7 +105,7 @@ class EditCommand(click.Command):
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
-            return changing.Changed(result.model, notes, lambda: write_files(result), is_part)
+            return changing.Changed(result.model, notes, lambda place: files_written(result, place), is_part)
 
         click.get_current_context().exit(changing.run(request, change))
 

@@ -2,7 +2,8 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -68,13 +69,28 @@ def write_files(result: Result) -> None:
     Raises:
         OutputError, AccessDeniedError, FileError: one cannot be written.
     """
-    if not result.files:
+    with files_written(result, None):
         return
-    from onnxjson.constants.archives import write_npy
-    from onnxjson.saving import save_file
 
-    for path, tensor in result.files.items():
-        save_file(path, lambda sink, tensor=tensor: write_npy(tensor, sink), replace=False)  # type: ignore[misc]
+
+@contextmanager
+def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
+    """`write_files`; the files go again if not all of them can be written, or the body fails to save the model.
+
+    Args:
+        result: what edits gave.
+        model_file: where the body saves the model; None where that is no file.
+    """
+    with ExitStack() as stack:
+        if result.files:
+            from onnxjson.constants.archives import write_npy
+            from onnxjson.external_files import removed_on_failure
+            from onnxjson.saving import save_file
+
+            for path, tensor in result.files.items():
+                save_file(path, lambda sink, tensor=tensor: write_npy(tensor, sink), replace=False)  # type: ignore[misc]
+                stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
+        yield
 
 
 def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
@@ -211,4 +227,4 @@ def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
     raise EditError(what, finding.address)
 
 
-__all__ = ["Change", "ParameterError", "Result", "apply", "new_findings", "plan", "run", "write_files"]
+__all__ = ["Change", "ParameterError", "Result", "apply", "files_written", "new_findings", "plan", "run", "write_files"]

@@ -8,6 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from onnxjson.diffing.difference import diff
 from onnxjson.display import visible
 from onnxjson.document import Function, Graph, Model, Node, StringStringEntry, Tensor, Type, ValueInfo
@@ -224,6 +226,10 @@ class _Writer:
 
     def _constant(self, name: str, before: Tensor, after: Tensor) -> None:
         self._metadata(before.metadata_props, after.metadata_props, tensor=name)
+        same = {"name": before.name, "doc_string": before.doc_string, "metadata_props": before.metadata_props}
+        if msgspec.structs.replace(after, **same) == before:
+            # Only its name is another one: the script must not bring these elements to the next version of the model.
+            return
         size = len(after.raw_data) if after.raw_data is not None else 0
         if size > BIGGEST_TENSOR or after.external_data:
             raise _InexpressibleError(f'the constant "{visible(name)}" changed, and is too big for a script')

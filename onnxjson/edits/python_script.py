@@ -44,7 +44,7 @@ class PythonScript:
         try:
             code = compile(source.read_at(0, source.size), str(path), "exec")
             exec(code, module.__dict__)  # the person named this very file to be run
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(path, error) from error
         self._rewrite = getattr(module, _FUNCTION, None)
         self._rules = getattr(module, _RULES, None)
@@ -67,7 +67,8 @@ class PythonScript:
                 made = self._rewrite(model)
             except OnnxJsonError:
                 raise
-            except Exception as error:
+            except (Exception, SystemExit) as error:
+                # A script that ends the program would end it before anything is written, as if all were well.
                 raise _failed(self.path, error) from error
         return self._result(model, made, model_folder)
 
@@ -98,7 +99,7 @@ class PythonScript:
             return self._checked(model, self._by_rules(model, made))
         if isinstance(made, Iterable) and not isinstance(made, str | bytes | Path):
             changes = list(made)
-            if changes and all([isinstance(each, Edit | Script | Patch) for each in changes]):
+            if all([isinstance(each, Edit | Script | Patch) for each in changes]):
                 return run(model, changes, folder=self.path.parent, model_folder=model_folder)
             if changes and all([_is_rules(each) for each in changes]):
                 return self._checked(model, self._by_rules(model, changes))
@@ -124,7 +125,7 @@ class PythonScript:
 
         try:
             made = rewriter.rewrite(serde.to_proto(model), pattern_rewrite_rules=rules)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise _failed(self.path, error) from error
         after = serde.from_proto(made)
         if model.graph is None or not isinstance(after.graph, Graph):
@@ -135,7 +136,7 @@ class PythonScript:
         return same if not new_findings(model, same) else after
 
 
-def _failed(path: Path, error: Exception) -> EditError:
+def _failed(path: Path, error: BaseException) -> EditError:
     """The error that says where in the script something went wrong."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = frames[-1].lineno if frames else getattr(error, "lineno", None)

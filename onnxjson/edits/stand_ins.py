@@ -4,6 +4,7 @@ The native libraries copy a model several times and read no more than 2 GB, whil
 constants: axes, shapes, scales. A stand-in has an odd number of bytes, so that code which does read it as numbers
 fails instead of computing with it. External data is never shown to the version converter: it takes values that stand
 in a file for no values at all (seen in onnx 1.23).
+Of constants in a text with digests nothing else can be shown.
 """
 
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 from onnxjson.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.elements import byte_length, element_count
 from onnxjson.external_files import internalize
+from onnxjson.payloads import Digest
 from onnxjson.tensor_replacement import replace_tensors
 from onnxjson.tensors import is_external
 from onnxjson.walking import walk
@@ -23,6 +25,7 @@ SHOWN: Final = 4096
 
 _TOKEN: Final = b"onnxjson stand-in %07d"
 _FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+_DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 
 
 class StandIns:
@@ -57,7 +60,7 @@ class StandIns:
     def _shown(self, tensor: Tensor) -> Tensor:
         if id(tensor) in self._inside:
             return self._inside[id(tensor)][1]
-        if not is_external(tensor) and _size(tensor) <= SHOWN:
+        if not is_external(tensor) and _size(tensor) <= SHOWN and not _is_digest(tensor):
             return tensor
         return Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=self._token(tensor))
 
@@ -89,7 +92,7 @@ def without_big_constants(model: Model) -> Model:
     """`model` with constants of no elements in the place of big ones, for a checker that does not look at shapes."""
 
     def empty(tensor: Tensor) -> Tensor:
-        if not is_external(tensor) and _size(tensor) <= SHOWN:
+        if not is_external(tensor) and _size(tensor) <= SHOWN and not _is_digest(tensor):
             return tensor
         return Tensor(dims=(0,), data_type=tensor.data_type, name=tensor.name, raw_data=b"")
 
@@ -108,6 +111,11 @@ def _taken_in(model: Model, folder: Path | None) -> dict[int, tuple[Tensor, Tens
 
 def _with_graph(model: Model, graph: Graph | None) -> Model:
     return model if graph is model.graph else msgspec.structs.replace(model, graph=graph)
+
+
+def _is_digest(tensor: Tensor) -> bool:
+    """Whether only the SHA-256 of its elements is here, which a text has of big tensors alone."""
+    return any([isinstance(getattr(tensor, field), Digest) for field in _DIGEST_FIELDS])
 
 
 def _size(tensor: Tensor) -> int:

@@ -236,6 +236,73 @@ def test_python_runs_only_where_its_file_is_named(binary: Path, tmp_path: Path) 
     assert not (tmp_path / "made").exists()
 
 
+@pytest.mark.parametrize("place", ["", "def rewrite(model):\n    "])
+def test_python_that_ends_the_program_is_a_failure(binary: Path, tmp_path: Path, place: str) -> None:
+    path, out = tmp_path / "rewrite.py", tmp_path / "out.onnx"
+    path.write_text(f"import sys\n\n\n{place}sys.exit(0)\n")
+    result = run("apply", path, binary, "-o", out)
+    assert result.exit_code == 65
+    assert f"{path}:{5 if place else 4}: SystemExit" in result.stderr
+    assert not out.exists()
+
+
+def test_python_may_find_nothing_to_do(binary: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "rewrite.py", tmp_path / "out.onnx"
+    path.write_text("def rewrite(model):\n    return []\n")
+    assert run("apply", path, binary, "-o", out).exit_code == 0
+    assert out.read_bytes() == binary.read_bytes()
+
+
+def test_saved_values_go_again_where_the_model_cannot_be_written(binary: Path, script: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "bias.npy"
+    words = ("rewrite", "initializers-to-inputs", binary, "conv.bias", "--save", saved)
+    assert run(*words, "-o", tmp_path / "nowhere" / "out.onnx").exit_code == 73
+    assert run(*words, "--dry-run").exit_code == 0
+    assert not saved.exists()
+    step = '{"edit": "initializers-to-inputs", "tensor": "conv.bias", "save": "bias.npy"}'
+    script.write_text(f'{{"format": "onnxjson-rewrite/1", "edits": [{step}]}}')
+    assert run("apply", script, binary, "-o", tmp_path / "nowhere" / "out.onnx").exit_code == 73
+    assert not saved.exists()
+    assert run(*words, "-i").exit_code == 0
+    assert saved.exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "infer-shapes",
+        "convert-opset 21",
+        "set-batch-size 3",
+        "extract --outputs probabilities",
+        "set-shape image 2,1,8,8",
+        "cast-tensor fc.weight float64 --expect 1",
+        "initializers-to-inputs fc.weight --save fc.npy",
+    ],
+)
+def test_weights_of_a_text_with_digests_are_there_when_the_edit_is_made(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, out, direct = tmp_path / "digests.onnx.json", tmp_path / "out.onnx", tmp_path / "direct.onnx"
+    onnxjson.save(onnxjson.load(binary), text, weights="digest")
+    assert "sha256" in text.read_text()
+    name, *rest = words.split()
+    expected = run("rewrite", name, binary, *rest, "-o", direct)
+    (tmp_path / "fc.npy").unlink(missing_ok=True)
+    result = run("rewrite", name, text, *rest, "-o", out, "--weights-from", binary)
+    assert (result.exit_code, result.stderr.replace("out.onnx", "direct.onnx")) == (
+        expected.exit_code,
+        expected.stderr,
+    )
+    assert out.exists() == direct.exists()
+    assert not out.exists() or out.read_bytes() == direct.read_bytes()
+    if name in ("infer-shapes", "convert-opset", "set-batch-size", "extract", "set-shape"):
+        # Native code needs no big constant, so that a text stays a text without any other file.
+        again = tmp_path / "again.onnx.json"
+        assert run("rewrite", name, text, *rest, "-o", again).exit_code == 0
+        assert "sha256" in again.read_text()
+
+
 def test_script_reads_no_file_outside_its_folder(binary: Path, script: Path, tmp_path: Path) -> None:
     import numpy as np
 

@@ -15,7 +15,7 @@ from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.deletion import DeleteNode
 from onnxjson.edits.expressing import Expressed, express
 from onnxjson.edits.interface import AddOutput, RemoveOutput
-from onnxjson.edits.names import NameNodes, Rename
+from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire
 from onnxjson.edits.script import write_script
 from onnxjson.edits.shapes import SetShape
@@ -134,6 +134,19 @@ def test_selectors_are_names_that_the_next_version_has_too() -> None:
     grown = apply(model_of(CHAIN.replace("a = Relu (x)", "z = Sigmoid (x)  a = Relu (z)")), NameNodes())
     replayed = apply(grown, edits)
     assert [node.op_type for node in graph_of(replayed).node] == ["Sigmoid", "Relu", "Mul", "Exp", "Abs"]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_other_names_of_constants_do_not_bring_their_elements_to_the_next_version(name: str) -> None:
+    base = exported(name)
+    prefixed = apply(base, Prefix(prefix="p/"))
+    found = require_said(base, prefixed)
+    assert {type(edit) for edit in found} == {Rename}
+    tensor = graph_of(base).initializer[-1]
+    trained = msgspec.structs.replace(tensor, raw_data=bytes(len(tensor.raw_data or b"")))
+    graph = msgspec.structs.replace(graph_of(base), initializer=(*graph_of(base).initializer[:-1], trained))
+    following = msgspec.structs.replace(base, graph=graph)
+    assert apply(following, Script(found)) == apply(following, Prefix(prefix="p/"))
 
 
 def test_what_no_edit_says_is_for_a_patch() -> None:
