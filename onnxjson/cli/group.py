@@ -34,6 +34,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("diff", "Say what differs between two models."),
         Entry("run", "Say what a model gives, how long that takes, and where."),
         Entry("verify", "Say whether two models compute the same, and where not."),
+        Entry("bench", "Say how variants of models compare: size, difference, time."),
         Entry("rewrite", "Make one edit on one or many models."),
         Entry("apply", "Make a stored change again, on one or many models."),
         Entry("optimize", "Run optimizers on models, and say what each of them changed."),

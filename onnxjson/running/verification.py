@@ -220,12 +220,16 @@ class Verifier:
             FeedError: no values can be made up for an input.
         """
         pairs = self.models.interface.outputs
-        for cycle in SIZES:
-            self.trials = list(self._trials(cycle))
+        for attempt in range(len(SIZES) + 1):
+            # At first every set of values has sizes of its own: a size that was baked in shows at another one.
+            cycle = SIZES[max(attempt - 1, 0)]
+            self.trials = list(self._trials(cycle, turned=attempt == 0))
             outcome = self.compare([(trial.feeds[0], trial.feeds[1]) for trial in self.trials], pairs)
             _require_open(outcome)
             base_failed = {each.run: each for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
-            if len(base_failed) < len(self.trials) or outcome.interrupted or not self._has_open_dimensions:
+            if len(base_failed) < (1 if attempt == 0 else len(self.trials)):
+                break
+            if outcome.interrupted or not self._has_open_dimensions:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
             raise EvaluationError(
@@ -267,7 +271,7 @@ class Verifier:
         )
         return execute(self.worker, task, timeout=self.plan.timeout, heard=self._heard, size=max(one.size, other.size))
 
-    def _trials(self, cycle: Sequence[int]) -> Iterator[Trial]:
+    def _trials(self, cycle: Sequence[int], *, turned: bool) -> Iterator[Trial]:
         plan, interface = self.plan, self.models.interface
         self._has_open_dimensions = False
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
@@ -279,15 +283,26 @@ class Verifier:
                 given = inputs.checked(each.inputs)
                 self._has_open_dimensions |= bool(inputs.open_dimensions())
                 spread: Spread = SPREADS[number % len(SPREADS)]
-                first, second = inputs.feeds(given, (plan.seed + number,), spread=spread, cycle=cycle)
-                yield Trial(name=each.name, sizes=inputs.sizes(cycle), feeds=(first, second))
+                turn = number % len(cycle) if turned else 0
+                own = (*cycle[turn:], *cycle[:turn])
+                first, second = inputs.feeds(given, (plan.seed + number,), spread=spread, cycle=own)
+                yield Trial(name=each.name, sizes=inputs.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
+        # Values that the base does not take say nothing about the target.
+        useless = {each.run for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
+        kept = [number for number in range(len(self.trials)) if number not in useless]
+        numbers = {number: place for place, number in enumerate(kept)}
+        self.trials = [self.trials[number] for number in kept]
         compared: dict[tuple[int, int], Compared] = {}
         for report in outcome.reports:
             if isinstance(report, Compared):
-                compared[report.run, report.pair] = report
-        failed = {each.run: each for each in reversed(outcome.reports) if isinstance(each, Failed)}
+                compared[numbers[report.run], report.pair] = report
+        failed = {
+            numbers[each.run]: each
+            for each in outcome.reports
+            if isinstance(each, Failed) and each.side == 1 and each.run in numbers
+        }
         pairs = self.models.interface.outputs
         runs = []
         for number, trial in enumerate(self.trials):
@@ -304,7 +319,10 @@ class Verifier:
             engines=(engines.get(0, ""), engines.get(1, "")),
             is_interrupted=outcome.interrupted,
         )
-        return msgspec.structs.replace(made, notes=tuple(self._notes(made)))
+        notes = list(self._notes(made))
+        if useless:
+            notes.append(f"the base fails on {len(useless)} more sets of values, which tell nothing")
+        return msgspec.structs.replace(made, notes=tuple(notes))
 
     def _verdict(
         self, number: int, trial: Trial, found: Sequence[Compared], failed: Failed | None, outcome: Outcome
@@ -340,7 +358,7 @@ class Verifier:
             compared=len(found),
             failed=sum(not each.comparison.close for each in found),
             worst=worst.comparison,
-            worst_run=worst.run,
+            worst_run=next(run for (run, its), report in compared.items() if report is worst and its == pair),
         )
 
     def _notes(self, made: Verification) -> Iterator[str]:

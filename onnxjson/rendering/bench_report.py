@@ -1,0 +1,269 @@
+"""What a benchmark found as a table, JSON, CSV and Markdown: the same columns, those of time apart."""
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.benchmarking.rows import Report, Row
+from onnxjson.display import visible
+from onnxjson.rendering.diff_text import Line, Span, Style
+from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, wrapped
+from onnxjson.running.tasks import Settings
+
+_NARROWEST: Final = 16
+_LABEL: Final = 34
+"""Columns of a terminal for the names of variants."""
+
+VERDICTS: Final = {"same": "same", "close": "close", "differs": "differs", "fails": "fails", "": "-"}
+
+TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms")
+"""Columns that another run fills with other numbers; all others are the same for the same models."""
+
+
+class Column(NamedTuple):
+    """A column for people."""
+
+    heading: str
+    text: Callable[[Row], str]
+    is_time: bool = False
+
+
+def report_data(report: Report) -> dict[str, Any]:
+    """What was found, for other programs: onnxjson-bench/1. Times are seconds, and all of them are under "time"."""
+    best = {id(row) for row in report.best.values()} if report.is_tuned else set()
+    return {
+        "format": "onnxjson-bench/1",
+        "interrupted": report.is_interrupted,
+        "rounds": report.rounds,
+        "sizes": report.sizes,
+        "rows": [_row_data(row) | ({"best": id(row) in best} if report.is_tuned else {}) for row in report.rows],
+    }
+
+
+def _row_data(row: Row) -> dict[str, Any]:
+    return {
+        "model": row.model,
+        "variant": row.variant,
+        "passes": list(row.passes),
+        "engine": row.engine,
+        "providers": list(row.providers),
+        "session": {
+            "level": row.settings.level,
+            "threads": row.settings.threads,
+            "parallel": row.settings.parallel,
+        },
+        "nodes": row.nodes,
+        "parameters": row.parameters,
+        "bytes": row.bytes,
+        "verdict": row.verdict or None,
+        "exact": row.is_exact,
+        "compared_runs": row.compared,
+        "max_abs": row.largest_difference,
+        "scores": row.scores,
+        "problem": row.problem,
+        "time": {
+            "median": row.median,
+            "p95": row.p95,
+            "least": min(row.times, default=None),
+            "runs": len(row.times),
+            "start": row.start,
+            "offline_start": row.offline_start,
+        },
+    }
+
+
+def report_csv(report: Report) -> str:
+    """A line for each row; times are milliseconds, sizes kB of 1,000 bytes."""
+    scores = [name for name in report.scores if name not in ("loss", "metric")]
+    head = ["model", "optimization", "passes", "runtime", "providers", "level", "threads", "parallel", "parameters"]
+    head += ["median_ms", "p95_ms", "runs", "loss", "metric", "size_kb", "nodes", "verified", "max_difference"]
+    head += ["start_ms", "offline_start_ms", *scores, "problem"]
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    for row in report.rows:
+        numbers = [row.scores.get(name) for name in scores]
+        writer.writerow([
+            row.model, row.variant, ",".join(row.passes), row.engine, " ".join(row.providers), row.settings.level,
+            row.settings.threads, row.settings.parallel, row.parameters, _ms(row.median), _ms(row.p95),
+            len(row.times), row.scores.get("loss"), row.scores.get("metric"),
+            None if row.bytes is None else row.bytes / 1000, row.nodes, row.verdict, row.largest_difference,
+            _ms(row.start), _ms(row.offline_start), *numbers, row.problem,
+        ])  # fmt: skip
+    return stream.getvalue()
+
+
+def _ms(seconds: float | None) -> str:
+    return "" if seconds is None else f"{seconds * 1000:.6g}"
+
+
+def report_markdown(report: Report) -> str:
+    """A table for each model."""
+    parts = []
+    for name in dict.fromkeys(row.model for row in report.rows):
+        rows = [row for row in report.rows if row.model == name]
+        shown = columns(report, rows, runtime=True)
+        lines = [f"## {_markdown(name)}", "", f"{_markdown(conditions(report, rows))}", ""]
+        lines.append("| optimization | " + " | ".join(column.heading for column in shown) + " |")
+        lines.append("|---|" + "---:|" * len(shown))
+        for row in rows:
+            lines.append(
+                f"| {_markdown(row.variant)} | " + " | ".join(_markdown(each.text(row)) for each in shown) + " |"
+            )
+        lines += ["", *[f"- {_markdown(text)}" for text in _remarks(report, rows)]]
+        parts.append("\n".join(lines).rstrip() + "\n")
+    return "\n".join(parts)
+
+
+def _markdown(text: str) -> str:
+    shown = visible(text, None).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{each}" if each in "\\|*_`[]" else each for each in shown)
+
+
+def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> list[Column]:
+    """The columns that say something about these rows, in the order of the table that all of this is about."""
+    sessions = {row.settings for row in rows}
+    found = []
+    if runtime:
+        found.append(Column("runtime", lambda row: row.engine or "-"))
+    if len(sessions) > 1 or runtime:
+        found.append(Column("session", lambda row: session_text(row.settings)))
+    found += [
+        Column("parameters", lambda row: _count(row.parameters)),
+        Column("ms", lambda row: _figure(row.median), is_time=True),
+        Column("p95", lambda row: _figure(row.p95), is_time=True),
+    ]
+    found += [Column(visible(name, 20), _score(name)) for name in report.scores]
+    found += [
+        Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}"),
+        Column("nodes", lambda row: _count(row.nodes)),
+        Column("max diff", _difference),
+        Column("verified", lambda row: VERDICTS[row.verdict]),
+        Column("start", lambda row: _figure(row.start), is_time=True),
+        Column("offline", lambda row: _figure(row.offline_start), is_time=True),
+    ]
+    return found
+
+
+def _score(name: str) -> Callable[[Row], str]:
+    return lambda row: f"{row.scores[name]:.5g}" if name in row.scores else "-"
+
+
+def _difference(row: Row) -> str:
+    found = row.largest_difference
+    return "-" if found is None else "0" if found == 0 else f"{found:.1e}"
+
+
+def _count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def _figure(seconds: float | None) -> str:
+    """Milliseconds with three digits."""
+    if seconds is None:
+        return "-"
+    value = seconds * 1000
+    digits = 2 if value == 0 else max(0, min(4, 2 - math.floor(math.log10(value))))
+    return f"{value:,.{digits}f}"
+
+
+def session_text(settings: Settings) -> str:
+    """How a session differs from others: ``all``, ``basic 2t 2p``."""
+    threads = "" if settings.threads == 1 else f" {settings.threads or 'auto '}t"
+    return settings.level + threads + (f" {settings.parallel}p" if settings.parallel else "")
+
+
+def conditions(report: Report, rows: Sequence[Row]) -> str:
+    """What holds for all rows, in a line."""
+    engines = dict.fromkeys(row.engine for row in rows if row.engine)
+    providers = dict.fromkeys(each.removesuffix("ExecutionProvider") for row in rows for each in row.providers)
+    parts = [" and ".join(engines) + (f" ({', '.join(providers)})" if providers else "")] if engines else []
+    sessions = list(dict.fromkeys(row.settings for row in rows))
+    if len({each.level for each in sessions}) == 1:
+        parts.append(f"level {sessions[0].level}")
+    if len({(each.threads, each.parallel) for each in sessions}) == 1:
+        threads = sessions[0].threads
+        parts.append("threads as it likes" if not threads else counted(threads, "thread"))
+    sizes = report.sizes.get(rows[0].model, {})
+    parts += [f"{name}={size}" for name, size in sizes.items()]
+    runs = [len(row.times) for row in rows if row.times]
+    if runs:
+        several = str(min(runs)) if min(runs) == max(runs) else f"{min(runs)} to {max(runs)}"
+        parts.append(f"{several} runs of each, side by side")
+    return ", ".join(parts) or "nothing was measured"
+
+
+def report_lines(report: Report, width: int) -> Iterator[Line]:
+    """The table for a terminal; columns that have no room stand below, with the names again."""
+    for number, name in enumerate(dict.fromkeys(row.model for row in report.rows)):
+        rows = [row for row in report.rows if row.model == name]
+        if number:
+            yield ()
+        yield (Span(visible(name, None), "title"),)
+        for line in wrapped(conditions(report, rows), width, indent=0):
+            yield (Span(line, "quiet"),)
+        yield from _table(report, rows, width)
+        for text in _remarks(report, rows):
+            for place, line in enumerate(wrapped(text, width - GAP, indent=0)):
+                yield (Span(("" if not place else " " * GAP) + line, "plain"),)
+    yield ()
+    yield from [(Span(line, "quiet"),) for line in wrapped(LEGEND, width, indent=0)]
+
+
+LEGEND: Final = (
+    "ms: median of a run, start: to open a session, offline: the same where the model was optimised before; all in "
+    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original."
+)
+
+
+def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if row.problem:
+            yield f"{row.variant}: {row.problem}"
+        elif row.verdict == "differs" and row.is_exact:
+            yield f"{row.variant}: it computes something else, and its passes are to leave the numbers as they are"
+    if not report.is_tuned:
+        return
+    for (model, variant), row in report.best.items():
+        if model == rows[0].model:
+            yield f"best of {variant}: {_settings_text(row.settings)}, {_figure(row.median)} ms"
+
+
+def _settings_text(settings: Settings) -> str:
+    mode = f"parallel, {settings.parallel} operators side by side" if settings.parallel else "sequential"
+    return f"--threads {settings.threads} --level {settings.level} --parallel {settings.parallel} ({mode})"
+
+
+def _table(report: Report, rows: Sequence[Row], width: int) -> Iterator[Line]:
+    shown = columns(report, rows)
+    best = {id(row) for row in report.best.values()} if report.is_tuned else set()
+    names = [visible(row.variant, 200) + (" *" if id(row) in best else "") for row in rows]
+    label = max(min(max(map(cells, names)), _LABEL, width // 2), min(_NARROWEST, width // 3))
+    texts = [[column.text(row) for row in rows] for column in shown]
+    widths = [max(cells(column.heading), *map(cells, text)) for column, text in zip(shown, texts, strict=True)]
+    start = 0
+    while start < len(shown):
+        end, room = start + 1, width - label - GAP - widths[start]
+        while end < len(shown) and room >= GAP + widths[end]:
+            room -= GAP + widths[end]
+            end += 1
+        yield ()
+        heads = [padded(shown[place].heading, widths[place], right=True) for place in range(start, end)]
+        yield (Span((" " * GAP).join([padded("optimization", label), *heads]), "title"),)
+        for number, row in enumerate(rows):
+            yield (
+                Span(padded(shortened(names[number], label), label)),
+                *[
+                    Span(" " * GAP + padded(texts[place][number], widths[place], right=True), _style(shown[place], row))
+                    for place in range(start, end)
+                ],
+            )
+        start = end
+
+
+def _style(column: Column, row: Row) -> Style:
+    if column.heading != "verified":
+        return "plain"
+    return "bad" if not row.is_fine else "good" if row.verdict in ("same", "close") else "plain"
