@@ -8,8 +8,10 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson import EvaluationError, Model, Tolerance, Verification, verify
+from onnxjson.running.input_files import DataSet
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
+from onnxjson.tensors import from_numpy
 from onnxjson.worker import Worker
 from tests.running.small_models import model, scaled
 
@@ -135,6 +137,38 @@ def test_sizes_that_the_base_does_not_take_are_not_insisted_on(worker: Worker) -
     found = compared(both, both, worker)
     assert found.equal
     assert found.runs[0].sizes == {"N": 2, "M": 2}
+
+
+def test_values_that_the_base_does_not_take_say_nothing(worker: Worker) -> None:
+    def gather(factor: float) -> Model:
+        return model(
+            [helper.make_node("Gather", ["table", "ids"], ["y"])],
+            {"ids": (TensorProto.INT64, [1])},
+            ["y"],
+            {"table": np.arange(5, dtype=np.float32) * np.float32(factor)},
+        )
+
+    sets = [DataSet(str(place), {"ids": from_numpy(np.array([place]))}, {}) for place in (1, 100, 2)]
+    found = compared(gather(1), gather(1), worker, sets=sets)
+    assert found.equal
+    assert [run.name for run in found.runs] == ["1", "2"]
+    assert any("fails on 1 more" in note for note in found.notes)
+    different = compared(gather(1), gather(3), worker, sets=sets)
+    assert (different.failed, len(different.runs)) == (2, 2)
+    assert different.outputs[0].worst_run == 1
+
+
+def test_every_seed_has_sizes_of_its_own(worker: Worker) -> None:
+    def flat(size: int) -> Model:
+        return model(
+            [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+            {"x": (TensorProto.FLOAT, ["N", 2, 2])},
+            ["y"],
+            {"shape": np.array([size, 4], np.int64)},
+        )
+
+    found = compared(flat(-1), flat(2), worker)
+    assert [(run.sizes["N"], run.verdict) for run in found.runs] == [(2, "equal"), (3, "failed"), (5, "failed")]
 
 
 def test_a_base_that_does_not_run_is_an_error_and_not_a_difference(worker: Worker) -> None:
