@@ -9,12 +9,14 @@ as inputs, initializers, then nodes in their order; a name that nothing defines 
 """
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor, Type
+from onnxjson.operators import operator_name
 
 Kind = Literal["main", "subgraph", "function", "training"]
 """What a graph is: the model's, that of an attribute, the body of a function, a step of training."""
@@ -320,6 +322,16 @@ class Index:
     def node_refs(self) -> "tuple[NodeRef, ...]":
         """`nodes`, found once."""
         return tuple(self.nodes())
+
+    def operator_counts(self) -> Counter[str]:
+        """How many nodes call each operator or function, by `onnxjson.operators.operator_name`; without overloads."""
+        keys: Counter[tuple[str | None, str | None]] = Counter()
+        for scope in self.scopes:
+            keys.update([(node.domain, node.op_type) for node in scope.graph.node])
+        counts: Counter[str] = Counter()
+        for key, count in keys.items():
+            counts[operator_name(*key)] += count
+        return counts
 
     @cached_property
     def _captures(self) -> dict[tuple[Scope, str], list[Scope]]:

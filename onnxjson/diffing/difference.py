@@ -15,9 +15,7 @@ from onnxjson.diffing.tensor_sources import TensorSource
 from onnxjson.diffing.weight_changes import Weights, WeightsMode
 from onnxjson.display import counted
 from onnxjson.document import Model, Tensor
-from onnxjson.index import Index
 from onnxjson.matching.alignment import Alignment
-from onnxjson.operators import operator_name
 from onnxjson.tensors import is_external
 from onnxjson.walking import walk
 
@@ -92,12 +90,7 @@ class Diff:
     @cached_property
     def matches(self) -> list[tuple[str, str]]:
         """The addresses, in base and target, of all nodes that are counterparts."""
-        return [
-            (f"{pair.base.address}/node/{position}", f"{pair.target.address}/node/{place}")
-            for pair in self.alignment.graphs
-            for position, place in enumerate(pair.target_of)
-            if place >= 0
-        ]
+        return list(self.alignment.node_pairs())
 
     @cached_property
     def patch(self) -> "Patch":
@@ -131,14 +124,13 @@ class Diff:
         places: Counter[Kind] = Counter()
         for event in self.events:
             places[event.kind] += event.count
-        sides = [_operators(index) for index in (self.alignment.base, self.alignment.target)]
-        names = sorted({*sides[0], *sides[1]})
+        before, after = self.alignment.base.operator_counts(), self.alignment.target.operator_counts()
         return Summary(
-            base_nodes=sides[0].total(),
-            target_nodes=sides[1].total(),
-            matched_nodes=sum(len(pair.target_of) - pair.target_of.count(-1) for pair in self.alignment.graphs),
+            base_nodes=before.total(),
+            target_nodes=after.total(),
+            matched_nodes=self.alignment.matched,
             events=dict(places),
-            operators={name: (sides[0][name], sides[1][name]) for name in names},
+            operators={name: (before[name], after[name]) for name in sorted({*before, *after})},
         )
 
     def elements(self, side: int, tensor: Tensor) -> "Data | None":
@@ -163,15 +155,6 @@ class Diff:
             if name in self.__dict__:
                 made.__dict__[name] = self.__dict__[name]
         return made
-
-
-def _operators(index: Index) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for scope in index.scopes:
-        keys = Counter([(node.domain, node.op_type) for node in scope.graph.node])
-        for (domain, op_type), count in keys.items():
-            counts[operator_name(domain, op_type)] += count
-    return counts
 
 
 def diff(

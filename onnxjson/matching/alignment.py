@@ -4,7 +4,7 @@ What is not in a pair has no counterpart: it was added, removed, or is part of a
 says which). Nothing here says that two things that are paired are equal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -48,3 +48,16 @@ class Alignment(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Positions of functions that are counterparts."""
     degraded: str | None
     """Why some nodes were left unmatched without a full search, for a person; None where nothing was."""
+
+    @property
+    def matched(self) -> int:
+        """How many nodes of the base have a counterpart."""
+        return sum([len(pair.target_of) - pair.target_of.count(UNMATCHED) for pair in self.graphs])
+
+    def node_pairs(self) -> Iterator[tuple[str, str]]:
+        """Every pair of nodes as two addresses, graph by graph in the order of the base."""
+        for pair in self.graphs:
+            base, target = f"{pair.base.address}/node/", f"{pair.target.address}/node/"
+            for position, counterpart in enumerate(pair.target_of):
+                if counterpart != UNMATCHED:
+                    yield f"{base}{position}", f"{target}{counterpart}"

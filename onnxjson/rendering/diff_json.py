@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from onnxjson.diffing.events import Detail, Event, Member
-from onnxjson.rendering.diff_report import Report, matches
+from onnxjson.rendering.diff_report import Report
 from onnxjson.rendering.exact import as_json
 
 FORMAT: Final = "onnxjson-diff/1"
@@ -28,7 +28,7 @@ def diff_json(report: Report, *, with_matches: bool = False) -> Iterator[str]:
     }
     yield "{" + ",\n".join(f"{_line(key)}: {_line(value)}" for key, value in head.items())
     if with_matches:
-        yield from _list(',\n"matches": ', (_line(pair) for pair in matches(report.alignment)))
+        yield from _list(',\n"matches": ', (_line(pair) for pair in report.alignment.node_pairs()))
     yield from _list(',\n"events": ', map(_event, report.events))
     yield "}\n"
 

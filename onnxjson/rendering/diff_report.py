@@ -7,7 +7,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from onnxjson.diffing.events import Event, Kind, Member, Verdict
 from onnxjson.index import Index, NodeRef
-from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.operators import operator_name
 from onnxjson.rendering.constants import constants, weights
 
@@ -147,7 +147,7 @@ def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bo
         equal=equal,
         incomplete=tuple(diff.incomplete),
         nodes=Count("nodes", *(sum(len(scope.graph.node) for scope in side.scopes) for side in _sides(alignment))),
-        matched=matched_nodes(alignment),
+        matched=alignment.matched,
         operators=_operators(alignment),
         parameters=Count("parameters", *(each.elements for each in sizes)),
         bytes=Count("bytes", *(each.bytes for each in sizes)),
@@ -158,30 +158,13 @@ def _sides(alignment: Alignment) -> tuple[Index, Index]:
     return alignment.base, alignment.target
 
 
-def matched_nodes(alignment: Alignment) -> int:
-    """How many nodes have a counterpart, over all graphs."""
-    return sum(len(pair.target_of) - list(pair.target_of).count(UNMATCHED) for pair in alignment.graphs)
-
-
-def matches(alignment: Alignment) -> Iterator[tuple[str, str]]:
-    """Every pair of nodes as two addresses, graph by graph in the order of the base."""
-    for pair in alignment.graphs:
-        base, target = f"{pair.base.address}/node/", f"{pair.target.address}/node/"
-        for position, counterpart in enumerate(pair.target_of):
-            if counterpart != UNMATCHED:
-                yield f"{base}{position}", f"{target}{counterpart}"
-
-
 def operator_of(ref: NodeRef) -> str:
     """The operator with its domain, where that is not the default one."""
     return operator_name(ref.node.domain, ref.node.op_type)
 
 
 def _operators(alignment: Alignment) -> tuple[Count, ...]:
-    numbers = [
-        Counter(operator_name(node.domain, node.op_type) for scope in side.scopes for node in scope.graph.node)
-        for side in _sides(alignment)
-    ]
+    numbers = [side.operator_counts() for side in _sides(alignment)]
     counts = [Count(name, numbers[0][name], numbers[1][name]) for name in sorted(numbers[0].keys() | numbers[1].keys())]
     return tuple(sorted(counts, key=lambda each: (-abs(each.change), -each.after, each.what)))
 

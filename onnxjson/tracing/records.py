@@ -1,6 +1,5 @@
 """A trace as data: the first model, and for each pass and each of its parts the events and the patch."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import msgspec
@@ -9,7 +8,6 @@ from onnxjson.diffing.events import Event
 from onnxjson.document import Model, SparseTensor, Tensor
 from onnxjson.elements import element_count
 from onnxjson.index import Index
-from onnxjson.operators import operator_name
 from onnxjson.patching import Patch
 from onnxjson.walking import walk
 
@@ -114,15 +112,11 @@ class Trace(msgspec.Struct, frozen=True, kw_only=True):
 def size_of(model: Model, length: int) -> Size:
     """A model of `length` serialised bytes in numbers."""
     index = Index(model)
-    kinds: Counter[tuple[str | None, str | None]] = Counter()
+    operators = index.operator_counts()
     parameters = 0
     for scope in index.scopes:
-        kinds.update([(node.domain, node.op_type) for node in scope.graph.node])
         initializers: tuple[Tensor, ...] = getattr(scope.graph, "initializer", ())
         sparse: tuple[SparseTensor, ...] = getattr(scope.graph, "sparse_initializer", ())
         parameters += sum([element_count(tensor.dims) for tensor in initializers])
         parameters += sum([element_count(tensor.dims) for each in sparse for tensor in walk(each, Tensor)])
-    operators: Counter[str] = Counter()
-    for (domain, op_type), count in kinds.items():
-        operators[operator_name(domain, op_type)] += count
     return Size(nodes=operators.total(), parameters=parameters, bytes=length, operators=dict(sorted(operators.items())))

@@ -4,7 +4,7 @@ import pytest
 
 from onnxjson.diffing.events import KINDS, Detail, Event, Member
 from onnxjson.rendering.diff_nodes import node_rows
-from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, Nodes, matched_nodes, matches, report
+from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, Nodes, report
 from onnxjson.rendering.diff_text import detail_text, diff_lines, plain
 from onnxjson.rendering.tables import cells
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, networks
@@ -160,8 +160,8 @@ def test_lines_of_hostile_names_are_printable_and_fit(width: int, details: bool)
 
 def test_pairs_are_listed_by_address() -> None:
     made = example()
-    pairs = list(matches(made.alignment))
-    assert len(pairs) == matched_nodes(made.alignment) == 7
+    pairs = list(made.alignment.node_pairs())
+    assert len(pairs) == made.alignment.matched == 7
     assert pairs[0] == ("/graph/node/2", "/graph/node/1")
 
 
