@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.diffing.regions import Region
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Tensor
 from onnxjson.errors import OnnxJsonError
 from onnxjson.payloads import Data
+from onnxjson.running.dimensions import SIZES
 from onnxjson.running.inferred_types import InferredTypes
 from onnxjson.running.parts import Elements, NotRunError, UnsettledError
 from onnxjson.running.rewrites import Rewrite, Side, rewrite
@@ -233,20 +234,31 @@ def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[s
 
 
 def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
-    """The runs to compare: those of the first choice of sizes that suits both sides."""
-    problem = ""
+    """The runs to compare: those of all choices of sizes that suit both sides.
+
+    Raises:
+        UnsettledError: there is none, or the base takes sizes that the target does not take.
+    """
+    problem = narrower = ""
+    good: list[int] = []
     for sizes in dict.fromkeys(run.sizes for run in made.runs):
         numbers = [number for number, run in enumerate(made.runs) if run.sizes == sizes]
         failed = [(isinstance(base.runs[number], str), isinstance(target.runs[number], str)) for number in numbers]
         ran = [number for number, each in zip(numbers, failed, strict=True) if each == (False, False)]
         if ran and (True, False) not in failed and (False, True) not in failed:
-            return ran
+            good += ran
+            continue
         for number, (first, second) in zip(numbers, failed, strict=True):
             if first or second:
                 who = "neither side takes" if first and second else f"only the {'target' if first else 'base'} takes"
                 said = base.runs[number] if first else target.runs[number]
                 problem = problem or f"{who} the inputs that were made up: {said}"
-    raise UnsettledError(problem)
+                if second and not first:
+                    where = ", ".join(map(str, SIZES[sizes]))
+                    narrower = narrower or f"{who} inputs with open dimensions of {where}: {said}"
+    if good and not narrower:
+        return good
+    raise UnsettledError(narrower if good else problem)
 
 
 def _compared(made: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
@@ -302,7 +314,7 @@ def _found(outcome: _Outcome) -> str:
     if not outcome.inputs:
         tried = "evaluated once, without inputs"
     else:
-        tried = f"on {outcome.runs} made-up input{'s' if outcome.runs > 1 else ''}"
+        tried = f"on {counted(outcome.runs, 'made-up input')}"
     tried += f" ({' and '.join(sorted(outcome.engines))})"
     if outcome.nodes:
         tried += f", within the {outcome.nodes} nodes around it" + (f"; alone {outcome.alone}" if outcome.alone else "")

@@ -16,6 +16,7 @@ from onnxjson.running.integer_roles import elements as role_elements
 from onnxjson.running.integer_roles import role_of
 from onnxjson.running.parts import Elements, NotRunError, Part, UnsettledError, part
 from onnxjson.running.sessions import Values
+from onnxjson.running.thresholds import strewn, thresholds
 from onnxjson.tensors import from_numpy, numpy_dtype
 
 if TYPE_CHECKING:
@@ -165,9 +166,10 @@ class _Feeds:
         self._dimensions = dimensions
         self._taken = taken
         self._inputs = [set(each.inputs) for each in parts]
+        self._thresholds = thresholds(*[each.model for each in parts])
 
     def runs(self, seed: Sequence[int]) -> tuple[Run, ...]:
-        """A run for each way to lie and each choice of sizes; one where nothing is taken."""
+        """For each choice of sizes a run for each way to lie, and one about thresholds; one where nothing is taken."""
         import numpy
 
         if not self._taken:
@@ -179,15 +181,25 @@ class _Feeds:
             for place, spread in enumerate(SPREADS):
                 generator = numpy.random.default_rng([*seed, number, place])
                 runs.append(self._run(number, given, spread, generator))
+            if self._thresholds:
+                generator = numpy.random.default_rng([*seed, number, len(SPREADS)])
+                runs.append(self._run(number, given, "normal", generator, self._thresholds))
         return tuple(runs)
 
-    def _run(self, number: int, given: Mapping[Hashable, int], spread: Spread, generator: "Generator") -> Run:
+    def _run(
+        self,
+        number: int,
+        given: Mapping[Hashable, int],
+        spread: Spread,
+        generator: "Generator",
+        numbers: tuple[float, ...] = (),
+    ) -> Run:
         values: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         shapes = [self._dimensions.sized(each.shape, given) for each in self._taken]
         if sum(element_count(shape) for shape in shapes) > MOST_ELEMENTS:
             raise NotRunError(f"its inputs have more than {MOST_ELEMENTS:,} elements")
         for each, shape in zip(self._taken, shapes, strict=True):
-            array = self._array(each, shape, given, spread, generator)
+            array = strewn(self._array(each, shape, given, spread, generator), numbers, generator)
             for side in (0, 1):
                 names = [name for name in each.names[side] if name in self._inputs[side]]
                 if names:

@@ -87,7 +87,7 @@ def without_norm(error: float = 0.0) -> Model:
 def test_right_fusion_is_within_tolerance_and_a_wrong_one_different() -> None:
     found, evidence = verdict(with_norm(), without_norm())
     assert found == "within-tolerance"
-    assert "on 3 made-up inputs (onnxruntime)" in evidence
+    assert "on 9 made-up inputs (onnxruntime)" in evidence
     found, evidence = verdict(with_norm(), without_norm(0.01))
     assert found == "different"
     assert 'elements of "o" differ by up to 0.01' in evidence
@@ -153,6 +153,54 @@ def test_dimensions_without_names_that_must_agree_are_found_by_trying() -> None:
     target = made([*ends[0], *other, ends[1]], inputs, constants={"c": np.float32(-1000)})
     proved = prove(diff_models(base, target))
     assert not {each.verdict for each in proved.events if each.verdict} & {"not-run"}, proved.events
+
+
+@pytest.mark.parametrize("bound", [6.0, 50.0, 1000.0])
+def test_bound_that_numbers_around_zero_never_reach_is_met(bound: float) -> None:
+    inputs = [value("x", [2, 4])]
+    base = made([node("Relu", "x", "r"), node("Relu", "r", "y")], inputs)
+    constants = {"low": np.float32(0), "high": np.float32(bound)}
+    assert verdict(base, made([node("Clip", "x low high", "y")], inputs, constants=constants))[0] == "different"
+    assert verdict(base, made([node("Clip", "x low", "y")], inputs, constants=constants))[0] == "equal"
+
+
+def test_comparison_is_tried_with_the_very_number() -> None:
+    inputs = [value("x", [2, 4])]
+    nodes = [node("Greater", "x c", "g"), node("Not", "g", "n"), node("Not", "n", "y")]
+    for number in (0.0, 3.7, -40.0):
+        constants = {"c": np.float32(number)}
+        base = made(nodes, inputs, constants=constants)
+        assert verdict(base, made([node("GreaterOrEqual", "x c", "y")], inputs, constants=constants))[0] == "different"
+        assert verdict(base, made([node("Less", "c x", "y")], inputs, constants=constants))[0] == "equal"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_size_that_became_fixed_is_never_verified(size: int) -> None:
+    inputs = [value("x", ["N", 4])]
+    base = made([node("Relu", "x", "y")], inputs)
+    nodes = [node("Reshape", "x s", "r"), node("Relu", "r", "y")]
+    found, evidence = verdict(base, made(nodes, inputs, constants={"s": np.array([size, 4])}))
+    assert found == "not-run"
+    assert "only the base takes" in evidence
+    assert verdict(base, made(nodes, inputs, constants={"s": np.array([-1, 4])}))[0] == "equal"
+    # The other way round the model takes more than before, and does the same with what it took.
+    narrow = made(nodes, inputs, constants={"s": np.array([size, 4])})
+    assert verdict(narrow, base)[0] == ("not-run" if size == 3 else "equal")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_shape_that_was_folded_for_one_size_is_never_verified(size: int) -> None:
+    inputs = [value("x", ["N", 2, 2])]
+    nodes = [
+        node("Shape", "x", "a"),
+        node("Gather", "a first", "n", axis=0),
+        node("Concat", "n rest", "s", axis=0),
+        node("Reshape", "x s", "r"),
+        node("Relu", "r", "y"),
+    ]
+    base = made(nodes, inputs, constants={"first": np.array([0]), "rest": np.array([-1])})
+    folded = made(nodes[3:], inputs, constants={"s": np.array([size, 4])})
+    assert verdict(base, folded)[0] in ("not-run", "different")
 
 
 def test_indices_stay_within_what_they_count() -> None:
