@@ -3,10 +3,8 @@
 Two models that are to be compared get the same values, in the dtype that each of them wants.
 """
 
-import ast
-import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -16,15 +14,15 @@ from onnxjson.elements import BITS, element_count
 from onnxjson.errors import FeedError
 from onnxjson.index import Index, Scope
 from onnxjson.names import DATA_TYPES, STRING
-from onnxjson.running.dimensions import Dimension, Dimensions, tensor_type
+from onnxjson.running.dimensions import tensor_type
 from onnxjson.running.feeds import Spread, random_array
 from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.running.input_shapes import Input, Shapes, innermost, unknown
 from onnxjson.running.integer_roles import elements as role_elements
 from onnxjson.running.integer_roles import role_of
 from onnxjson.running.values import Value, Values
-from onnxjson.suggestions import suggest
 from onnxjson.tensors import from_numpy, numpy_dtype, to_numpy
-from onnxjson.types import format_data_type, format_type
+from onnxjson.types import format_data_type
 from onnxjson.worker import Worker
 
 if TYPE_CHECKING:
@@ -60,19 +58,6 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """The least and the greatest element; `EVERY` for all inputs."""
 
 
-class Input(NamedTuple):
-    """One input that must get a value."""
-
-    names: tuple[str | None, ...]
-    """In each model; None where it has none."""
-    types: tuple[Type | None, ...]
-
-    @property
-    def name(self) -> str:
-        """What a person calls it."""
-        return next(name for name in self.names if name is not None)
-
-
 def free_inputs(model: Model) -> dict[str, Type | None]:
     """The inputs that need a value, in their order: those that are no initializers."""
     graph = model.graph or Graph()
@@ -105,71 +90,15 @@ class Inputs:
         self._scopes: list[Scope] = [index.scopes[0] for index in indices]
         self._inferred = [InferredTypes(index, worker) for index in indices]
         self._wishes = wishes
-        self._dimensions = Dimensions()
-        self._names: dict[str, list[Hashable]] = {}
-        """What open dimensions are called, and which they are."""
-        self._shapes = {each.name: self._shape(each) for each in self.inputs}
         self._require_known_names()
-        self._bind()
-
-    def _shape(self, each: Input) -> tuple[Dimension, ...] | None:
-        shape: tuple[Dimension, ...] | None = None
-        for side, name in enumerate(each.names):
-            found = None if name is None else tensor_type(_innermost(each.types[side]), side, name)
-            if found is None or found[1] is None:
-                continue
-            for axis, dimension in enumerate(found[1]):
-                if not isinstance(dimension, int):
-                    assert isinstance(dimension, tuple)
-                    spelled = dimension[1] if len(dimension) == 2 else f"{name}:{axis}"
-                    self._names.setdefault(spelled, []).append(dimension)
-            if shape is None:
-                shape = found[1]
-            elif len(shape) == len(found[1]):
-                for one, other in zip(shape, found[1], strict=True):
-                    self._dimensions.join(one, other)
-        return shape
+        self._shapes = Shapes(self.inputs, wishes.dims, wishes.shapes)
 
     def _require_known_names(self) -> None:
         known = {name for each in self.inputs for name in each.names if name}
         for wished in (self._wishes.shapes, self._wishes.fills, self._wishes.ranges):
             for name in wished:
                 if name not in known and name != EVERY:
-                    raise FeedError(_unknown("input", name, known))
-
-    def _bind(self) -> None:
-        known = {name for each in self.inputs for name in each.names if name}
-        for name, size in self._wishes.dims.items():
-            if name not in self._names:
-                head, _, axis = name.rpartition(":")
-                if head in known and axis.isdecimal():
-                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self._described(head)}')
-                raise FeedError(_unknown("open dimension", name, self._names))
-            for dimension in self._names[name]:
-                if not self._dimensions.join(dimension, size):
-                    raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
-        for each in self.inputs:
-            for wished in each.names:
-                if wished is not None and wished in self._wishes.shapes:
-                    self._bind_shape(each, self._wishes.shapes[wished])
-
-    def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
-        shape = self._shapes[each.name]
-        fits = shape is None or (
-            len(shape) == len(sizes)
-            and all([self._dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
-        )
-        if not fits:
-            found = ",".join(map(str, sizes))
-            raise FeedError(
-                f'"{visible(each.name)}" is {self._described(each.name)} and cannot have the shape [{found}]'
-            )
-        if shape is None:
-            self._shapes[each.name] = sizes
-
-    def _described(self, name: str) -> str:
-        said = next(type_ for each in self.inputs for its, type_ in zip(*each, strict=True) if its == name)
-        return "of no type" if said is None else format_type(said) or "of a type without a name"
+                    raise FeedError(unknown("input", name, known))
 
     def checked(self, given: Values) -> dict[str, Value]:
         """Values that a person gives, with the sizes of open dimensions taken from them.
@@ -184,76 +113,31 @@ class Inputs:
         all_inputs = {name for scope in self._scopes for name in scope.inputs}
         for name, value in given.items():
             if name not in all_inputs:
-                raise FeedError(_unknown("input", name, all_inputs))
+                raise FeedError(unknown("input", name, all_inputs))
             each = by_name.get(name)
             if each is None or not isinstance(value, Tensor):
                 continue
             side = each.names.index(name)
-            wanted = tensor_type(_innermost(each.types[side]), side, name)
+            wanted = tensor_type(innermost(each.types[side]), side, name)
             if wanted is None:
                 continue
             if wanted[0] != value.data_type:
                 names = [format_data_type(number or 0) for number in (wanted[0], value.data_type)]
                 raise FeedError(f'the value of "{visible(name)}" is {names[1]}, and {names[0]} is wanted')
-            if wanted[1] is not None and not self._fits(wanted[1], value.dims):
+            if wanted[1] is not None and not self._shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
-                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {self._described(name)}')
+                raise FeedError(
+                    f'the value of "{visible(name)}" has the shape [{found}]: {self._shapes.described(name)}'
+                )
         return dict(given)
 
-    def _fits(self, shape: Sequence[Dimension], dims: Sequence[int]) -> bool:
-        if len(shape) != len(dims):
-            return False
-        for one, size in zip(shape, dims, strict=True):
-            # Names bind the sizes of what is made up; runtimes do not insist on them either.
-            if not self._dimensions.join(one, size) and isinstance(one, int):
-                return False
-        return True
-
     def open_dimensions(self) -> list[Hashable]:
-        """The dimensions that have no size yet, as they come; those that are computed from others left out."""
-        shapes = [shape for shape in self._shapes.values() if shape is not None]
-        return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
+        """See `Shapes.open_dimensions`."""
+        return self._shapes.open_dimensions()
 
     def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
-        """The size of every open dimension by its name, sizes of `cycle` in turn for those without one."""
-        given = self._given(cycle)
-        found = {}
-        for name, dimensions in self._names.items():
-            try:
-                found[name] = self._dimensions.sized(dimensions[:1], given)[0]
-            except KeyError:
-                continue
-        return found
-
-    def _given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
-        given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
-        shapes = [shape for shape in self._shapes.values() if shape is not None]
-        for each in self._dimensions.open_in(shapes):
-            if each not in given:
-                given[each] = self._evaluated(each, given, cycle[0])
-        return given
-
-    def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
-        """The size of a dimension such as ``past + 1``."""
-        tree = _expression(dimension)
-        assert isinstance(dimension, tuple)
-        owner = dimension[0]
-
-        def size(node: ast.expr) -> int:
-            match node:
-                case ast.Constant(value=int(number)):
-                    return number
-                case ast.Name(id=name):
-                    return self._dimensions.sized([(owner, name)], given)[0]
-                case ast.BinOp(left=left, op=op, right=right):
-                    return _OPERATORS[type(op)](size(left), size(right))
-            raise KeyError
-
-        try:
-            found = otherwise if tree is None else size(tree)
-        except (KeyError, ZeroDivisionError):
-            return otherwise
-        return found if found >= 0 else otherwise
+        """See `Shapes.sizes`."""
+        return self._shapes.sizes(cycle)
 
     def feeds(
         self, given: Values, seed: Sequence[int], *, spread: Spread = "normal", cycle: Sequence[int] = (1,)
@@ -271,7 +155,7 @@ class Inputs:
         """
         import numpy
 
-        sizes = self._given(cycle)
+        sizes = self._shapes.given(cycle)
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):
             generator = numpy.random.default_rng([*seed, number])
@@ -305,11 +189,11 @@ class Inputs:
             inner = said.sequence_type.elem_type
             return tuple([self._of_type(each, inner, sizes, spread, generator) for _ in range(_ITEMS)])
         data_type = 0 if said.tensor_type is None else said.tensor_type.elem_type or 0
-        shape = self._shapes[each.name]
+        shape = self._shapes.of(each.name)
         if shape is None:
             name = visible(each.name)
             raise FeedError(f'nothing says what shape "{name}" has; say it with --shape {name}=..., or give it a value')
-        dims = self._dimensions.sized(shape, sizes)
+        dims = self._shapes.sized(shape, sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > MOST_BYTES:
             raise FeedError(
                 f'"{visible(each.name)}" would have the shape {list(dims)}; choose smaller sizes with --dim'
@@ -359,7 +243,7 @@ class Inputs:
             known = []
             for dimension in found[1]:
                 try:
-                    known.append(self._dimensions.sized([dimension], sizes)[0])
+                    known.append(self._shapes.sized([dimension], sizes)[0])
                 except KeyError:
                     known.append(0)
             axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)
@@ -370,38 +254,8 @@ class Inputs:
         return size
 
 
-_OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
-}
-
-
-def _expression(dimension: Hashable) -> ast.expr | None:
-    """A dimension whose name is arithmetic on other names, such as ``past_sequence_length + 1``."""
-    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
-        return None
-    if len(dimension[1]) > 200 or dimension[1].isidentifier():
-        return None
-    try:
-        tree = ast.parse(dimension[1], mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return tree if isinstance(tree, ast.BinOp) else None
-
-
-def _innermost(said: Type | None) -> Type | None:
-    """The type of the tensors in a sequence or an optional value."""
-    while said is not None and (said.optional_type is not None or said.sequence_type is not None):
-        outer = said.optional_type or said.sequence_type
-        said = None if outer is None else outer.elem_type
-    return said
-
-
 def _bits(said: Type) -> int:
-    inner = _innermost(said)
+    inner = innermost(said)
     return 0 if inner is None or inner.tensor_type is None else BITS.get(inner.tensor_type.elem_type or 0, 0)
 
 
@@ -439,7 +293,7 @@ def _cast(value: Value, said: Type | None) -> Value:
     """A value in the dtype that a model wants."""
     import numpy
 
-    inner = _innermost(said)
+    inner = innermost(said)
     data_type = None if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type
     if isinstance(value, tuple) and not hasattr(value, "keys"):
         return tuple([_cast(item, said) for item in value])
@@ -449,9 +303,3 @@ def _cast(value: Value, said: Type | None) -> Value:
         return value
     with numpy.errstate(all="ignore"):
         return from_numpy(to_numpy(value).astype(numpy_dtype(data_type)), value.name)
-
-
-def _unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
-    shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
-    hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
-    return f'there is no {what} "{visible(name)}"; {hint}'

@@ -1,0 +1,209 @@
+"""The shapes of inputs: which dimensions are the same, which sizes they have, and which are open.
+
+Of two models that are compared the dimensions of paired inputs are joined, and so are those of one name in one model.
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.document import Type
+from onnxjson.errors import FeedError
+from onnxjson.running.dimensions import Dimension, Dimensions, tensor_type
+from onnxjson.suggestions import suggest
+from onnxjson.types import format_type
+
+
+class Input(NamedTuple):
+    """One input that must get a value."""
+
+    names: tuple[str | None, ...]
+    """In each model; None where it has none."""
+    types: tuple[Type | None, ...]
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return next(name for name in self.names if name is not None)
+
+
+class Shapes:
+    """The shapes of all inputs.
+
+    Args:
+        inputs: those of one model, or of two.
+        dims: sizes of open dimensions, by name or as ``input:axis``.
+        shapes: shapes by name of an input.
+
+    Raises:
+        FeedError: there is no such dimension, or it has another size.
+    """
+
+    def __init__(self, inputs: Sequence[Input], dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._inputs = inputs
+        self._dimensions = Dimensions()
+        self._names: dict[str, list[Hashable]] = {}
+        """What open dimensions are called, and which they are."""
+        self._shapes = {each.name: self._shape(each) for each in inputs}
+        self._bind(dims, shapes)
+
+    def of(self, name: str) -> tuple[Dimension, ...] | None:
+        """The shape of an input; None where nobody knows its rank."""
+        return self._shapes[name]
+
+    def sized(self, shape: Sequence[Dimension], given: Mapping[Hashable, int]) -> tuple[int, ...]:
+        """A shape in numbers, with sizes `given` for open dimensions.
+
+        Raises:
+            KeyError: one has no size.
+        """
+        return self._dimensions.sized(shape, given)
+
+    def _shape(self, each: Input) -> tuple[Dimension, ...] | None:
+        shape: tuple[Dimension, ...] | None = None
+        for side, name in enumerate(each.names):
+            found = None if name is None else tensor_type(innermost(each.types[side]), side, name)
+            if found is None or found[1] is None:
+                continue
+            for axis, dimension in enumerate(found[1]):
+                if not isinstance(dimension, int):
+                    assert isinstance(dimension, tuple)
+                    spelled = dimension[1] if len(dimension) == 2 else f"{name}:{axis}"
+                    self._names.setdefault(spelled, []).append(dimension)
+            if shape is None:
+                shape = found[1]
+            elif len(shape) == len(found[1]):
+                for one, other in zip(shape, found[1], strict=True):
+                    self._dimensions.join(one, other)
+        return shape
+
+    def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        known = {name for each in self._inputs for name in each.names if name}
+        for name, size in dims.items():
+            if name not in self._names:
+                head, _, axis = name.rpartition(":")
+                if head in known and axis.isdecimal():
+                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.described(head)}')
+                raise FeedError(unknown("open dimension", name, self._names))
+            for dimension in self._names[name]:
+                if not self._dimensions.join(dimension, size):
+                    raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
+        for each in self._inputs:
+            for wished in each.names:
+                if wished is not None and wished in shapes:
+                    self._bind_shape(each, shapes[wished])
+
+    def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
+        shape = self._shapes[each.name]
+        fits = shape is None or (
+            len(shape) == len(sizes)
+            and all([self._dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
+        )
+        if not fits:
+            found = ",".join(map(str, sizes))
+            raise FeedError(
+                f'"{visible(each.name)}" is {self.described(each.name)} and cannot have the shape [{found}]'
+            )
+        if shape is None:
+            self._shapes[each.name] = sizes
+
+    def described(self, name: str) -> str:
+        """The type of an input for a person."""
+        said = next(type_ for each in self._inputs for its, type_ in zip(*each, strict=True) if its == name)
+        return "of no type" if said is None else format_type(said) or "of a type without a name"
+
+    def fits(self, shape: Sequence[Dimension], dims: Sequence[int]) -> bool:
+        """Whether a value of these dims may be given; open dimensions take their sizes from it."""
+        if len(shape) != len(dims):
+            return False
+        for one, size in zip(shape, dims, strict=True):
+            # Names bind the sizes of what is made up; runtimes do not insist on them either.
+            if not self._dimensions.join(one, size) and isinstance(one, int):
+                return False
+        return True
+
+    def open_dimensions(self) -> list[Hashable]:
+        """The dimensions that have no size yet, as they come; those that are computed from others left out."""
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
+
+    def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
+        """The size of every open dimension by its name, sizes of `cycle` in turn for those without one."""
+        given = self.given(cycle)
+        found = {}
+        for name, dimensions in self._names.items():
+            try:
+                found[name] = self._dimensions.sized(dimensions[:1], given)[0]
+            except KeyError:
+                continue
+        return found
+
+    def given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
+        """Sizes for all open dimensions, those of `cycle` in turn."""
+        given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        for each in self._dimensions.open_in(shapes):
+            if each not in given:
+                given[each] = self._evaluated(each, given, cycle[0])
+        return given
+
+    def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
+        """The size of a dimension such as ``past + 1``."""
+        tree = _expression(dimension)
+        assert isinstance(dimension, tuple)
+        owner = dimension[0]
+
+        def size(node: ast.expr) -> int:
+            match node:
+                case ast.Constant(value=int(number)):
+                    return number
+                case ast.Name(id=name):
+                    return self._dimensions.sized([(owner, name)], given)[0]
+                case ast.BinOp(left=left, op=op, right=right):
+                    return _OPERATORS[type(op)](size(left), size(right))
+            raise KeyError
+
+        try:
+            found = otherwise if tree is None else size(tree)
+        except (KeyError, ZeroDivisionError):
+            return otherwise
+        return found if found >= 0 else otherwise
+
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+}
+
+
+def _expression(dimension: Hashable) -> ast.expr | None:
+    """A dimension whose name is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
+        return None
+    if len(dimension[1]) > 200 or dimension[1].isidentifier():
+        return None
+    try:
+        tree = ast.parse(dimension[1], mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return tree if isinstance(tree, ast.BinOp) else None
+
+
+def innermost(said: Type | None) -> Type | None:
+    """The type of the tensors in a sequence or an optional value."""
+    while said is not None and (said.optional_type is not None or said.sequence_type is not None):
+        outer = said.optional_type or said.sequence_type
+        said = None if outer is None else outer.elem_type
+    return said
+
+
+def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
+    """That there is nothing of a name, and what there is."""
+    shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
+    hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
+    return f'there is no {what} "{visible(name)}"; {hint}'
