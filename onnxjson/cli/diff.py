@@ -5,13 +5,13 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from onnxjson.cli import output, paging, sides
+from onnxjson.cli import output, paging, revisions, sides
 from onnxjson.cli.paths import DestinationPath, refuse_sources
 from onnxjson.errors import MissingInputError
 
@@ -28,6 +28,9 @@ IGNORED: Final = ("metadata", "docs", "names", "order", "weights")
 _ENDINGS: Final[dict[str, Form]] = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 """The form of a file by its ending, where nobody says one."""
 
+BEHIND: Final = "onnxjson.cli.diff.behind"
+"""Under which a context keeps the words behind ``--``."""
+
 INCOMPLETE: Final = MissingInputError.exit_code
 """The exit code where something could not be compared."""
 
@@ -36,7 +39,7 @@ _WIDEST: Final = 120
 
 
 @dataclass(frozen=True)
-class _Options:
+class Options:
     """What the person wants to see."""
 
     form: Form
@@ -51,11 +54,28 @@ class _Options:
     destination: Path | None
     coloured: bool
     pager: bool
+    collected: list[str] | None = None
+    """Where the text goes that others put together; None where it goes to the destination at once."""
 
 
-@click.command("diff")
-@click.argument("one", metavar="A", type=sides.SidePath())
-@click.argument("other", metavar="B", type=sides.SidePath())
+class _WithPathsBehind(click.Command):
+    """A command that tells apart what stands before ``--`` and what behind it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """See `click.Command.parse_args`."""
+        if "--" in args:
+            at = args.index("--")
+            ctx.meta[BEHIND] = args[at + 1 :]
+            args = args[:at]
+        return super().parse_args(ctx, args)
+
+
+@click.command("diff", cls=_WithPathsBehind)
+@click.argument("words", metavar="A B | [REV[..REV]] [-- PATH...]", nargs=-1, type=sides.SidePath())
+@click.option(
+    "--git", "in_git", is_flag=True, help="Compare as `git diff` does: models of revisions, index, work tree."
+)
+@click.option("--staged", "--cached", is_flag=True, help="git: compare what is staged, with HEAD or REV.")
 @click.option(
     "--format",
     "form",
@@ -110,9 +130,10 @@ class _Options:
 @click.pass_context
 def command(
     ctx: click.Context,
-    one: Path,
-    other: Path,
+    words: tuple[Path, ...],
     *,
+    in_git: bool,
+    staged: bool,
     form: Form | None,
     details: bool,
     destination: Path | None,
@@ -134,14 +155,18 @@ def command(
     differ, 66 if something, such as weights in other files, could not be compared, with another code if a model cannot
     be read.
 
+    With one revision or a range (A..B, or A...B for what B has since it left A), or with --git, all models that git
+    finds changed are compared, or those of PATH.
+
     \b
     onnxjson diff before.onnx after.onnx
     onnxjson diff HEAD~1:m.onnx.json m.onnx.json --details
+    onnxjson diff main...HEAD -- models --format markdown
     onnxjson diff before.onnx after.onnx -o report.html
     onnxjson diff before.onnx after.onnx --ignore names,order --format json
     """
     ending = destination.suffix.lower() if destination is not None else ""
-    options = _Options(
+    options = Options(
         form=form or _ENDINGS.get(ending, "text"),
         details=details,
         context=context,
@@ -156,13 +181,21 @@ def command(
         pager=not no_pager,
     )
     _check_usage(options)
+    request = revisions.request_of(words, ctx.meta.get(BEHIND), in_git=in_git, staged=staged)
+    if request is not None:
+        from onnxjson.cli import diff_git
+
+        if color == "auto" and destination is None:
+            options = replace(options, coloured=diff_git.is_coloured())
+        code = diff_git.run(request, options)
+        ctx.exit(0 if code == 1 and exit_zero else code)
+    one, other = words or [Path(word) for word in ctx.meta[BEHIND]]
     with ExitStack() as stack:
         found = [stack.enter_context(sides.opened(path, bind=options.form != "unified")) for path in (one, other)]
         if destination is not None:
             for side in found:
                 refuse_sources(destination, side.path, side.model, None)
-        show = _unified if options.form == "unified" else _structural
-        differs, problems = show(found[0], found[1], options)
+        differs, problems = compare(found[0], found[1], options)
     for problem in problems:
         output.warn(problem)
     if problems:
@@ -170,7 +203,12 @@ def command(
     ctx.exit(1 if differs and not exit_zero else 0)
 
 
-def _check_usage(options: _Options) -> None:
+def compare(one: sides.Side, other: sides.Side, options: Options) -> tuple[bool, list[str]]:
+    """Print what differs; whether anything does, and what could not be compared."""
+    return (_unified if options.form == "unified" else _structural)(one, other, options)
+
+
+def _check_usage(options: Options) -> None:
     """Do nothing if all options mean something together.
 
     Raises:
@@ -193,7 +231,7 @@ def _check_usage(options: _Options) -> None:
         raise click.UsageError("a page is not for a terminal; write it with -o report.html")
 
 
-def _unified(one: sides.Side, other: sides.Side, options: _Options) -> tuple[bool, list[str]]:
+def _unified(one: sides.Side, other: sides.Side, options: Options) -> tuple[bool, list[str]]:
     """The line diff; whether there is a difference, and what could not be compared."""
     from onnxjson.rendering import external_weights, unified
     from onnxjson.rendering.external_weights import Place
@@ -212,7 +250,7 @@ def _unified(one: sides.Side, other: sides.Side, options: _Options) -> tuple[boo
     return first is not None, [*one.problems, *other.problems, *weights.problems]
 
 
-def _structural(one: sides.Side, other: sides.Side, options: _Options) -> tuple[bool, list[str]]:
+def _structural(one: sides.Side, other: sides.Side, options: Options) -> tuple[bool, list[str]]:
     """Which node is which and what happened; whether anything did, and what could not be compared."""
     from onnxjson.rendering.diff_report import report
 
@@ -232,7 +270,7 @@ def _structural(one: sides.Side, other: sides.Side, options: _Options) -> tuple[
     return not shown.equal, problems
 
 
-def _compared(one: sides.Side, other: sides.Side, options: _Options) -> "Diff":
+def _compared(one: sides.Side, other: sides.Side, options: Options) -> "Diff":
     from onnxjson.diffing import difference
 
     return difference.diff_models(
@@ -252,20 +290,20 @@ def _proved(diff: "Diff") -> "Diff":
         return prove(diff)
 
 
-def _show(report: "Report", options: _Options) -> None:
+def _show(report: "Report", options: Options) -> None:
     match options.form:
         case "json":
             from onnxjson.rendering.diff_json import diff_json
 
-            _write(diff_json(report, with_matches=options.matches), options)
+            write(diff_json(report, with_matches=options.matches), options)
         case "markdown":
             from onnxjson.rendering.diff_markdown import diff_markdown
 
-            _write([diff_markdown(report)], options)
+            write([diff_markdown(report)], options)
         case "html":
             from onnxjson.rendering.diff_html import diff_html
 
-            _write(diff_html(report), options)
+            write(diff_html(report), options)
         case _ if report.equal and options.destination is None and not options.matches:
             for line in _text_lines(report, options):
                 output.talk(line)
@@ -273,7 +311,7 @@ def _show(report: "Report", options: _Options) -> None:
             _print(_text_lines(report, options), options)
 
 
-def _text_lines(report: "Report", options: _Options) -> Iterator[str]:
+def _text_lines(report: "Report", options: Options) -> Iterator[str]:
     from onnxjson.rendering.diff_text import diff_lines, match_lines
 
     width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
@@ -282,16 +320,19 @@ def _text_lines(report: "Report", options: _Options) -> Iterator[str]:
         yield paging.styled(line, coloured=options.coloured)
 
 
-def _print(lines: Iterable[str], options: _Options) -> None:
+def _print(lines: Iterable[str], options: Options) -> None:
     """Lines for a person, or to the file."""
-    if options.destination is None:
+    if options.destination is None and options.collected is None:
         paging.show(lines, pager=options.pager)
     else:
-        _write((f"{line}\n" for line in lines), options)
+        write((f"{line}\n" for line in lines), options)
 
 
-def _write(pieces: Iterable[str], options: _Options) -> None:
+def write(pieces: Iterable[str], options: Options) -> None:
     """Pieces of a text, to the file or to standard output."""
+    if options.collected is not None:
+        options.collected.extend(pieces)
+        return
     if options.destination is None:
         stream = output.Stdout()
         for piece in pieces:
@@ -307,7 +348,7 @@ def _write(pieces: Iterable[str], options: _Options) -> None:
     output.talk(f"wrote {options.destination} ({output.size(options.destination)})")
 
 
-def _write_script(diff: "Diff", options: _Options) -> bool:
+def _write_script(diff: "Diff", options: Options) -> bool:
     """The change as a rewrite script; False where edits cannot say it, which is said."""
     from onnxjson.edits.expressing import express
     from onnxjson.edits.script import write_script
@@ -319,11 +360,11 @@ def _write_script(diff: "Diff", options: _Options) -> bool:
         return False
     for what in found.left_out:
         output.talk(f"the script leaves out what nobody computes with: {what}")
-    _write([write_script(found.edits)], options)
+    write([write_script(found.edits)], options)
     return True
 
 
-def _write_patch(one: sides.Side, other: sides.Side, diff: "Diff", options: _Options) -> None:
+def _write_patch(one: sides.Side, other: sides.Side, diff: "Diff", options: Options) -> None:
     from onnxjson.patching.storing import write_patch
     from onnxjson.saving import save_file
 

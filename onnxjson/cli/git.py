@@ -37,7 +37,7 @@ def _scope(function: Callable[..., None]) -> Callable[..., None]:
         ("global", "All repositories of the user."),
         ("local", "This repository (the default)."),
     ):
-        function = click.option(f"--{name}", "scope", flag_value=name, default=name == "local", help=text)(function)
+        function = click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)(function)
     return function
 
 

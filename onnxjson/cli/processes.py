@@ -89,13 +89,16 @@ def run_editor(words: Sequence[str]) -> None:
         raise ProgramError(f"the editor {name} ended with {code}")
 
 
-def page(pieces: Iterable[bytes]) -> None:
+def page(pieces: Iterable[bytes], command: str | None = None) -> None:
     """Show a text with the person's pager ($PAGER, else less), or as it is where there is none.
 
     Only for a standard output that is a terminal.
+
+    Args:
+        pieces: the text.
+        command: another pager, a command for the shell, as git has it in its settings.
     """
-    command = os.environ.get("PAGER", "less")
-    words = words_of(command, "PAGER")
+    words = ["/bin/sh", "-c", command] if command else words_of(os.environ.get("PAGER", "less"), "PAGER")
     try:
         process = subprocess.Popen(words, stdin=subprocess.PIPE, env=_PAGER_SETTINGS | dict(os.environ))
     except (OSError, ValueError, IndexError):

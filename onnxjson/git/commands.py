@@ -113,6 +113,23 @@ class Git:
         """The one line that git prints, which may hold line feeds itself; see `items`."""
         return self.output(*arguments, seconds=seconds).removesuffix(b"\n")
 
+    def named(self, revision: str, kind: str) -> bytes | None:
+        """The hexadecimal name of the object that a revision leads to; None where there is none of that kind.
+
+        Args:
+            revision: as a person writes it, without line feeds.
+            kind: ``commit`` or ``tree``.
+
+        Raises:
+            CommandError, OnnxJsonError: see `items`.
+        """
+        if "\n" in revision or "\0" in revision:
+            return None
+        # Asked on standard input, where nothing is an option.
+        line = os.fsencode(revision) + b"^{" + kind.encode() + b"}\n"
+        words = self.output("cat-file", "--batch-check", given=line).splitlines()[-1].split(b" ")
+        return words[0] if len(words) == 3 and words[1] == kind.encode() else None
+
     def _started(self, *arguments: bytes | str, complaints: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(

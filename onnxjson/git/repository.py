@@ -105,17 +105,11 @@ class _Revision:
         revision = self._spec.revision
         if revision is None:
             return IndexContents(self._git, self._spec.stage, self._top)
-        tree = self._object(revision, "tree")
+        tree = self._git.named(revision, "tree")
         if tree is None:
             raise self._unknown(revision)
-        self._commit = self._object(revision, "commit")
+        self._commit = self._git.named(revision, "commit")
         return TreeContents(self._git, tree)
-
-    def _object(self, revision: str, kind: str) -> bytes | None:
-        # Asked on standard input, where nothing is an option.
-        line = os.fsencode(revision) + b"^{" + kind.encode() + b"}\n"
-        words = self._git.output("cat-file", "--batch-check", given=line).splitlines()[-1].split(b" ")
-        return words[0] if len(words) == 3 and words[1] == kind.encode() else None
 
     def _unknown(self, revision: str) -> MissingInputError:
         shown = f'"{visible(revision)}"'

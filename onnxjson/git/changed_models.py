@@ -1,0 +1,250 @@
+"""Which models of a repository differ between two commits, the index and the work tree, as `git diff` takes them.
+
+::
+
+    (nothing)     the index and the work tree       --staged      HEAD and the index
+    A             A and the work tree               --staged A    A and the index
+    A B, A..B     A and B                           A...B         what B has since it left A
+
+Only names, modes and hashes are asked of git, so that no filter and no program of the repository is run.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.errors import FileError, MissingInputError
+from onnxjson.git import near_misses
+from onnxjson.git.commands import CommandError, Git
+
+ENDINGS: Final = (b".onnx", b".onnx.json", b".onnxjson")
+"""What models are called; a file of another name is one if it is named itself."""
+
+_PLAIN: Final = re.compile(r"[\w./~^@-]+")
+"""Revisions that stand before a colon as they are."""
+
+_SUBMODULE: Final = b"160000"
+_MOST_RENAMES: Final = "1000"
+
+
+class Version(NamedTuple):
+    """A model as it stands on one side."""
+
+    name: str
+    """For a person: ``HEAD~1:m.onnx``, ``:m.onnx`` for what is staged, a path for a file on the disk."""
+    spec: str | None
+    """What `onnxjson.git.repository.opened` takes; None for a file on the disk."""
+    path: Path
+    """The file on the disk; where it would be, if it is not there."""
+
+
+class Change(NamedTuple):
+    """One model that differs."""
+
+    old: Version | None
+    """None where it was added."""
+    new: Version | None
+    """None where it was removed."""
+
+
+class _Side(NamedTuple):
+    """One of the two things that are compared."""
+
+    text: str
+    """What stands before the colon of a name."""
+    commit: bytes | None
+    """None for the index."""
+
+
+class _Entry(NamedTuple):
+    """One line of what git lists; paths from the top."""
+
+    status: bytes
+    old: bytes | None
+    new: bytes | None
+
+
+def is_range(text: str) -> bool:
+    """Whether a word says two revisions, as ``A..B`` and ``A...B`` do."""
+    return ".." in text and not text.startswith((".", "/")) and "/.." not in text
+
+
+def changed(git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool = False) -> list[Change]:
+    """The models that differ, in the order of their paths.
+
+    Args:
+        git: started in the folder that `paths` are relative to.
+        revisions: none, one or two, or one range.
+        paths: files and folders; without any, all of the repository.
+        staged: compare the index instead of the work tree.
+
+    Raises:
+        MissingInputError: there is no such revision, or no such path on either side.
+        FileError: git cannot list them.
+        OnnxJsonError: git is not there, or refuses the repository.
+    """
+    try:
+        return _Comparison(git, revisions, paths, staged=staged).changes()
+    except CommandError as error:
+        raise FileError(f"git cannot compare: {error}") from error
+
+
+class _Comparison:
+    def __init__(self, git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> None:
+        self._git = git
+        self._prefix = git.line("rev-parse", "--show-prefix")
+        cdup = git.line("rev-parse", "--show-cdup")
+        self._top = Path(os.path.normpath(git.folder / os.fsdecode(cdup)))
+        self._sides = self._found_sides(revisions, staged=staged)
+        self._named = {self._from_top(path): path for path in paths}
+
+    def _found_sides(self, revisions: Sequence[str], *, staged: bool) -> tuple[_Side, _Side | None]:
+        """Both sides; the second one is None for the work tree."""
+        index = _Side("", None)
+        if len(revisions) == 1 and is_range(revisions[0]):
+            old, new = (self._commit(text) for text in _ends(revisions[0]))
+            if "..." in revisions[0]:
+                old = self._merge_base(old, new)
+            return old, new
+        if len(revisions) == 2:
+            return self._commit(revisions[0]), self._commit(revisions[1])
+        if staged:
+            return self._commit(revisions[0]) if revisions else self._head(), index
+        return (self._commit(revisions[0]) if revisions else index), None
+
+    def _head(self) -> _Side:
+        if self._git.named("HEAD", "commit") is None:  # nothing was committed yet
+            return _Side("HEAD", self._git.line("hash-object", "-t", "tree", "--stdin"))
+        return self._commit("HEAD")
+
+    def _commit(self, revision: str) -> _Side:
+        found = self._git.named(revision, "commit") or self._git.named(revision, "tree")
+        if found is None:
+            hint = near_misses.revisions_like(self._git, revision)
+            raise MissingInputError(
+                f'"{visible(revision)}" is no revision of this repository; {hint or "git log --oneline lists them"}'
+            )
+        return _Side(revision, found)
+
+    def _merge_base(self, one: _Side, other: _Side) -> _Side:
+        assert one.commit is not None
+        assert other.commit is not None
+        try:
+            found = self._git.line("merge-base", one.commit, other.commit).split(b"\n")[0]
+        except CommandError:
+            names = f"{visible(one.text)} and {visible(other.text)}"
+            raise MissingInputError(f"{names} have no common ancestor here; fetch more of the history") from None
+        return _Side(found[:12].decode(), found)
+
+    def _from_top(self, path: str) -> bytes:
+        if os.path.isabs(path):
+            path = os.path.relpath(os.path.realpath(path), os.path.realpath(self._git.folder))
+        found = os.path.normpath(os.path.join(self._prefix, os.fsencode(path)))
+        if found.split(b"/")[0] == b"..":
+            raise MissingInputError(f"{visible(path, None)} is outside the repository")
+        return b"" if found == b"." else found
+
+    def changes(self) -> list[Change]:
+        """See `changed`."""
+        old, new = self._sides
+        if new is not None:
+            entries = list(self._between(old, new))
+        elif old.commit is None:
+            entries = list(self._of_work_tree())
+        else:
+            entries = _chained(list(self._between(old, _Side("", None))), list(self._of_work_tree()))
+        chosen = [entry for entry in entries if self._is_wanted(entry)]
+        self._check_named(entries)
+        return [self._change(entry) for entry in sorted(chosen, key=lambda entry: entry.new or entry.old or b"")]
+
+    def _between(self, old: _Side, new: _Side) -> Iterator[_Entry]:
+        options = ("-r", "-z", "-M", f"-l{_MOST_RENAMES}", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv")
+        assert old.commit is not None
+        if new.commit is None:
+            yield from _entries(self._git.items("diff-index", *options, "--cached", old.commit, "--"))
+        else:
+            yield from _entries(self._git.items("diff-tree", *options, old.commit, new.commit, "--"))
+
+    def _of_work_tree(self) -> Iterator[_Entry]:
+        # Without renames, for which git would read files through the filters of the repository.
+        options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
+        yield from _entries(self._git.items("diff-files", *options, "--"))
+
+    def _is_wanted(self, entry: _Entry) -> bool:
+        paths = [path for path in (entry.old, entry.new) if path is not None]
+        if any(path in self._named for path in paths):
+            return True
+        if self._named and not any(_is_within(path, folder) for path in paths for folder in self._named):
+            return False
+        return any(path.endswith(ENDINGS) for path in paths)
+
+    def _check_named(self, entries: Sequence[_Entry]) -> None:
+        """Do nothing if every path that was named is somewhere."""
+        touched = [path for entry in entries for path in (entry.old, entry.new) if path is not None]
+        for path, written in self._named.items():
+            if any(path == each or _is_within(each, path) for each in touched) or os.path.lexists(
+                self._top / os.fsdecode(path)
+            ):
+                continue
+            # What did not change is on both sides or on none.
+            commit = self._sides[0].commit
+            listing = ("ls-tree", "-z", "--full-tree", commit) if commit else ("ls-files", "-z", "--full-name")
+            if not self._git.items(*listing, "--", path if commit else os.fsencode(written)):
+                raise MissingInputError(
+                    f"{visible(written, None)} is on neither side; git ls-files lists what is there"
+                )
+
+    def _change(self, entry: _Entry) -> Change:
+        old, new = self._sides
+        stage = 2 if entry.status == b"U" else 0
+        before = self._version(old, entry.old, stage) if entry.old is not None else None
+        after = self._version(new, entry.new, stage) if entry.new is not None else None
+        return Change(before, after)
+
+    def _version(self, side: _Side | None, path: bytes, stage: int) -> Version:
+        shown = os.fsdecode(path)
+        place = self._top / shown
+        if side is None:
+            return Version(os.path.relpath(place, self._git.folder), None, place)
+        if side.commit is None:
+            return Version(f":{shown}" if not stage else f":{stage}:{shown}", f":{stage}:{shown}", place)
+        revision = side.text if _PLAIN.fullmatch(side.text) else side.commit.decode()
+        return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place)
+
+
+def _ends(text: str) -> tuple[str, str]:
+    """Both revisions of a range; what is left out is HEAD."""
+    old, _, new = text.partition("..." if "..." in text else "..")
+    return old or "HEAD", new or "HEAD"
+
+
+def _is_within(path: bytes, folder: bytes) -> bool:
+    return not folder or path.startswith(folder + b"/")
+
+
+def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
+    """What ``--raw -z`` lists, without submodules."""
+    fields = iter(items)
+    for head in fields:
+        modes_and_status = head.removeprefix(b":").split(b" ")
+        status = modes_and_status[4][:1]
+        first = next(fields)
+        second = next(fields) if status in (b"R", b"C") else first
+        if _SUBMODULE in modes_and_status[:2]:
+            continue
+        yield _Entry(status, None if status == b"A" else first, None if status == b"D" else second)
+
+
+def _chained(staged: Sequence[_Entry], of_work_tree: Sequence[_Entry]) -> list[_Entry]:
+    """What differs between a commit and the work tree: what is staged, and what was done since."""
+    found = {entry.new or entry.old: entry for entry in staged}
+    for entry in of_work_tree:
+        path = entry.old or entry.new
+        before = found.pop(path, None)
+        old = before.old if before is not None else entry.old
+        if old is not None or entry.new is not None:
+            found[path] = _Entry(b"M", old, entry.new)
+    return list(found.values())
