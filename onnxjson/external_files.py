@@ -15,7 +15,6 @@ import msgspec
 
 from onnxjson.display import visible
 from onnxjson.document import Model, StringStringEntry, Tensor
-from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import DecodeError, MissingInputError, OutputError, UntrustedError
 from onnxjson.external import Resolver, location_parts
 from onnxjson.names import DATA_LOCATIONS
@@ -23,7 +22,7 @@ from onnxjson.payloads import LAZY_FROM, Data, pieces
 from onnxjson.saving import make_folder, save_file
 from onnxjson.sinks import Sink
 from onnxjson.tensor_replacement import replace_tensors
-from onnxjson.tensors import is_external
+from onnxjson.tensors import is_external, needed_bytes
 from onnxjson.walking import walk
 
 ALIGNMENT: Final = 4096
@@ -111,7 +110,7 @@ def internalize(
                 f"tensor {visible(tensor.name or '')!r} has elements in another file and in the model too; "
                 "delete those that are wrong"
             )
-        found = resolver.resolve(tensor.external_data, _needed_bytes(tensor), tensor=tensor.name or "")
+        found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
         raw: Data = found if len(found) >= LAZY_FROM else found.read()
         return msgspec.structs.replace(tensor, raw_data=raw, external_data=(), data_location=None)
 
@@ -214,7 +213,7 @@ def copy_files(
     for tensor in walk(model, Tensor):
         if is_external(tensor):
             name = tensor.name or ""
-            found = resolver.resolve(tensor.external_data, _needed_bytes(tensor), tensor=name)
+            found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=name)
             owners.setdefault("/".join(location_parts(found.location, name)), name)
     missing = []
     for location, owner in owners.items():
@@ -271,7 +270,7 @@ def _movable(tensor: Tensor) -> Data | None:
     if tensor.data_location not in _INSIDE or tensor.external_data or tensor.segment is not None or _typed(tensor):
         return None
     raw = tensor.raw_data
-    return raw if raw is not None and len(raw) == _needed_bytes(tensor) else None
+    return raw if raw is not None and len(raw) == needed_bytes(tensor) else None
 
 
 def _typed(tensor: Tensor) -> bool:
@@ -283,13 +282,6 @@ def _size(tensor: Tensor) -> int:
     return len(tensor.raw_data or b"") + sum(
         len(getattr(tensor, field)) for field in _TYPED_FIELDS if field != "string_data"
     )
-
-
-def _needed_bytes(tensor: Tensor) -> int | None:
-    """Bytes that dtype and dims call for; None where they do not say."""
-    if tensor.data_type is None or tensor.segment is not None or any(dim < 0 for dim in tensor.dims):
-        return None
-    return byte_length(tensor.data_type, element_count(tensor.dims))
 
 
 def _writer(ranges: list[tuple[int, Data]]) -> Callable[[Sink], None]:

@@ -24,6 +24,8 @@ __all__ = [
     "STORAGE",
     "from_numpy",
     "is_external",
+    "location_of",
+    "needed_bytes",
     "numpy_dtype",
     "raw_bytes",
     "read_varints",
@@ -58,6 +60,20 @@ _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data",
 def is_external(tensor: Tensor) -> bool:
     """Whether the elements of a tensor stand in another file."""
     return tensor.data_location == _EXTERNAL
+
+
+def location_of(tensor: Tensor) -> str | None:
+    """The file that a tensor names for its elements, "" where it names none; None where they stand in it."""
+    if not is_external(tensor):
+        return None
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), None) or ""
+
+
+def needed_bytes(tensor: Tensor) -> int | None:
+    """Bytes that dtype and dims call for; None where they do not say."""
+    if tensor.data_type is None or tensor.segment is not None or any(dim < 0 for dim in tensor.dims):
+        return None
+    return byte_length(tensor.data_type, element_count(tensor.dims))
 
 
 def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:

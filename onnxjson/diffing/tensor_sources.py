@@ -6,14 +6,16 @@ from pathlib import Path
 
 import msgspec
 
-from onnxjson.display import visible
-from onnxjson.document import Tensor
-from onnxjson.elements import byte_length, element_count
+from onnxjson.display import counted, visible
+from onnxjson.document import StringStringEntry, Tensor
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import ExternalSlice, Resolver
 from onnxjson.matching.contents import content
 from onnxjson.payloads import Data
-from onnxjson.tensors import is_external, raw_bytes
+from onnxjson.tensors import is_external, location_of, needed_bytes, raw_bytes
+
+_Identity = tuple[str | None, tuple[StringStringEntry, ...]]
+"""What a tensor in another file is told apart by: its name and what it says of that file."""
 
 
 class TensorSource:
@@ -30,25 +32,26 @@ class TensorSource:
         self._path = path
         self._called = what if path is None else visible(str(path), None)
         self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
-        self._refused: dict[str, list[str]] = {}
+        self._refused: dict[str, dict[_Identity, str]] = {}
+        """Why tensors cannot be read, by the file that they are in."""
 
     def data(self, tensor: Tensor) -> Data | None:
         """The elements as ``raw_data`` would hold them; None where there are none, or they cannot be had."""
-        if not is_external(tensor):
+        location = location_of(tensor)
+        if location is None:
             stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None) if tensor.data_location else tensor)
             return None if stored is None else stored[0]
-        location = next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
         if self._resolver is None:
-            self._refuse(location, "it was given without its file, so that nobody knows where its weights are")
+            self._refuse(tensor, "it was given without its file, so that nobody knows where its weights are")
             return None
         try:
             return self._resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
         except OnnxJsonError as error:
-            self._refuse(location, str(error))
+            self.fail(tensor, error)
             return None
 
     def range(self, data: Data | None) -> tuple[str, int, int] | None:
-        """Which part of which file that is; None for bytes that are in no other file."""
+        """Which part of which file that is: real path, offset, bytes; None for bytes that are in no other file."""
         if not isinstance(data, ExternalSlice) or self._path is None:
             return None
         return os.path.realpath(self._path.parent / data.location), data.offset, data.length
@@ -69,19 +72,17 @@ class TensorSource:
 
     def fail(self, tensor: Tensor, error: OnnxJsonError) -> None:
         """Note that the bytes of a tensor could not be read."""
-        location = next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
-        self._refuse(location or tensor.name or "", str(error))
+        self._refuse(tensor, str(error))
 
-    def _refuse(self, location: str, reason: str) -> None:
-        self._refused.setdefault(location, []).append(reason)
+    def _refuse(self, tensor: Tensor, reason: str) -> None:
+        of_file = self._refused.setdefault(location_of(tensor) or tensor.name or "", {})
+        of_file.setdefault((tensor.name, tensor.external_data), reason)
 
     def problems(self) -> list[str]:
         """For each file whose tensors could not be read, what to say."""
-        return [f"weights not compared: {self._called}: {reasons[0]}" for reasons in self._refused.values()]
-
-
-def needed_bytes(tensor: Tensor) -> int | None:
-    """Bytes that dtype and dims of a tensor call for; None where they do not say."""
-    if tensor.data_type is None or any(dim < 0 for dim in tensor.dims):
-        return None
-    return byte_length(tensor.data_type, element_count(tensor.dims))
+        found = []
+        for reasons in self._refused.values():
+            others = len(reasons) - 1
+            more = f" (nor those of {counted(others, 'more tensor')} of that file)" if others else ""
+            found.append(f"weights not compared: {self._called}: {next(iter(reasons.values()))}{more}")
+        return found

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from onnxjson.benchmarking.rows import Report, Row
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_text import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, counted, padded, shortened, wrapped
+from onnxjson.rendering.tables import GAP, cells, padded, shortened, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
@@ -136,15 +136,21 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
         Column("p95", lambda row: _figure(row.p95), is_time=True),
     ]
     found += [Column(visible(name, 20), _score(name)) for name in report.scores]
-    found += [
+    # Sessions of one model have these in common.
+    is_grid = report.is_tuned and len({row.variant for row in rows}) == 1
+    kept = [column for column in found if not (is_grid and column.heading == "parameters")]
+    sizes = [
         Column("KB", lambda row: "-" if row.bytes is None else f"{row.bytes / 1000:,.1f}"),
         Column("nodes", lambda row: _count(row.nodes)),
+    ]
+    return [
+        *kept,
+        *([] if is_grid else sizes),
         Column("max diff", _difference),
         Column("verified", lambda row: VERDICTS[row.verdict]),
         Column("start", lambda row: _figure(row.start), is_time=True),
         Column("offline", lambda row: _figure(row.offline_start), is_time=True),
     ]
-    return found
 
 
 def _score(name: str) -> Callable[[Row], str]:
@@ -214,7 +220,8 @@ def report_lines(report: Report, width: int) -> Iterator[Line]:
 
 LEGEND: Final = (
     "ms: median of a run, start: to open a session, offline: the same where the model was optimised before; all in "
-    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original."
+    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original; verified: the same values, close within "
+    "the tolerance, or not."
 )
 
 

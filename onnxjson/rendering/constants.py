@@ -12,7 +12,7 @@ from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
 from onnxjson.index import Index
-from onnxjson.tensors import is_external
+from onnxjson.tensors import is_external, location_of
 from onnxjson.types import format_data_type, format_tensor_type
 
 BIGGEST: Final = 8
@@ -132,13 +132,6 @@ def stored_bytes(tensor: Tensor) -> int:
     if tensor.raw_data is not None:
         return len(tensor.raw_data)
     return sum([len(getattr(tensor, field)) for field in _TYPED_FIELDS]) + sum(map(len, tensor.string_data))
-
-
-def location_of(tensor: Tensor) -> str | None:
-    """The file that external data names."""
-    if not is_external(tensor):
-        return None
-    return next((entry.value for entry in tensor.external_data if entry.key == "location"), None) or ""
 
 
 def weights(tensors: Iterable[Tensor]) -> Weights:

@@ -4,24 +4,18 @@ Tensors that are in a file in one model and inside the other are compared, too. 
 in pieces; where both models name the very same range, not at all.
 """
 
-import os
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
 from onnxjson.addresses import walk as walk_with_addresses
 from onnxjson.canonical.payload_forms import sha256_of
-from onnxjson.display import counted, visible
+from onnxjson.diffing.tensor_sources import TensorSource
+from onnxjson.display import visible
 from onnxjson.document import Model, Tensor
-from onnxjson.elements import byte_length, element_count
 from onnxjson.errors import OnnxJsonError
-from onnxjson.external import ExternalSlice, Resolver
 from onnxjson.payloads import Data
-from onnxjson.rendering.constants import location_of
-from onnxjson.tensors import is_external, raw_bytes
+from onnxjson.tensors import is_external
 from onnxjson.walking import walk
 
 _Key = tuple[bool, str]
@@ -97,13 +91,11 @@ class _Side:
     """One of the two models: its tensors and the bytes of those that are asked for."""
 
     def __init__(self, place: Place, hashes: dict[_Range, str], *, trust_links: bool) -> None:
-        self._place = place
-        self._folder = place.path.parent
-        self._resolver = Resolver(self._folder, model_file=place.path, trust_links=trust_links)
+        self._source = TensorSource(place.path, "", trust_links=trust_links)
         self._hashes = hashes
         self._data: dict[_Key, Data | None] = {}
-        self._refused: dict[str, list[tuple[_Key, OnnxJsonError]]] = {}
         self._unreadable: set[_Key] = set()
+        self.problems = self._source.problems
         self.tensors = _tensors(place.model)
 
     def has_outside(self, key: _Key) -> bool:
@@ -119,49 +111,24 @@ class _Side:
         tensor = self.tensors.get(key)
         if tensor is None:
             return None
-        if not is_external(tensor):
-            stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
-            self._data[key] = None if stored is None else stored[0]
-            return None
-        try:
-            found = self._resolver.resolve(tensor.external_data, _needed(tensor), tensor=tensor.name or "")
-        except OnnxJsonError as error:
-            self._refuse(key, tensor, error)
-            return None
-        self._data[key] = found
-        return self._range(found)
-
-    def _range(self, found: ExternalSlice) -> _Range:
-        return os.path.realpath(self._folder / found.location), found.offset, found.length
-
-    def _refuse(self, key: _Key, tensor: Tensor, error: OnnxJsonError) -> None:
-        self._refused.setdefault(location_of(tensor) or "", []).append((key, error))
-        self._unreadable.add(key)
+        self._data[key] = data = self._source.data(tensor)
+        if data is None and is_external(tensor):
+            self._unreadable.add(key)
+        return self._source.range(data)
 
     def sha256(self, key: _Key) -> str | None:
         """That of the bytes that `find` found; None where there are none."""
         data = self._data.get(key)
-        if not isinstance(data, ExternalSlice):
-            return None if data is None else sha256_of(data)
-        place = self._range(data)
+        if data is None:
+            return None
+        place = self._source.range(data)
+        if place is None:
+            return sha256_of(data)
         if place not in self._hashes:
             try:
-                self._hashes[place] = data.sha256
+                self._hashes[place] = sha256_of(data)
             except OnnxJsonError as error:
-                self._refuse(key, self.tensors[key], error)
+                self._source.fail(self.tensors[key], error)
+                self._unreadable.add(key)
                 return None
         return self._hashes[place]
-
-    def problems(self) -> Iterator[str]:
-        """What to say of each file whose tensors could not be read."""
-        for refused in self._refused.values():
-            count = len(refused)
-            others = f" (nor those of {counted(count - 1, 'more tensor')} of that file)" if count > 1 else ""
-            yield f"{visible(str(self._place.path), None)}: {refused[0][1]}; its weights were not compared{others}"
-
-
-def _needed(tensor: Tensor) -> int | None:
-    """Bytes that dtype and dims call for; None where they do not say."""
-    if tensor.data_type is None or any(dim < 0 for dim in tensor.dims):
-        return None
-    return byte_length(tensor.data_type, element_count(tensor.dims))

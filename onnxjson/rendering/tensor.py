@@ -14,7 +14,7 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.external import Resolver
 from onnxjson.index import Index
 from onnxjson.names import STRING
-from onnxjson.rendering.constants import location_of, stored_bytes, tensor_type_text
+from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped
@@ -28,6 +28,7 @@ from onnxjson.tensor_statistics import (
     statistics,
     string_statistics,
 )
+from onnxjson.tensors import location_of
 from onnxjson.types import format_data_type
 
 VALUES: Final = 16
