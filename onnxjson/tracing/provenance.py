@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import Event, Kind
+from onnxjson.document import Model
 from onnxjson.index import Index
+from onnxjson.tracing.cones import cones
 from onnxjson.tracing.records import Part, Trace
 
 _NODE: Final = re.compile(r".*/node/(?:0|[1-9][0-9]*)(?![^/])")
@@ -16,6 +18,9 @@ _NODE: Final = re.compile(r".*/node/(?:0|[1-9][0-9]*)(?![^/])")
 
 _IN_GRAPH: Final = re.compile(r"/attribute/[^/]+/(?:g|graphs/[0-9]+)(?![^/])")
 """What follows the address of a node where something of a graph within it is meant, and not the node."""
+
+_WIDE: Final = 1_000
+"""Pairs of old and new nodes of one rewrite from which names decide which was made of which."""
 
 _UNTOUCHING: Final[frozenset[Kind]] = frozenset({"reordered", "value-info-changed", "storage-changed", "opset-changed"})
 """Events that do nothing to a node that stays."""
@@ -67,16 +72,36 @@ def provenance(trace: Trace) -> Provenance:
     first = [ref.address for ref in Index(trace.first).nodes()]
     known = {address: _Sources({address: None}, {}) for address in first}
     gone: dict[str, dict[Touch, None]] = {}
+    models = trace.models()
+    before = next(models)
     for step, each in enumerate(trace.steps):
         for part, what in enumerate(each.parts):
-            known = _after(known, what, step, part, gone)
-    last = [ref.address for ref in Index(trace.last).nodes()]
+            after = next(models)
+            known = _after(known, _Change(what, before, after), step, part, gone)
+            before = after
+    last = [ref.address for ref in Index(before).nodes()]
     origins = {address: _story(_found(known, address)) for address in last}
     return Provenance(origins, _fates(first, origins, gone))
 
 
+class _Change(NamedTuple):
+    """A part, and the models around it."""
+
+    part: Part
+    before: Model
+    after: Model
+
+    def links(self) -> "Iterator[tuple[Event, list[str], list[str], dict[str, list[str]]]]":
+        """Every member of an event that is about nodes: those of both sides, and for each new one the old ones."""
+        for event, base, target in _members(self.part.events):
+            if len(base) * len(target) > _WIDE:
+                yield event, base, target, cones(self.before, self.after, base, target)
+            else:
+                yield event, base, target, dict.fromkeys(target, base)
+
+
 def _after(
-    known: dict[str, _Sources], part: Part, step: int, number: int, gone: dict[str, dict[Touch, None]]
+    known: dict[str, _Sources], change: _Change, step: int, number: int, gone: dict[str, dict[Touch, None]]
 ) -> dict[str, _Sources]:
     """What is known after a part; the original nodes that it left without any trace are put into `gone`."""
     made: dict[str, _Sources] = {}
@@ -88,16 +113,16 @@ def _after(
         entry.touches.update(dict.fromkeys(touches))
 
     touched: dict[str, list[Touch]] = {}
-    for event, base, target in _members(part.events):
+    for event, base, target, made_of in change.links():
         touch = Touch(step, number, event.kind, event.pattern)
         for address in base:
             touched.setdefault(address, []).append(touch)
         for address in target:
-            for source in base or (None,):
-                sources = _Sources({}, {}) if source is None else _found(known, source)
-                add(address, sources, (touch,))
+            for source in made_of.get(address, ()):
+                add(address, _found(known, source))
+            add(address, _Sources({}, {}), (touch,))
     for address, sources in known.items():
-        place = part.patch.where(address)
+        place = change.part.patch.where(address)
         if place is not None:
             add(place, sources, touched.get(address, ()))
         elif address not in touched:

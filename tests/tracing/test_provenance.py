@@ -64,3 +64,17 @@ def test_a_node_that_a_pass_puts_in_has_no_origin_but_a_touch() -> None:
     assert casts
     for address in casts:
         assert found.origins[address].touches
+
+
+def test_a_rewrite_of_thousands_of_nodes_does_not_make_every_node_of_every_node() -> None:
+    from onnxjson import serde
+    from tests.benchmarks.trace_cost import linear
+
+    trace, _ = traced(serde.from_proto(linear(200)), "onnxruntime")
+    found, first, last = followed(trace)
+    gemms = [ref for ref in Index(trace.last).nodes() if ref.node.op_type == "Gemm"]
+    assert len(gemms) == 100
+    for ref in gemms:
+        layer = ref.node.output[0].removeprefix("y")
+        assert {first[f"matmul{layer}"], first[f"add{layer}"]} == set(found.origins[ref.address].nodes)
+    assert len(last) == 100
