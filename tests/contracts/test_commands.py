@@ -13,6 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 PARTS = {
     "changing",
+    "diff-git",
     "editors",
     "external-data",
     "group",
@@ -23,6 +24,7 @@ PARTS = {
     "paging",
     "paths",
     "processes",
+    "revisions",
     "sides",
 }
 """Modules of the command line that are no command."""
