@@ -26,11 +26,9 @@ _STYLE: Final = (
 
 
 def report_svg(report: Report) -> str:
-    """A group of bars for each model, all to one scale."""
+    """A group of bars for each model, each group to a scale of its own."""
     labels = [_label(report, row) for row in report.rows]
     left = 16 + max([cells(label) for label in labels], default=0) * _CHARACTER
-    longest = max([row.p95 or 0.0 for row in report.rows], default=0.0) or 1.0
-    scale = (_WIDTH - left - _ROOM) / longest
     body: list[str] = []
     top = 8.0
     for name in dict.fromkeys(row.model for row in report.rows):
@@ -40,8 +38,9 @@ def report_svg(report: Report) -> str:
         top += 18
         body.append(_text(8, top, shortened(conditions(report, [row for row, _ in rows]), 110), "q"))
         top += 8
+        longest = _longest([row for row, _ in rows])
         for row, label in rows:
-            body += _bar(row, label, left, top, scale)
+            body += _bar(row, label, left, top, longest)
             top += _ROW
     height = top + 12
     size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
@@ -61,7 +60,15 @@ def _label(report: Report, row: Row) -> str:
     return shortened(text, _LONGEST)
 
 
-def _bar(row: Row, label: str, left: float, top: float, scale: float) -> Iterator[str]:
+def _longest(rows: Sequence[Row]) -> float:
+    """The seconds at the right end: those of stray runs do not make all bars short."""
+    medians = [row.median for row in rows if row.median is not None]
+    highs = [row.p95 for row in rows if row.p95 is not None]
+    return min(max(highs, default=1.0), 2 * max(medians, default=1.0)) or 1.0
+
+
+def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Iterator[str]:
+    scale = (_WIDTH - left - _ROOM) / longest
     middle = top + _ROW / 2
     yield _text(left - 8, middle + 4, label, anchor="end")
     median, p95 = row.median, row.p95
@@ -71,11 +78,10 @@ def _bar(row: Row, label: str, left: float, top: float, scale: float) -> Iterato
     size = max(median * scale, 1.0)
     colour = _COLOURS[row.verdict if row.is_fine else "fails"]
     yield f'<rect x="{left:.1f}" y="{middle - _BAR / 2:.1f}" width="{size:.1f}" height="{_BAR}" fill="{colour}"/>'
-    end = left + p95 * scale
-    yield (
-        f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}M{end:.1f} {middle - 5:.1f}v10" '
-        'stroke="#222" fill="none"/>'
-    )
+    end = left + min(p95, longest) * scale
+    # A line that ends in an arrow goes on.
+    tip = f"M{end:.1f} {middle - 5:.1f}v10" if p95 <= longest else f"M{end - 4:.1f} {middle - 4:.1f}l4 4l-4 4"
+    yield f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
     words: Sequence[str] = [f"{median * 1000:.3g} ms", "" if row.bytes is None else f"{row.bytes / 1000:,.0f} KB"]
     if row.verdict in ("differs", "fails"):
         words = [*words, row.verdict]

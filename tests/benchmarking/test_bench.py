@@ -1,0 +1,153 @@
+"""A benchmark: what stands in its rows, and what happens to variants that fail."""
+
+from pathlib import Path
+
+import pytest
+
+from onnxjson import api, example
+from onnxjson.benchmarking import Bench, Options, Report, Subject, parse_variant
+from onnxjson.benchmarking.bench import file_name
+from onnxjson.benchmarking.variants import parse_grid
+from onnxjson.document import Model
+from onnxjson.errors import FeedError
+from onnxjson.running.inputs import Wishes
+from onnxjson.tracing.records import size_of
+from onnxjson.wire.writing import message_bytes
+
+QUICK = Options(rounds=3, warm_up=1, starts=1, seeds=1)
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return api.from_proto(example.make_example())
+
+
+def measured(model: Model, *variants: str, options: Options = QUICK) -> Report:
+    with Bench([Subject("m.onnx", model)], [parse_variant(each) for each in variants], options) as bench:
+        return bench.run()
+
+
+def script(folder: Path, text: str, name: str = "script.py") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_rows_have_what_the_models_are_and_what_they_take(model: Model) -> None:
+    report = measured(model, "prune=prune@off", "int8=quantize-dynamic")
+    original, pruned, quantized = report.rows
+    size = size_of(model, len(message_bytes(model)))
+    assert (original.nodes, original.parameters, original.bytes) == (size.nodes, size.parameters, size.bytes)
+    assert [row.variant for row in report.rows] == ["original", "prune", "int8"]
+    assert [row.verdict for row in report.rows[:2]] == ["same", "same"] or original.verdict == "close"
+    assert (quantized.is_exact, quantized.verdict, quantized.is_fine) == (False, "differs", True)
+    assert quantized.largest_difference is not None
+    assert 0 < quantized.largest_difference < 0.1
+    for row in report.rows:
+        assert row.engine.startswith("onnxruntime ")
+        assert len(row.times) == 3
+        assert len(row.starts) == 1
+        assert len(row.offline_starts) == (row.settings.level != "off")
+    assert report.sizes == {"m.onnx": {"N": 1}}
+
+
+def test_a_variant_that_computes_something_else_is_not_fine(model: Model) -> None:
+    report = measured(model, "wrong=set-attribute{node=op:LeakyRelu,attribute=alpha,value=0.5}")
+    (original, wrong) = report.rows
+    assert original.is_fine
+    assert (wrong.verdict, wrong.is_fine, len(wrong.times)) == ("differs", False, 3)
+
+
+def test_a_variant_that_fails_costs_the_others_nothing(model: Model, tmp_path: Path) -> None:
+    fails = script(tmp_path, "def optimize(model):\n    raise ValueError('no good')\n")
+    broken = script(
+        tmp_path, "def optimize(model):\n    model.graph.node[0].op_type = 'Nothing'\n    return model\n", "broken.py"
+    )
+    crashes = script(tmp_path, "import os\ndef optimize(model):\n    os.abort()\n", "crashes.py")
+    report = measured(model, f"fails={fails}", f"broken={broken}", f"after={fails},prune", f"crashes={crashes}")
+    assert [row.verdict for row in report.rows[1:]] == ["fails"] * 4
+    assert "no good" in report.rows[1].problem
+    assert "no good" in report.rows[3].problem
+    assert "crashed" in report.rows[4].problem
+    assert all(row.problem and not row.times and not row.is_fine for row in report.rows[1:])
+    assert len(report.rows[0].times) == 3
+
+
+def test_a_pass_that_several_variants_begin_with_runs_once(model: Model, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    count = script(tmp_path, f"def optimize(model):\n    open({str(log)!r}, 'a').write('x')\n    return model\n")
+    measured(model, f"once={count}", f"more={count},prune", f"off={count}@off")
+    assert log.read_text() == "x"
+
+
+def test_a_script_says_loss_and_metric_of_every_variant(model: Model, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("SHAPE = (3, 1, 8, 8)\n")
+    path = script(
+        tmp_path,
+        "import numpy\nfrom beside import SHAPE\n"
+        "def evaluate(run):\n"
+        "    (found,) = run({'image': numpy.ones(SHAPE, 'float32')}).values()\n"
+        "    return {'loss': found.std(), 'metric': found.sum(), 'classes': found.shape[1]}\n",
+    )
+    options = Options(rounds=1, starts=0, seeds=1, script=path)
+    report = measured(model, "off=@off", options=options)
+    assert report.scores == ("loss", "metric", "classes")
+    for row in report.rows:
+        assert row.scores["metric"] == pytest.approx(3, rel=1e-4)
+        assert row.scores["classes"] == 10
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def score(run): pass", "defines no `def evaluate"),
+        ("def evaluate(run):\n    return 1 / 0", "script.py:2: ZeroDivisionError"),
+        ("def evaluate(run):\n    return 'good'", "gives a str"),
+        ("def evaluate(run):\n    return {'loss': 'low'}", "no number"),
+        ("import os\ndef evaluate(run):\n    os._exit(3)", "ended its process"),
+    ],
+)
+def test_a_script_that_is_wrong_is_told(model: Model, tmp_path: Path, text: str, said: str) -> None:
+    report = measured(model, options=Options(rounds=1, starts=0, seeds=1, script=script(tmp_path, text)))
+    (row,) = report.rows
+    assert said in row.problem
+    assert not row.is_fine
+    assert len(row.times) == 1
+
+
+def test_two_numbers_are_loss_and_metric(model: Model, tmp_path: Path) -> None:
+    path = script(tmp_path, "def evaluate(run):\n    return 0.5, 2")
+    report = measured(model, options=Options(rounds=0, starts=0, seeds=1, script=path))
+    assert report.rows[0].scores == {"loss": 0.5, "metric": 2.0}
+
+
+def test_session_settings_are_tried_and_the_best_is_named(model: Model) -> None:
+    grid = parse_grid(["threads=1,2", "level=off,all"])
+    report = measured(model, options=Options(rounds=3, warm_up=0, starts=0, seeds=1, grid=grid))
+    assert [(row.settings.threads, row.settings.level) for row in report.rows] == [
+        (1, "off"), (1, "all"), (2, "off"), (2, "all")
+    ]  # fmt: skip
+    (best,) = report.best.values()
+    assert best.median == min(row.median for row in report.rows if row.median is not None)
+
+
+def test_sizes_of_open_dimensions_reach_passes_that_measure(model: Model) -> None:
+    options = Options(rounds=1, starts=0, seeds=1, wishes=Wishes(dims={"N": 4}))
+    report = measured(model, "int8=quantize-static", options=options)
+    assert report.sizes == {"m.onnx": {"N": 4}}
+    assert report.rows[1].problem == ""
+    with pytest.raises(FeedError):
+        measured(model, options=Options(wishes=Wishes(dims={"M": 4})))
+
+
+def test_time_limits_the_rounds(model: Model) -> None:
+    report = measured(model, options=Options(rounds=1000, warm_up=1, starts=0, seeds=1, seconds=0.0))
+    assert len(report.rows[0].times) < 1000
+
+
+def test_models_that_were_made_can_be_kept(model: Model) -> None:
+    with Bench([Subject("m.onnx", model)], [parse_variant("int8=quantize-dynamic")], QUICK) as bench:
+        bench.run()
+        found = bench.models()
+    assert [(name, variant) for name, variant, _ in found] == [("m.onnx", "original"), ("m.onnx", "int8")]
+    assert found[0][2] == message_bytes(model)
+    assert file_name("a/m.onnx.json", "+ onnxoptimizer + onnxsim") == "m-onnxoptimizer-onnxsim.onnx"

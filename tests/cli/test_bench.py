@@ -1,0 +1,137 @@
+"""``onnxjson bench``."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from onnxjson.rendering.bench_report import TIME_COLUMNS
+from tests.cli.running import command_line, run, run_process
+
+MODELS = Path(__file__).parent.parent / "models"
+QUICK = ("-n", "2", "--warm-up", "0", "--seeds", "1")
+
+
+def rows_without_times(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = json.loads(path.read_text())["rows"]
+    for row in rows:
+        assert row.pop("time")["median"] > 0
+    return rows
+
+
+def test_the_table_of_the_seed_for_two_exports_differs_only_in_its_times(tmp_path: Path) -> None:
+    models = [MODELS / "mobile_ts.onnx", MODELS / "mobile_dynamo.onnx"]
+    results = []
+    for number in range(2):
+        outs = [tmp_path / f"{number}.{ending}" for ending in ("json", "csv")]
+        arguments = [word for out in outs for word in ("-o", out)]
+        results.append(run_process("bench", *models, "--preset", "seed", *QUICK, *arguments))
+        assert results[-1].exit_code == 0, results[-1].stderr + results[-1].stdout
+    first, second = [rows_without_times(tmp_path / f"{number}.json") for number in range(2)]
+    assert first == second
+    assert len(first) == 2 * 11
+    assert all(row["compared_runs"] == 1 and row["problem"] == "" for row in first)
+    for row in first:
+        assert row["verdict"] in (("same", "close") if row["exact"] else ("close", "differs"))
+        assert row["max_abs"] is not None
+    one, other = [list(csv.DictReader((tmp_path / f"{number}.csv").read_text().splitlines())) for number in range(2)]
+    assert [{key: row[key] for key in row if key not in TIME_COLUMNS} for row in one] == [
+        {key: row[key] for key in row if key not in TIME_COLUMNS} for row in other
+    ]
+    assert all(len(line) <= 80 for line in results[0].stdout.splitlines())
+
+
+def test_forms_say_the_same(binary: Path, tmp_path: Path) -> None:
+    score = tmp_path / "score.py"
+    score.write_text("def evaluate(run):\n    return 0.25, 0.75\n")
+    outs = [tmp_path / f"r.{ending}" for ending in ("csv", "json", "md", "svg", "txt")]
+    arguments = [word for out in outs for word in ("-o", out)]
+    result = run(
+        "bench",
+        binary,
+        "--variant",
+        "pruned <&|=prune",
+        *QUICK,
+        "--score",
+        score,
+        *arguments,
+        "--keep",
+        tmp_path / "kept",
+    )
+    assert result.exit_code == 0, result.stderr
+    rows = list(csv.DictReader(outs[0].read_text().splitlines()))
+    data = json.loads(outs[1].read_text())
+    assert data["format"] == "onnxjson-bench/1"
+    assert (
+        [row["optimization"] for row in rows] == [row["variant"] for row in data["rows"]] == ["original", "pruned <&|"]
+    )
+    for row, found in zip(rows, data["rows"], strict=True):
+        assert (float(row["loss"]), float(row["metric"])) == (0.25, 0.75)
+        assert found["scores"] == {"loss": 0.25, "metric": 0.75}
+        assert float(row["size_kb"]) == found["bytes"] / 1000
+        assert float(row["median_ms"]) == pytest.approx(found["time"]["median"] * 1000, rel=1e-4)
+    assert "| pruned &lt;&amp;\\| | onnxruntime" in outs[2].read_text()
+    tree = ElementTree.parse(outs[3])
+    assert len(tree.findall("{http://www.w3.org/2000/svg}rect")) == 2
+    assert "pruned <&|" in [each.text for each in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert "pruned <&|" in outs[4].read_text()
+    kept = sorted(path.name for path in (tmp_path / "kept").iterdir())
+    assert kept == [f"{binary.stem}-{variant}.onnx" for variant in ("original", "pruned")]
+
+
+def test_words_after_tune_are_its_grid(binary: Path) -> None:
+    result = run("bench", binary, "--tune", "threads=1,2", "mode=sequential,parallel", "level=basic,all", *QUICK,
+                 "--format", "json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    rows = json.loads(result.stdout)["rows"]
+    assert len(rows) == 8
+    assert sum(row["best"] for row in rows) == 1
+    shown = run("bench", binary, "--tune", "threads=1,2 level=all", *QUICK, "--format", "table").stdout
+    assert "best of original: --threads " in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["threads=1"], 2, "stand after --tune"),
+        (["--tune", "speed=1"], 2, "is no KEY=VALUE"),
+        (["--variant", "onnxsim"], 2, "is no variant"),
+        (["--variant", "a=prune", "--variant", "a=onnxsim"], 2, "two variants are called 'a'"),
+        (["-o", "report.pdf"], 2, "the ending says the form"),
+        (["--dim", "N=1,2"], 2, "several sizes"),
+        (["--dim", "M=1"], 65, "open dimension"),
+    ],
+)
+def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, said: str) -> None:
+    result = run("bench", binary, *arguments)
+    assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> None:
+    wrong = "wrong=set-attribute{node=op:LeakyRelu,attribute=alpha,value=0.5}"
+    result = run("bench", binary, "--variant", wrong, *QUICK)
+    assert result.exit_code == 1
+    assert "wrong: it computes something else" in result.stdout
+    assert run("bench", binary, "--variant", "int8=quantize-dynamic", *QUICK).exit_code == 0
+
+
+def test_an_interruption_keeps_what_was_measured(binary: Path) -> None:
+    process = subprocess.Popen(
+        command_line("bench", binary, "-n", "1000000", "--seconds", "90", "--format", "json"),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    time.sleep(7)
+    os.kill(process.pid, signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    data = json.loads(stdout)
+    assert process.returncode == 130
+    assert data["interrupted"]
+    assert 10 < data["rows"][0]["time"]["runs"] < 1_000_000
+    assert "interrupted" in stderr
