@@ -111,7 +111,8 @@ class Editing:
         else:
             if is_proto_json(draft.content()):
                 raise _without_format(draft)
-            model, _, warnings, _ = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
+            read = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
+            model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
         text = unified.digest_text(model)
         if text == self.text:

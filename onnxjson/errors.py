@@ -10,6 +10,7 @@
     ├── EditError                  65  an edit cannot do what it is asked for        .address, .position
     │   └── ParameterError          2  a parameter of an edit is missing, unknown or wrong
     ├── DifferenceError             1  a changed model does not compute the same
+    ├── ConflictError              16  conflicts of a merge stand in a file          .conflicts
     ├── FeedError                  65  values do not fit the inputs of a model, or cannot be made up
     ├── MissingInputError          66  a file that is named is not there
     │   └── WeightsMissingError    66  a model has only the sha256 of some tensors     .count, .first
@@ -33,6 +34,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from onnxjson.checking import Finding
+    from onnxjson.conflicts import Conflict
 
 
 class OnnxJsonError(Exception):
@@ -99,6 +101,16 @@ class DifferenceError(OnnxJsonError):
     """A changed model does not compute what it did before."""
 
     exit_code = 1
+
+
+class ConflictError(OnnxJsonError):
+    """Conflicts of a merge stand in a file, so that it is no model yet."""
+
+    exit_code = 16
+
+    def __init__(self, message: str, conflicts: "Sequence[Conflict]" = ()) -> None:
+        super().__init__(message)
+        self.conflicts = tuple(conflicts)
 
 
 class FeedError(OnnxJsonError):

@@ -289,7 +289,7 @@ def _is_plain(attribute: Attribute) -> bool:
 
 def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:
     """The positions of nodes that need each other's outputs, in file order; none where only the order is wrong."""
-    waiting = [{makers[name] for name in _needed(node) if name in makers} for node in nodes]
+    waiting = [{makers[name] for name in needed_names(node) if name in makers} for node in nodes]
     users: dict[int, list[int]] = {}
     for position, needed in enumerate(waiting):
         for maker in needed:
@@ -312,7 +312,7 @@ def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:
     return sorted(passed[passed.index(stuck) :])
 
 
-def _needed(node: Node) -> set[str]:
+def needed_names(node: Node) -> set[str]:
     """The names that a node needs, those that its subgraphs take from around it included."""
     needed = set(node.input)
     for attribute in node.attribute:
@@ -321,6 +321,6 @@ def _needed(node: Node) -> set[str]:
             used = {value.name for value in graph.output}
             for inner in graph.node:
                 own.update(inner.output)
-                used |= _needed(inner)
+                used |= needed_names(inner)
             needed |= {name for name in used - own if name}
     return needed

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.checking import Finding
+from onnxjson.conflicts import Conflict, require_settled
 from onnxjson.document import Model
 from onnxjson.payloads import Payload, SourceFile
 from onnxjson.reading.comments import of_comments
@@ -29,6 +30,8 @@ class Read(NamedTuple):
     """Warnings only."""
     has_digests: bool = False
     """Whether some tensors may have only their sha256 in the text."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Of a merge, not settled yet; the model has what ours has."""
 
 
 def looks_like_text(head: bytes) -> bool:
@@ -44,27 +47,34 @@ def is_printable(head: bytes) -> bool:
     return _CONTROL.search(head) is None
 
 
-def read(source: SourceFile, *, drop_orphans: bool = False) -> Read:
-    """The model in an opened file.
+def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:
+    """The model in an opened file; `conflicted` says that conflicts of a merge may stand in it.
 
     Raises:
+        ConflictError: they may not, and do.
         DecodeError: it is not one; `findings` say why and where.
         LimitError: the text without its weights is too big.
         ChangedUnderneathError, FileError: the file cannot be read.
     """
     name = str(source.path)
     if source.size < CUT_FROM:
-        return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans)
+        return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans, conflicted=conflicted)
     text, cuts = cut_base64(source)
-    return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts)
+    return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts, conflicted=conflicted)
 
 
 def read_bytes(
-    text: bytes, *, file: str = "", drop_orphans: bool = False, cuts: Mapping[str, Payload] | None = None
+    text: bytes,
+    *,
+    file: str = "",
+    drop_orphans: bool = False,
+    cuts: Mapping[str, Payload] | None = None,
+    conflicted: bool = False,
 ) -> Read:
     """The model in a text; `cuts` are the base64 values that were cut out of it.
 
     Raises:
+        ConflictError: conflicts of a merge stand in it, and `conflicted` is false.
         DecodeError: it is not one; `findings` say why and where.
     """
     from onnxjson.reading import fast
@@ -79,5 +89,8 @@ def read_bytes(
         from onnxjson import protojson, serde
 
         return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
-    model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts)
-    return Read(model, "json", (*findings, *of_comments(text, file)), has_digests)
+    conflicts: list[Conflict] = []
+    model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=conflicts)
+    if not conflicted:
+        require_settled(conflicts, file)
+    return Read(model, "json", (*findings, *of_comments(text, file)), has_digests, tuple(conflicts))

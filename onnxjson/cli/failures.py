@@ -2,7 +2,8 @@
 
 ::
 
-    2    usage                       74   input or output failed
+    2    usage                       16   conflicts of a merge stand
+                                     74   input or output failed
     65   malformed input             75   a file was changed underneath
     66   missing input               76   native analysis crashed
     70   a mistake of this program   77   permission denied

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from onnxjson.checking import Severity
+from onnxjson.conflicts import Conflict
 from onnxjson.display import visible
 from onnxjson.payloads import Data, Payload
 from onnxjson.reading.positions import Key
@@ -75,6 +76,8 @@ class Context:
         """The folder of blobs that the document names."""
         self.payloads: Mapping[str, Data] | None = None
         """The bytes that stand in a table of the text, by their sha256; None in a text that has no such table."""
+        self.conflicts: tuple[Conflict, ...] = ()
+        """The conflicts of a merge that stand in the document."""
         self.remarks: list[Remark] = []
         self._suggestions = _MOST_SUGGESTIONS
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from onnxjson.checking import Finding
+from onnxjson.conflicts import Conflict
 from onnxjson.document import Model
 from onnxjson.errors import DecodeError
 from onnxjson.payloads import Payload
@@ -24,7 +25,12 @@ __all__ = ["is_proto_json", "locate", "looks_like_proto_json", "read", "summary"
 
 
 def read(
-    text: bytes, *, file: str = "", drop_orphans: bool = False, cuts: Mapping[str, Payload] | None = None
+    text: bytes,
+    *,
+    file: str = "",
+    drop_orphans: bool = False,
+    cuts: Mapping[str, Payload] | None = None,
+    conflicts: list[Conflict] | None = None,
 ) -> tuple[Model, tuple[Finding, ...]]:
     """The model that a text stands for, and the warnings about it.
 
@@ -33,6 +39,7 @@ def read(
         file: the name that findings give the text.
         drop_orphans: whether lines of ``element_metadata`` whose owner does not exist are left out with a warning.
         cuts: payloads whose base64 was taken out of the text, by the string that stands in its place.
+        conflicts: gets the conflicts of a merge that stand in the text.
 
     Raises:
         DecodeError: the text is no such document; ``findings`` has all reasons, in the order of the text.
@@ -46,6 +53,8 @@ def read(
     model = None
     if scanned is None or (scanned.is_sound and tree is not json_tree.UNREADABLE):
         model = _decode(tree, context)
+        if conflicts is not None:
+            conflicts += context.conflicts
     if model is not None and not context.remarks and (scanned is None or not scanned.mistakes):
         return model, ()
     findings = locate(scanned or _skimmed(text, context.remarks), context.remarks, file)

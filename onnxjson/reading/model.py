@@ -73,7 +73,11 @@ def read_model(tree: Tree, context: Context, place: Place = ROOT) -> Model | Non
         context.error(place.at("format"), "other-format", message, hint)
         return None
     _read_weights_lines(tree, place, context)
-    return read_message(Model, tree, place, context, others=("format", "weights", "blobs"))
+    if "conflicts" in tree:
+        from onnxjson.reading.conflicts import read_conflicts
+
+        context.conflicts = read_conflicts(tree["conflicts"], place.at("conflicts"), context)
+    return read_message(Model, tree, place, context, others=("format", "weights", "blobs", "conflicts"))
 
 
 def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -> None:

@@ -1,0 +1,119 @@
+"""Conflicts of a merge, as they stand in a text (docs/format.md, section 13).
+
+A conflict is a slot of the model with the value that it has in the base and on both sides. The model of the text has
+what ours has. Conflicts with one id belong together: they are settled at once, or not at all.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.addresses import format_address, parse_address
+from onnxjson.display import visible
+from onnxjson.document import Model, Node, Record
+from onnxjson.errors import AddressError, ConflictError
+from onnxjson.messages import FIELDS, Field, Kind
+
+_LARGEST: Final = 18
+_SHOWN: Final = 3
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A slot that both sides changed, each in its own way."""
+
+    id: str
+    at: str
+    """The address of the slot in the model of the text. Where ours has nothing: the place that it would have."""
+    base: Any
+    """What stands there in the base: a record, or the value of a field as a record holds it; None for nothing."""
+    ours: Any
+    theirs: Any
+
+
+class Slot(NamedTuple):
+    """What an address of a model is about."""
+
+    owner: tuple[str, ...]
+    """The segments of the record that has the field."""
+    message: type[Record]
+    """Of that record."""
+    field: Field | None
+    """None for `unknown_fields`, and for the model itself."""
+    name: str
+    """Of the field; empty for the model itself."""
+    member: str | None
+    """The segment of one member, of a list of records or of strings; None for the whole field."""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether one record stands there."""
+        if self.field is None:
+            return not self.name
+        return self.field.message is not None and self.field.repeated == (self.member is not None)
+
+    @property
+    def list_address(self) -> str:
+        """The address of the field."""
+        return format_address((*self.owner, self.name)) if self.name else ""
+
+
+def slot_at(at: str) -> Slot:
+    """What an address is about, by the table of messages; no model is asked.
+
+    Raises:
+        AddressError: no model can have a slot there.
+    """
+    segments = parse_address(at)
+    owner: list[str] = []
+    message: type[Record] = Model
+    place = 0
+    while place < len(segments):
+        name = segments[place]
+        fields = {field.name: field for field in FIELDS[message]}
+        field = fields.get(name)
+        if field is None and name != "unknown_fields":
+            raise AddressError(f'"{visible(at)}" is no slot of a model: {message.__name__} has no "{visible(name)}"')
+        rest = segments[place + 1 :]
+        if not rest:
+            return Slot(tuple(owner), message, field, name, None)
+        is_many = field is not None and field.repeated
+        if field is None or not (field.message or (is_many and field.kind is Kind.STRING)):
+            raise AddressError(f'"{visible(at)}" is no slot of a model: nothing stands below {name}')
+        if is_many:
+            _check_member(at, rest[0], by_name=message is Node and name == "attribute")
+            if len(rest) == 1:
+                return Slot(tuple(owner), message, field, name, rest[0])
+        if field.message is None:
+            raise AddressError(f'"{visible(at)}" is no slot of a model: nothing stands below a string')
+        owner += segments[place : place + 1 + is_many]
+        place += 1 + is_many
+        message = field.message
+    return Slot((), Model, None, "", None)
+
+
+def _check_member(at: str, segment: str, *, by_name: bool) -> None:
+    digits = segment.removeprefix("#") if by_name else segment
+    is_position = digits.isascii() and digits.isdigit() and len(digits) <= _LARGEST
+    if not is_position and (not by_name or digits != segment):
+        raise AddressError(f'"{visible(at)}" is no slot of a model: "{visible(segment)}" is no position')
+
+
+def require_settled(conflicts: Sequence[Conflict], file: str) -> None:
+    """Do nothing where no conflict stands.
+
+    Raises:
+        ConflictError: some do.
+    """
+    if not conflicts:
+        return
+    name = visible(file, None) if file else "the text"
+    count = len({conflict.id for conflict in conflicts})
+    places = [visible(conflict.at) or "the whole model" for conflict in conflicts]
+    shown = ", ".join(places[:_SHOWN]) + (f", and {len(places) - _SHOWN:,} more" if len(places) > _SHOWN else "")
+    number = "a conflict" if count == 1 else f"{count:,} conflicts"
+    raise ConflictError(
+        f"{name} holds {number} of a merge, at {shown}; see them with `onnxjson conflicts`, "
+        "settle them with `onnxjson resolve`",
+        conflicts,
+    )

@@ -1,0 +1,308 @@
+"""Two changes of a list of records -> one: kept where both keep, gone where one removes it and the other left it."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson import document as d
+from onnxjson.addresses import attribute_segments, escape
+from onnxjson.merging.slots import OURS, THEIRS, added_key, record_after, value_after
+from onnxjson.merging.sorting import in_topological_order
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members
+from onnxjson.patching.sequences import is_identity, keeps_order, of_positions
+
+if TYPE_CHECKING:
+    from onnxjson.merging.records import TreeMerge
+
+Item = int | tuple[int, int]
+"""A member: its position in the base, or the side that adds it and its number there."""
+
+_ORDERED: Final = {
+    (d.Graph, "input"),
+    (d.Graph, "output"),
+    (d.Attribute, "graphs"),
+    (d.Attribute, "tensors"),
+    (d.Attribute, "type_protos"),
+    (d.Attribute, "sparse_tensors"),
+    (d.TensorShape, "dim"),
+}
+"""Lists whose order has a meaning; that of nodes only has to be one in which values are made before they are taken."""
+
+
+def is_ambiguous(change: Change | None, attributes: tuple[d.Attribute, ...]) -> bool:
+    """Whether attributes of a node cannot be told apart by their names, before or after a change."""
+    names = [each.name for each in attributes]
+    if type(change) is Members:
+        names += [each.name for each in change.sequence or () if isinstance(each, d.Attribute)]
+        gone = [each.name for each in change.removed.values() if isinstance(each, d.Attribute)]
+        for name in gone:
+            names.remove(name)
+    return len(set(names)) < len(names) or any(name is None or name.startswith("#") for name in names)
+
+
+class _Side:
+    """What one side does to the list."""
+
+    def __init__(self, old: tuple[Any, ...], change: Members | None, names: list[str] | None) -> None:
+        self.changes: dict[int, Fields] = {}
+        self.removed: set[int] = set()
+        self.added: list[d.Record] = []
+        self.items: list[Item] = list(range(len(old)))
+        """The members afterwards; added ones with side 0, to be put right by who knows the side."""
+        self.moves = False
+        """Whether members that stay stand in another order."""
+        if change is None:
+            return
+        positions = {} if names is None else {name: position for position, name in enumerate(names)}
+        self.changes = {positions[key] if isinstance(key, str) else key: below for key, below in change.changes.items()}
+        if change.sequence is None:
+            return
+        self.removed = set(change.removed)
+        self.moves = not keeps_order(change.sequence)
+        self.items = []
+        for item in change.sequence:
+            if type(item) is range:
+                self.items += item
+            else:
+                self.items.append((OURS, len(self.added)))
+                self.added.append(item)  # type: ignore[arg-type]
+
+
+class ListMerge:
+    """The merge of one list."""
+
+    def __init__(
+        self,
+        tree: "TreeMerge",
+        record: d.Record,
+        plan: FieldPlan,
+        changes: tuple[Members | None, Members | None],
+        owner: str,
+    ) -> None:
+        self._tree = tree
+        self._owner = owner
+        self._plan = plan
+        self._name = plan.field.name
+        self._address = f"{owner}/{self._name}"
+        self._old: tuple[Any, ...] = getattr(record, self._name)
+        self._members = changes
+        self._names = attribute_segments(self._old) if plan.is_named else None
+        self._sides = [_Side(self._old, each, self._names) for each in changes]
+        self._sides[THEIRS].items = [
+            item if isinstance(item, int) else (THEIRS, item[1]) for item in self._sides[THEIRS].items
+        ]
+        self._is_ordered = (type(record), self._name) in _ORDERED
+        self._makes_nodes = self._name == "node"
+        self._gone: set[int] = set()
+        self._changed: dict[int, Fields] = {}
+        self._absent: list[tuple[Item, tuple[Any, Any, Any], str]] = []
+        """Clashes about members that ours does not have."""
+        self._present: list[tuple[Item, tuple[Any, Any, Any], str]] = []
+        """Clashes about members that only ours has, or that both add."""
+
+    def merged(self) -> Change | None:
+        """The change; None where the list stays as it is."""
+        if self._order_clashes():
+            return self._whole()
+        for position in self._touched():
+            self._member(position)
+        left_out = self._additions()
+        items = self._ordered(left_out)
+        records = {item: self._record(item) for item in items}
+        if self._makes_nodes:
+            items = in_topological_order(items, records)
+        self._place_clashes(items)
+        return self._change(items, records)
+
+    def _order_clashes(self) -> bool:
+        ours, theirs = self._sides
+        if not (self._is_ordered and ours.moves and theirs.moves):
+            return False
+        common = set(ours.items) & set(theirs.items)
+        return [item for item in ours.items if item in common] != [item for item in theirs.items if item in common]
+
+    def _whole(self) -> Change | None:
+        values = [value_after(self._old, each, self._plan) for each in self._members]
+        self._tree.clash(self._owner, f"/{self._name}", (self._old, values[OURS], values[THEIRS]), self._address)
+        return self._members[OURS]
+
+    def _key(self, position: int) -> str:
+        if self._names is not None:
+            return f"{self._address}/{escape(self._names[position])}"
+        return f"{self._address}/{position}"
+
+    def _added_key(self, side: int, number: int) -> str:
+        return added_key(self._address, self._tree.sides[side], number)
+
+    def _touched(self) -> list[int]:
+        touched = {position for side in self._sides for position in (*side.removed, *side.changes)}
+        return sorted(touched)
+
+    def _member(self, position: int) -> None:
+        """One member that was there."""
+        ours, theirs = self._sides
+        old, key = self._old[position], self._key(position)
+        goes = [position in side.removed for side in self._sides]
+        if all(goes):
+            self._gone.add(position)
+            return
+        if not any(goes):
+            both = ours.changes.get(position), theirs.changes.get(position)
+            merged = self._tree.record(old, both, key)
+            if merged is not None:
+                self._changed[position] = merged
+            return
+        stays = self._sides[goes[OURS]]
+        if not (position in stays.changes or key in self._tree.units):
+            self._gone.add(position)
+            return
+        states = [
+            None if gone else record_after(old, side.changes.get(position))
+            for gone, side in zip(goes, self._sides, strict=True)
+        ]
+        values = old, states[OURS], states[THEIRS]
+        if goes[OURS]:
+            self._gone.add(position)
+            self._absent.append((position, values, key))
+            return
+        self._tree.clash(key, "", values, key)
+        if position in ours.changes:
+            self._changed[position] = ours.changes[position]
+
+    def _additions(self) -> set[Item]:
+        """Deal with the members that both sides add; those of them that are not in the result."""
+        ours, theirs = [side.added for side in self._sides]
+        self._tree.added[self._address] = (theirs, ours) if self._tree.sides[OURS] else (ours, theirs)
+        units = self._tree.units
+        left_out: set[Item] = set()
+        known: dict[Any, list[int]] = {}
+        by_key: dict[Any, int] = {}
+        for number, record in enumerate(ours):
+            known.setdefault(_label(record), []).append(number)
+            if (key := member_key(record)) is not None:
+                by_key[key] = number
+        paired: set[int] = set()
+        for number, record in enumerate(theirs):
+            item = (THEIRS, number)
+            key = self._added_key(THEIRS, number)
+            alike = [each for each in known.get(_label(record), ()) if each not in paired]
+            equal = next((each for each in alike if ours[each] == record), None)
+            if equal is not None:
+                paired.add(equal)
+                left_out.add(item)
+                continue
+            rival = by_key.get(member_key(record))
+            if rival is not None and rival not in paired:
+                paired.add(rival)
+                left_out.add(item)
+                units.tie([key, self._added_key(OURS, rival)])
+                self._present.append(((OURS, rival), (None, ours[rival], record), key))
+            elif key in units:
+                left_out.add(item)
+                self._absent.append((item, (None, None, record), key))
+        for number, record in enumerate(ours):
+            key = self._added_key(OURS, number)
+            if key in units and number not in paired:
+                self._present.append(((OURS, number), (None, record, None), key))
+        return left_out
+
+    def _ordered(self, left_out: set[Item]) -> list[Item]:
+        """The members of the result: the order of one side, with what only the other has behind its predecessor."""
+        first = self._tree.lead
+        moving = [side.moves for side in self._sides]
+        if moving[OURS] != moving[THEIRS]:
+            first = THEIRS if moving[THEIRS] else OURS
+        lead, other = self._sides[first].items, self._sides[1 - first].items
+        present = [item for item in lead if item not in left_out and item not in self._gone]
+        have = set(present)
+        after: dict[Item | None, list[Item]] = {}
+        anchor: Item | None = None
+        for item in other:
+            if item in have:
+                anchor = item
+            elif item not in left_out and item not in self._gone:
+                after.setdefault(anchor, []).append(item)
+        if not after:
+            return present
+        return list(_interleaved(present, after))
+
+    def _record(self, item: Item) -> Any:
+        if isinstance(item, int):
+            return record_after(self._old[item], self._changed.get(item))
+        return self._sides[item[0]].added[item[1]]
+
+    def _place_clashes(self, items: list[Item]) -> None:
+        """Clashes of members that are not where they were get the place that they have, or would have."""
+        if not self._present and not self._absent:
+            return
+        places = {item: place for place, item in enumerate(items)}
+        for item, values, key in self._present:
+            self._tree.clash(self._owner, self._tail(places[item], values[1]), values, key)
+        for rank, (item, values, key) in enumerate(self._absent):
+            side = self._sides[THEIRS]
+            place = 0
+            for before in side.items:
+                if before == item:
+                    break
+                if before in places:
+                    place = places[before] + 1
+            self._tree.clash(self._owner, self._tail(place, values[0] or values[2]), values, key, (rank,))
+
+    def _tail(self, place: int, record: Any) -> str:
+        if self._names is not None:
+            return f"/{self._name}/{escape(record.name)}"
+        return f"/{self._name}/{place}"
+
+    def _change(self, items: list[Item], records: dict[Item, Any]) -> Change | None:
+        positions = [item if isinstance(item, int) else -1 for item in items]
+        sequence = of_positions(positions, tuple([records[item] for item in items]))
+        removed = {position: self._old[position] for position in sorted(self._gone)}
+        changes: dict[int | str, Fields] = {}
+        for position, fields in self._changed.items():
+            name = None if self._names is None else self._names[position]
+            changes[position if name is None or name.startswith("#") else name] = fields
+        if is_identity(sequence, removed):
+            return Members(None, {}, changes) if changes else None
+        sides = self._tree.sides
+        self._tree.origins[self._address] = [
+            item if isinstance(item, int) else (sides[item[0]], item[1]) for item in items
+        ]
+        return Members(sequence, removed, changes)
+
+
+def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iterator[Item]:
+    """The leading members, and others after the one that they follow and what the lead adds there."""
+    waiting = list(after.get(None, ()))
+    for item in lead:
+        if isinstance(item, int) and waiting:
+            yield from waiting
+            waiting = []
+        yield item
+        waiting += after.get(item, ())
+    yield from waiting
+
+
+def member_key(record: Any) -> Any:
+    """By what a member is known in a list that has each only once; None where there is no such thing."""
+    match record:
+        case d.Node() | d.SparseTensor() | d.TrainingInfo() | d.Dimension() | d.Type() | d.Segment():
+            return None
+        case d.StringStringEntry() | d.IntIntListEntry():
+            return ("key", record.key)
+        case d.OperatorSetId():
+            return ("domain", record.domain or "")
+        case d.TensorAnnotation() | d.ShardingSpec():
+            return ("tensor", record.tensor_name)
+        case d.Function():
+            return ("function", record.domain or "", record.name, record.overload or "")
+        case d.NodeDeviceConfiguration():
+            return ("configuration", record.configuration_id)
+        case d.ValueInfo() | d.Tensor() | d.Attribute() | d.DeviceConfiguration():
+            return ("name", record.name) if record.name else None
+    return None
+
+
+def _label(record: Any) -> Any:
+    """What equal members have in common; cheap, and blind to bytes of tensors."""
+    if isinstance(record, d.Node):
+        return (record.op_type, record.output, record.input)
+    return member_key(record)

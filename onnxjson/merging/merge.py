@@ -1,0 +1,113 @@
+"""Base, ours and theirs -> one model, or one model with conflicts; never a prompt, never a side lost, no clock."""
+
+from typing import Final
+
+import msgspec
+
+from onnxjson.checking import Finding
+from onnxjson.conflicts import Conflict
+from onnxjson.document import Model
+from onnxjson.merging.records import TreeMerge
+from onnxjson.merging.restoring import Restored, conflicts_of
+from onnxjson.merging.shared_files import rival_units
+from onnxjson.merging.sides import Side, part_names
+from onnxjson.merging.slots import Units
+from onnxjson.merging.soundness import Soundness
+from onnxjson.patching.applying import applied
+from onnxjson.patching.places import Places
+from onnxjson.structure import check_structure
+
+_ROUNDS: Final = 16
+"""So often units that do not go together are tied before the whole model is one conflict."""
+
+
+class Merged(msgspec.Struct, frozen=True):
+    """What a merge gives."""
+
+    model: Model
+    """Both changes; in the slots of conflicts what ours has."""
+    conflicts: tuple[Conflict, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether there are no conflicts."""
+        return not self.conflicts
+
+
+def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
+    """Merge two changes of one model.
+
+    Args:
+        base: what both sides began with; None where each made the model anew.
+        ours: one side; slots that both changed keep its value.
+        theirs: the other one. Swapping the sides swaps the sides of the conflicts, and changes nothing else of a
+            result without conflicts.
+
+    Raises:
+        ChangedUnderneathError, FileError: payloads in a file cannot be read any more.
+    """
+    if ours == theirs or base == theirs:
+        return Merged(ours)
+    if base == ours:
+        return Merged(theirs)
+    if base is None:
+        return _all_of_it(base, ours, theirs)
+    sides = Side(base, ours), Side(base, theirs)
+    part_names(*sides)
+    result = _merged(base, sides)
+    if result is None or (result.is_clean and not _is_sound(result.model, base, ours, theirs)):
+        return _all_of_it(base, ours, theirs)
+    return result
+
+
+def _all_of_it(base: Model | None, ours: Model, theirs: Model) -> Merged:
+    return Merged(ours, (Conflict("1", "", base, ours, theirs),))
+
+
+def _merged(base: Model, sides: tuple[Side, Side]) -> Merged | None:
+    """The merge by slots; None where changes do not go together and nobody can tell which."""
+    changes = sides[0].changes, sides[1].changes
+    first = int(sides[1].digest() < sides[0].digest())
+    units = Units()
+    for keys in rival_units(base, changes):
+        units.tie(keys)
+    for _ in range(_ROUNDS):
+        tree = TreeMerge(units, first)
+        fields = tree.record(base, changes, "")
+        merged = base if fields is None else applied(base, fields)
+        sound = Soundness(base, sides, merged, tree)
+        problems = list(sound.problems())
+        if tree.clashes:
+            # What theirs has in the slots has to go with the rest, too: somebody may take it.
+            problems += _problems_of_theirs(base, sides, units, first)
+        if not all(problems):
+            return None
+        if not any([units.tie(sorted(set(keys))) for keys in problems]):
+            break
+    else:
+        return None
+    if problems and not tree.clashes:
+        return None
+    restored = Restored(merged, sides, sound, first)
+    return Merged(restored.model, conflicts_of(tree.clashes, Places(fields), units.root, restored))
+
+
+def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, first: int) -> list[list[str]]:
+    tree = TreeMerge(units, first, swapped=True)
+    fields = tree.record(base, (sides[1].changes, sides[0].changes), "")
+    merged = base if fields is None else applied(base, fields)
+    return list(Soundness(base, sides, merged, tree).problems())
+
+
+def _is_sound(merged: Model, *sides: Model) -> bool:
+    """Whether a model has no mistake of a kind that none of the others has."""
+    known = {_kind(finding) for side in sides for finding in _mistakes(side)}
+    return all(_kind(finding) in known for finding in _mistakes(merged))
+
+
+def _mistakes(model: Model) -> list[Finding]:
+    return [each for each in check_structure(model) if each.severity == "error" or each.code == "missing-opset"]
+
+
+def _kind(finding: Finding) -> str:
+    return finding.code

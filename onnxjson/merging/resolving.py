@@ -1,0 +1,209 @@
+"""Conflicts settled: each slot gets what one of the sides has, and the addresses of the others follow."""
+
+from collections.abc import Collection, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from onnxjson.addresses import attribute_segments, format_address
+from onnxjson.conflicts import Conflict, Slot, slot_at
+from onnxjson.display import visible
+from onnxjson.document import Function, Model, Node, Record
+from onnxjson.edits.rebuilding import rebuilt
+from onnxjson.edits.renaming import collisions, renamed
+from onnxjson.errors import AddressError, ConflictError, SelectorError
+from onnxjson.index import Index, Scope
+from onnxjson.merging.restoring import place_of
+from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
+from onnxjson.merging.sorting import latest_need
+
+Choice = Literal["base", "ours", "theirs"]
+
+
+def resolve(
+    model: Model, conflicts: Sequence[Conflict], choice: Choice, ids: Collection[str] | None = None
+) -> tuple[Model, tuple[Conflict, ...]]:
+    """Settle conflicts: the model with what was chosen, and the conflicts that still stand.
+
+    Args:
+        model: of the text in which the conflicts stand.
+        conflicts: all of them.
+        choice: whose value the slots get.
+        ids: which conflicts; all where it is None.
+
+    Raises:
+        SelectorError: an id is none of theirs.
+        ConflictError: what stands in a slot is not what ours had when the merge was made, so that a choice says
+            nothing.
+    """
+    known = {conflict.id for conflict in conflicts}
+    for each in ids or ():
+        if each not in known:
+            listed = ", ".join(sorted(visible(one) for one in known)) or "none"
+            raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {listed}')
+    left = list(conflicts)
+    for conflict in conflicts:
+        if ids is None or conflict.id in ids:
+            current = next(each for each in left if each.id == conflict.id)
+            left.remove(current)
+            model, left = _settled(model, current, getattr(current, choice), left)
+    return model, tuple(left)
+
+
+def _settled(model: Model, conflict: Conflict, value: Any, left: list[Conflict]) -> tuple[Model, list[Conflict]]:
+    slot = slot_at(conflict.at)
+    if not slot.name:
+        _require(conflict, model == conflict.ours)
+        return (Model() if value is None else value), left
+    owner = _record_at(model, slot.owner, conflict)
+    current = getattr(owner, slot.name)
+    if slot.member is None:
+        _require(conflict, _same(current, conflict.ours))
+        if value == conflict.ours:
+            return model, left
+        if isinstance(value, str) and (new := _with_name(model, slot, conflict, value)) is not None:
+            return new, left
+        absent = () if isinstance(current, tuple) else b"" if slot.field is None or slot.field.packed else None
+        return _with(model, slot.owner, slot.name, absent if value is None else value), left
+    if slot.field is not None and slot.field.message is None:
+        return _with_string(model, slot, conflict, current, value), left
+    return _with_member(model, slot, conflict, current, value, left)
+
+
+def _same(current: Any, ours: Any) -> bool:
+    return current == ours or (ours is None and not current)
+
+
+def _require(conflict: Conflict, is_same: bool) -> None:
+    if not is_same:
+        place = visible(conflict.at) or "the model"
+        raise ConflictError(
+            f'{place} is not what the merge left there (conflict "{visible(conflict.id)}"): it was edited since; take '
+            "the conflict out of the text if the edit settles it, or merge again",
+            (conflict,),
+        )
+
+
+def _with_string(model: Model, slot: Slot, conflict: Conflict, current: tuple[str, ...], value: Any) -> Model:
+    position = int(slot.member or 0)
+    found = current[position] if position < len(current) else None
+    _require(conflict, found == conflict.ours)
+    if value == found:
+        return model
+    if found is not None and value is not None and slot.name in ("output", "input"):
+        new = _with_name(model, slot, conflict, value)
+        if new is not None:
+            return new
+    items = list(current) + [""] * (position + 1 - len(current))
+    items[position] = "" if value is None else value
+    while items and value is None and not items[-1]:
+        items.pop()
+    return _with(model, slot.owner, slot.name, tuple(items))
+
+
+def _with_name(model: Model, slot: Slot, conflict: Conflict, value: str) -> Model | None:
+    """The model with another name of what a slot defines, wherever it is used; None where the slot defines nothing."""
+    at = conflict.at
+    if slot.message is Function and slot.name in ("name", "domain", "overload"):
+        position = int(slot.owner[1])
+        key = function_key(model.functions[position])
+        parts = dict(zip(("domain", "name", "overload"), key, strict=True)) | {slot.name: value}
+        names: dict[FunctionKey, FunctionKey] = {key: (parts["domain"], parts["name"], parts["overload"])}
+        index = Index(model)
+        changed = rebuilt(index, lambda _, graph: with_node_names(graph, {}, names))
+        return with_function_names(changed, names)
+    index = Index(model)
+    for scope in index.scopes:
+        if at.startswith(f"{scope.address}/") and _defines(scope, at, conflict.ours):
+            mapping = {scope: {conflict.ours: value}}
+            if collisions(index, mapping):
+                raise ConflictError(
+                    f'{visible(at)} cannot be called "{visible(value)}", as something else is; rename that first, '
+                    "or take another side",
+                    (conflict,),
+                )
+            return renamed(index, mapping)
+    return None
+
+
+def _defines(scope: Scope, at: str, name: str) -> bool:
+    return scope.defines(name) and scope.address + place_of(scope, name) == at
+
+
+def _with_member(
+    model: Model, slot: Slot, conflict: Conflict, members: tuple[Any, ...], value: Any, left: list[Conflict]
+) -> tuple[Model, list[Conflict]]:
+    """One member of a list comes, goes, or is another."""
+    is_named = slot.message is Node and slot.name == "attribute"
+    position = _position(slot.member or "", members, is_named=is_named)
+    if conflict.ours is None:
+        _require(conflict, not is_named or position is None)
+        if value is None:
+            return model, left
+        place = len(members) if position is None else min(position, len(members))
+        if isinstance(value, Node):
+            place = max(place, latest_need(value, members) + 1)
+        new = (*members[:place], value, *members[place:])
+        moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
+        return _with(model, slot.owner, slot.name, new), moved
+    _require(conflict, position is not None and position < len(members) and members[position] == conflict.ours)
+    assert position is not None
+    if value is not None:
+        return _with(model, slot.owner, slot.name, (*members[:position], value, *members[position + 1 :])), left
+    moved = left if is_named else [_shifted(each, slot.list_address, position, -1, before=conflict) for each in left]
+    return _with(model, slot.owner, slot.name, (*members[:position], *members[position + 1 :])), moved
+
+
+def _position(segment: str, members: Sequence[Any], *, is_named: bool) -> int | None:
+    if not is_named:
+        return int(segment)
+    names = attribute_segments(members)
+    return names.index(segment) if segment in names else None
+
+
+def _shifted(conflict: Conflict, list_address: str, position: int, by: int, before: Conflict) -> Conflict:
+    """A conflict after a member of a list came (`by` 1) or went (-1) at a position.
+
+    What is absent at the very place keeps it where it stands before the one that was settled: by the order of ids.
+    """
+    prefix = f"{list_address}/"
+    if not conflict.at.startswith(prefix):
+        return conflict
+    first, slash, rest = conflict.at[len(prefix) :].partition("/")
+    place = int(first)
+    is_gap = conflict.ours is None and not slash
+    if by > 0 and (place < position or (place == position and is_gap and _rank(conflict) < _rank(before))):
+        return conflict
+    if by < 0 and place <= position:
+        return conflict
+    return msgspec.structs.replace(conflict, at=f"{prefix}{place + by}{slash}{rest}")
+
+
+def _rank(conflict: Conflict) -> tuple[int, str]:
+    return (int(conflict.id), "") if conflict.id.isdigit() else (1 << 60, conflict.id)
+
+
+def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
+    from onnxjson.addresses import resolve as found_at
+
+    try:
+        found = found_at(model, format_address(path))
+    except AddressError:
+        found = None
+    _require(conflict, isinstance(found, Record))
+    assert isinstance(found, Record)
+    return found
+
+
+def _with(record: Any, path: Sequence[str], name: str, value: Any) -> Any:
+    """A record with another value of a field of the record at a path below it."""
+    if not path:
+        return msgspec.structs.replace(record, **{name: value})
+    below = getattr(record, path[0])
+    if not isinstance(below, tuple):
+        return msgspec.structs.replace(record, **{path[0]: _with(below, path[1:], name, value)})
+    is_named = isinstance(record, Node) and path[0] == "attribute"
+    position = _position(path[1], below, is_named=is_named)
+    assert position is not None
+    new = _with(below[position], path[2:], name, value)
+    return msgspec.structs.replace(record, **{path[0]: (*below[:position], new, *below[position + 1 :])})

@@ -1,0 +1,227 @@
+"""The names that the sides gave, put back into the merged model and into its conflicts."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from onnxjson import document as d
+from onnxjson.conflicts import Conflict
+from onnxjson.edits.rebuilding import Body, rebuilt
+from onnxjson.edits.renaming import defined, inside, renamed
+from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
+from onnxjson.merging.slots import OURS, THEIRS, Clash
+from onnxjson.merging.soundness import Soundness
+
+
+class Restored:
+    """The merged model with its final names.
+
+    Attributes:
+        model: the model; of names that both sides changed differently it has those of ours.
+        clashes: conflicts about names, by their final addresses.
+    """
+
+    def __init__(self, merged: d.Model, sides: tuple[Side, Side], homes: Soundness, first: int) -> None:
+        self._sides = sides
+        self._order = (sides[first], sides[1 - first])
+        self._homes = homes
+        self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
+        self.clashes: list[tuple[str, tuple[Any, Any, Any]]] = []
+        self._index = Index(merged)
+        self._functions = self._function_names(merged)
+        self._nodes = self._node_names()
+        self._values: dict[Scope, dict[str, str]] = {}
+        self._final: dict[Scope, set[str]] = {}
+        for scope in self._index.scopes:
+            self._name_values(scope)
+        model = merged
+        if self._nodes or self._functions:
+            model = with_function_names(rebuilt(self._index, self._with_nodes), self._functions)
+        names = {address: mapping for scope, mapping in self._values.items() if mapping for address in [scope.address]}
+        if names:
+            index = Index(model)
+            model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
+        self.model = model
+
+    def _with_nodes(self, scope: Scope, graph: Body) -> Body:
+        return with_node_names(graph, self._nodes.get(scope.address, {}), self._functions)
+
+    def _choice(self, old: Any, mine: Any, its: Any, at: str) -> Any:
+        """Of two new names the one to take; both differing is a conflict."""
+        if its == old or mine == its:
+            return mine
+        if mine == old:
+            return its
+        self.clashes.append((at, (old, mine, its)))
+        return mine
+
+    def _function_names(self, merged: d.Model) -> dict[FunctionKey, FunctionKey]:
+        found: dict[FunctionKey, FunctionKey] = {}
+        for position, function in enumerate(merged.functions):
+            key = function_key(function)
+            mine, its = [side.functions.get(key, key) for side in self._sides]
+            parts = zip(("domain", "name", "overload"), key, mine, its, strict=True)
+            new = [self._choice(*values, f"/functions/{position}/{part}") for part, *values in parts]
+            if tuple(new) != key:
+                found[key] = (new[0], new[1], new[2])
+        return found
+
+    def _node_names(self) -> dict[str, dict[int, str | None]]:
+        found: dict[str, dict[int, str | None]] = {}
+        if not any(side.nodes for side in self._sides):
+            return found
+        for scope in self._index.scopes:
+            base, _ = self._homes.home(scope)
+            if base is None:
+                continue
+            for position, node in enumerate(scope.graph.node):
+                address, _ = self._homes.node_home(NodeRef(scope, position))
+                if address is None:
+                    continue
+                mine, its = [side.nodes.get(address, node.name) for side in self._sides]
+                new = self._choice(node.name, mine, its, f"{scope.address}/node/{position}/name")
+                if new != node.name:
+                    found.setdefault(scope.address, {})[position] = new
+        return found
+
+    def _name_values(self, scope: Scope) -> None:
+        """Decide on the names of the values of one graph; those around it are known already."""
+        base, _ = self._homes.home(scope)
+        here = defined(scope)
+        paired = [side.values.get(base or "", {}) for side in self._sides]
+        known: dict[str, None] = dict.fromkeys(here)
+        known.update(dict.fromkeys(name for names in paired for name in names))
+        if base is not None:
+            known.update(dict.fromkeys(self._fresh))
+        wanted: dict[str, str] = {}
+        for name in known:
+            if name in self._fresh:
+                wanted[name] = self._fresh[name]
+                continue
+            mine, its = [names.get(name, name) for names in paired]
+            at = f"{scope.address}{place_of(scope, name)}" if name in here else None
+            if at is None:
+                new = mine if its == name else its
+            else:
+                new = self._choice(name, mine, its, at)
+            if new != name:
+                wanted[name] = new
+        taken = {name for each in scope.chain() if each is not scope for name in self._final[each]}
+        taken |= {name for name in here if name not in wanted}
+        taken |= {name for each in inside(self._index, scope) for name in defined(each)} if wanted else set()
+        mapping: dict[str, str] = {}
+        for name in sorted(wanted, key=self._priority(here)):
+            mapping[name] = new = _free(wanted[name], taken)
+            taken.add(new)
+        self._values[scope] = mapping
+        self._final[scope] = {mapping.get(name, name) for name in here}
+
+    def _priority(self, here: Mapping[str, None]) -> Any:
+        """Values that are there before those that are not, those of the base first, then by the order of the sides."""
+        places = {name: place for place, name in enumerate(here)}
+        late = self._order[1].fresh.keys() - self._order[0].fresh.keys()
+
+        def priority(name: str) -> tuple[bool, bool, bool, int, str]:
+            return (name not in places, name in self._fresh, name in late, places.get(name, 0), name)
+
+        return priority
+
+    def value(self, value: Any, address: str) -> Any:
+        """A value of a conflict whose place is an address of the merged model, with final names."""
+        if value is None or isinstance(value, int | bytes | float):
+            return value
+        scope = self._scope_around(address)
+        if scope is None:
+            return value
+        mapping: dict[str, str] = {}
+        for each in reversed(list(scope.chain())):
+            mapping.update(self._values[each])
+        return with_names(value, mapping, self._functions) if mapping or self._functions else value
+
+    def _scope_around(self, address: str) -> Scope | None:
+        around = [each for each in self._index.scopes if address.startswith(f"{each.address}/")]
+        return max(around, key=lambda each: len(each.address), default=None)
+
+
+def place_of(scope: Scope, name: str) -> str:
+    """Where a graph defines a value, below the address of the graph: the slot of its name."""
+    if name in scope.inputs:
+        return f"/input/{scope.inputs[name]}" + ("" if isinstance(scope.graph, d.Function) else "/name")
+    if name in scope.initializers:
+        return f"/initializer/{scope.initializers[name]}/name"
+    if name in scope.sparse_initializers:
+        return f"/sparse_initializer/{scope.sparse_initializers[name]}/values/name"
+    position, slot = scope.makers[name]
+    return f"/node/{position}/output/{slot}"
+
+
+def _free(name: str, taken: set[str]) -> str:
+    if name not in taken:
+        return name
+    number = 1
+    while f"{name}_{number}" in taken:
+        number += 1
+    return f"{name}_{number}"
+
+
+def with_names(value: Any, names: Mapping[str, str], functions: Mapping[FunctionKey, FunctionKey]) -> Any:
+    """A value of a conflict with other names of values and functions."""
+    if isinstance(value, str):
+        return names.get(value, value)
+    if isinstance(value, tuple):
+        return tuple([with_names(each, names, functions) for each in value])
+    wrapped = _wrapped(value)
+    if wrapped is None:
+        return value
+    graph, unwrap = wrapped
+    index = Index(d.Model(graph=graph))
+    if functions:
+        index = Index(rebuilt(index, lambda _, body: with_node_names(body, {}, functions)))
+    main = index.scopes[0]
+    model = renamed(index, {main: names})
+    assert model.graph is not None
+    return unwrap(model.graph)
+
+
+def _wrapped(value: Any) -> tuple[d.Graph, Any] | None:
+    """A graph around a record that holds names, and what takes the record out again."""
+    match value:
+        case d.Node():
+            return d.Graph(node=(value,)), lambda graph: graph.node[0]
+        case d.Tensor():
+            return d.Graph(initializer=(value,)), lambda graph: graph.initializer[0]
+        case d.SparseTensor():
+            return d.Graph(sparse_initializer=(value,)), lambda graph: graph.sparse_initializer[0]
+        case d.ValueInfo():
+            return d.Graph(value_info=(value,)), lambda graph: graph.value_info[0]
+        case d.TensorAnnotation():
+            return d.Graph(quantization_annotation=(value,)), lambda graph: graph.quantization_annotation[0]
+        case d.Attribute():
+            node = d.Node(attribute=(value,))
+            return d.Graph(node=(node,)), lambda graph: graph.node[0].attribute[0]
+        case d.Graph():
+            node = d.Node(attribute=(d.Attribute(name="g", g=value),))
+            return d.Graph(node=(node,)), lambda graph: graph.node[0].attribute[0].g
+    return None
+
+
+def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restored) -> tuple[Conflict, ...]:
+    """The clashes as conflicts: by their addresses in the merged model, with final names, numbered in that order."""
+    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
+    for clash in clashes:
+        owner = places.after(clash.owner)
+        at = f"{owner}{clash.tail}"
+        values = tuple([restored.value(each, f"{at}/") for each in (clash.base, clash.ours, clash.theirs)])
+        found.append((natural(at), clash.rank, at, roots(clash.key), values))  # type: ignore[arg-type]
+    for at, named in restored.clashes:
+        found.append((natural(at), (), at, at, named))
+    found.sort(key=lambda each: each[:3])
+    numbers: dict[str, str] = {}
+    return tuple(
+        [Conflict(numbers.setdefault(root, str(len(numbers) + 1)), at, *values) for _, _, at, root, values in found]
+    )
+
+
+def natural(address: str) -> list[Any]:
+    """A key that sorts addresses with numbers as numbers."""
+    return [(0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in address.split("/")]

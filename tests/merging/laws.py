@@ -1,0 +1,112 @@
+"""What holds of every merge; `python -m tests.merging.laws COUNT [FIRST]` holds it of many random ones."""
+
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from onnxjson.conflicts import Conflict
+from onnxjson.document import Attribute, Model, Node, Tensor
+from onnxjson.errors import ConflictError
+from onnxjson.merging.merge import Merged, merge
+from onnxjson.merging.resolving import resolve
+from onnxjson.merging.storing import conflicted_bytes
+from onnxjson.structure import check_structure
+from onnxjson.text_file import read_bytes
+from onnxjson.walking import walk
+from tests.merging.triples import Triple, triple
+
+
+def require_laws(given: Triple) -> Merged:
+    """Fails where a merge of this triple breaks a law; gives the merge."""
+    base, ours, theirs = given
+    for side in (ours, theirs):
+        assert merge(base, base, side) == Merged(side)
+        assert merge(base, side, base) == Merged(side)
+        assert merge(base, side, side) == Merged(side)
+    merged = merge(base, ours, theirs)
+    assert merge(base, ours, theirs) == merged
+    _require_mirrored(merged, merge(base, theirs, ours))
+    if merged.is_clean:
+        _require_sound(merged.model, given)
+        _require_nothing_lost_or_invented(merged.model, given)
+    else:
+        _require_recoverable(merged, given)
+    return merged
+
+
+def _require_mirrored(merged: Merged, swapped: Merged) -> None:
+    assert merged.is_clean == swapped.is_clean
+    if merged.is_clean:
+        assert merged.model == swapped.model
+        return
+    assert _values(merged.conflicts, "ours", "theirs") == _values(swapped.conflicts, "theirs", "ours")
+
+
+def _values(conflicts: tuple[Conflict, ...], mine: str, its: str) -> Counter[str]:
+    return Counter(repr((each.base, getattr(each, mine), getattr(each, its))) for each in conflicts)
+
+
+def _require_sound(model: Model, given: Triple) -> None:
+    known = {finding.code for side in given for finding in check_structure(side)}
+    assert {finding.code for finding in check_structure(model) if finding.severity == "error"} <= known
+
+
+def _require_nothing_lost_or_invented(model: Model, given: Triple) -> None:
+    before, ours, theirs, after = [Counter(_elements(each)) for each in (*given, model)]
+    for element in before.keys() | ours.keys() | theirs.keys() | after.keys():
+        was = before[element]
+        changes = [ours[element] - was, theirs[element] - was]
+        most = was + max(changes[0], 0) + max(changes[1], 0)
+        least = was + min(changes[0], 0) + min(changes[1], 0)
+        if min(changes) >= 0:
+            least = was + max(changes)
+        assert least <= after[element] <= most, (element, was, changes, after[element])
+
+
+def _elements(model: Model) -> Iterator[Any]:
+    """What a model consists of, without names of values."""
+    for node in walk(model, Node):
+        yield ("node", node.domain, node.op_type)
+    for attribute in walk(model, Attribute):
+        if attribute.g is None and not attribute.graphs:
+            yield ("attribute", attribute)
+    for tensor in walk(model, Tensor):
+        yield ("tensor", tensor.dims, tensor.data_type, tensor.raw_data)
+    for entry in model.metadata_props:
+        yield ("metadata", entry)
+
+
+def _require_recoverable(merged: Merged, given: Triple) -> None:
+    """Both sides of all conflicts can be read from the text, and had by a choice."""
+    read = read_bytes(conflicted_bytes(merged.model, merged.conflicts), conflicted=True)
+    assert (read.model, read.conflicts) == (merged.model, merged.conflicts)
+    whole = len(merged.conflicts) == 1 and not merged.conflicts[0].at
+    for choice, side in (("base", given.base), ("ours", given.ours), ("theirs", given.theirs)):
+        try:
+            model, left = resolve(merged.model, merged.conflicts, choice)  # type: ignore[arg-type]
+        except ConflictError:
+            continue
+        assert not left
+        if whole:
+            assert model == side
+        if choice == "ours":
+            assert model == merged.model
+
+
+def main(count: int, first: int = 0) -> None:
+    """Hold the laws of random triples, and say how they merged."""
+    found: Counter[str] = Counter()
+    for seed in range(first, first + count):
+        try:
+            merged = require_laws(triple(seed))
+        except Exception as error:
+            error.add_note(f"seed {seed}")
+            raise
+        whole = len(merged.conflicts) == 1 and not merged.conflicts[0].at
+        found["clean" if merged.is_clean else "the whole model" if whole else "slots"] += 1
+    print(dict(found))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
