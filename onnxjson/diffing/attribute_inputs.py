@@ -1,6 +1,6 @@
 """Attributes that became inputs, and inputs that became attributes, as new versions of operators do it."""
 
-from onnxjson.diffing.changes import Change
+from onnxjson.diffing.changes import Change, one_sided
 from onnxjson.diffing.comparing import BASE, TARGET, Context, Slot
 from onnxjson.diffing.events import Detail
 
@@ -21,7 +21,7 @@ def join_attributes(context: Context, plain: list[Slot]) -> list[Slot]:
         change.pattern += ", now an input" if side == TARGET else ", was an input"
         context.ledger.take(change, [slot.address])
         if constant is not None and not constant.is_paired(side):
-            context.ledger.claim(change, *(([], [constant.address]) if side else ([constant.address], [])))
+            context.ledger.claim(change, *one_sided(side, constant.address))
     return left
 
 

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from onnxjson.diffing.changes import EXAMPLES, Change, some
 from onnxjson.diffing.comparing import Context, GraphComparison
 from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.fields import field_details
+from onnxjson.document import Tensor, ValueInfo
 from onnxjson.patching.changes import Unit
 
 
@@ -48,6 +50,17 @@ class Bulk:
         found += details[: EXAMPLES - len(found)]
         self._counts[key] = self._counts.get(key, 0) + (len(details) if count is None else count)
         self._fields.setdefault((graph, *place), key)
+
+    def add_documentation(
+        self, graph: GraphComparison, field: str, noun: str, one: Tensor | ValueInfo, other: Tensor | ValueInfo
+    ) -> None:
+        """What differs in documentation and metadata of two members of a list, `noun`, that are counterparts."""
+        for name in ("doc_string", "metadata_props"):
+            old, new = getattr(one, name), getattr(other, name)
+            if old != new:
+                called = one.name or ""
+                details = (Detail(called, old, new),) if name == "doc_string" else field_details(old, new, called)
+                self.add(graph, "metadata-changed", f"{name} of {noun}", (field, name), list(details), 1)
 
     def cover(self, graph: GraphComparison, kind: Kind, patterns: Sequence[str], place: tuple[str, str]) -> None:
         """Another list and field that the first of these patterns explains that there are changes of."""

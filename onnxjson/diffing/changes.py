@@ -75,14 +75,9 @@ class Ledger:
         for address in base:
             self._base[address] = change
 
-    def claimed(self, address: str) -> Change | None:
-        """The change that claimed exactly this address of the base."""
-        found = self._base.get(address)
-        return None if found is None else found.cause()
-
-    def claimed_in_target(self, address: str) -> Change | None:
-        """The same for the target."""
-        found = self._target.get(address)
+    def claimed(self, address: str, side: int = 0) -> Change | None:
+        """The change that claimed exactly this address of the base (0) or the target (1)."""
+        found = (self._target if side else self._base).get(address)
         return None if found is None else found.cause()
 
     def add_fallback(self, find: Callable[[Unit], Change | None]) -> None:
@@ -116,6 +111,11 @@ def _nearest(claims: dict[str, Change], address: str) -> Change | None:
 def one_sided(side: int, address: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The addresses in base and target of what only one side (0 or 1) has."""
     return ((), (address,)) if side else ((address,), ())
+
+
+def one_sided_detail(side: int, what: str, text: str | None, other: str | None = None) -> Detail:
+    """A detail about what only one side (0 or 1) has; `other` is what the other side has instead."""
+    return Detail(what, other, text) if side else Detail(what, text, other)
 
 
 def some(details: list[Detail], count: int, noun: str) -> tuple[Detail, ...]:

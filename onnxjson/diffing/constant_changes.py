@@ -9,7 +9,7 @@ from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.fields import field_details, unknown_fields
 from onnxjson.diffing.ordering_changes import note_order, pair_rest
 from onnxjson.diffing.weight_changes import TensorChange, type_text
 from onnxjson.document import Function, SparseTensor, Tensor
@@ -77,14 +77,10 @@ def _pair(
         _other_fields(context, graph, one, other, (address, its_address))
     if one.name != other.name and (not one.name or graph.values.get(one.name) != other.name):
         bulk.add(graph, "renamed", "tensors", ("initializer", "name"), [Detail("tensor", one.name, other.name)])
-    for field in ("doc_string", "metadata_props"):
-        if getattr(one, field) != getattr(other, field):
-            details = field_details(getattr(one, field), getattr(other, field), one.name or address)
-            bulk.add(graph, "metadata-changed", f"{field} of initializers", ("initializer", field), list(details), 1)
-    if one.unknown_fields != other.unknown_fields:
-        detail = Detail("unknown fields", one.unknown_fields.hex() or None, other.unknown_fields.hex() or None)
+    bulk.add_documentation(graph, "initializer", "initializers", one, other)
+    if details := unknown_fields(one, other):
         change = Change(
-            "field-changed", "initializer.unknown_fields", (address,), (its_address,), one.name or "", (detail,),
+            "field-changed", "initializer.unknown_fields", (address,), (its_address,), one.name or "", details,
             order=(graph.number, -1),
         )  # fmt: skip
         context.ledger.add(change, [f"{address}/unknown_fields"])

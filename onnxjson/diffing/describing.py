@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from onnxjson.diffing.absorbing import absorb_neighbours
 from onnxjson.diffing.attribute_inputs import join_attributes
 from onnxjson.diffing.bulk import Bulk
-from onnxjson.diffing.changes import Change, one_sided
+from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
 from onnxjson.diffing.classifying import classify, settle_transposes
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.constant_changes import compare_constants
-from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.events import Kind
 from onnxjson.diffing.graph_fields import compare_annotations, graph_fields
 from onnxjson.diffing.interface_changes import compare_interface, compare_outputs
 from onnxjson.diffing.model_changes import compare_models
@@ -26,8 +26,6 @@ from onnxjson.diffing.weight_changes import Weights
 from onnxjson.document import Function, Tensor
 from onnxjson.matching.alignment import Alignment
 from onnxjson.operators import operator_name
-
-__all__ = ["describe"]
 
 
 def describe(alignment: Alignment, weights: Weights) -> Context:
@@ -115,9 +113,8 @@ def _name_constants(context: Context, graph: GraphComparison) -> None:
 def _lone_constants(context: Context, graph: GraphComparison) -> None:
     """Constants that only one graph has and that no rewrite explains: nothing took them, or nothing takes them."""
     for side in (BASE, TARGET):
-        claimed = context.ledger.claimed if side == BASE else context.ledger.claimed_in_target
         for address, name, tensor in _unpaired_constants(context, graph, side):
-            if claimed(address) is None:
+            if context.ledger.claimed(address, side) is None:
                 text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
                 _lone_constant(context, graph, side, address, text)
 
@@ -146,7 +143,7 @@ def _unpaired_constants(
 
 def _lone_constant(context: Context, graph: GraphComparison, side: int, address: str, text: str) -> None:
     noun = "Constant" if f"{graph.scopes[side].address}/node/" in address else "initializer"
-    detail = Detail(noun, text, None) if side == BASE else Detail(noun, None, text)
+    detail = one_sided_detail(side, noun, text)
     base, target = one_sided(side, address)
     kind: Kind = "dead-code-removed" if side == BASE else "inserted"
     change = Change(kind, noun, base, target, "", (detail,), order=(graph.number, -1))

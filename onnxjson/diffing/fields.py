@@ -52,6 +52,13 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
     return tuple(details[:EXAMPLES])
 
 
+def unknown_fields(base: Any, target: Any, what: str = "unknown fields") -> tuple[Detail, ...]:
+    """What two records hold that onnx.proto has no field for, as a detail, hexadecimal; nothing where it is the same."""
+    if base.unknown_fields == target.unknown_fields:
+        return ()
+    return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)
+
+
 def element_details(base: Sequence[object], target: Sequence[object], dims: Sequence[int], atol: float) -> list[Detail]:
     """Which elements of two small constants are further apart than `atol`, by their place.
 

@@ -7,7 +7,7 @@ import msgspec
 from onnxjson.diffing.changes import Change
 from onnxjson.diffing.comparing import Context, GraphComparison
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.fields import field_details, unknown_fields
 from onnxjson.diffing.ordering_changes import breaks, note_order
 from onnxjson.document import Function, Graph, TensorAnnotation
 
@@ -19,17 +19,9 @@ def graph_fields(context: Context, graph: GraphComparison) -> None:
         return
     if isinstance(base, Graph) and base.name != target.name:
         detail = Detail("graph name", base.name, target.name)
-        address = f"{graph.address}/name"
-        change = Change(
-            "info-changed",
-            "graph name",
-            (address,),
-            (f"{graph.target_address}/name",),
-            "",
-            (detail,),
-            order=(graph.number, -3),
-        )
-        context.ledger.add(change, [address])
+        addresses = (f"{graph.address}/name",), (f"{graph.target_address}/name",)
+        change = Change("info-changed", "graph name", *addresses, details=(detail,), order=(graph.number, -3))
+        context.ledger.add(change, change.base)
     for name in ("doc_string", "metadata_props"):
         old, new = getattr(base, name), getattr(target, name)
         if old != new:
@@ -39,21 +31,10 @@ def graph_fields(context: Context, graph: GraphComparison) -> None:
                 "metadata-changed", f"graph {name}", *addresses, details=tuple(pairs), order=(graph.number, -3)
             )
             context.ledger.add(change, change.base, change.target)
-    if base.unknown_fields != target.unknown_fields:
-        detail = Detail("unknown fields", base.unknown_fields.hex() or None, target.unknown_fields.hex() or None)
-        address = f"{graph.address}/unknown_fields"
-        context.ledger.add(
-            Change(
-                "field-changed",
-                "graph.unknown_fields",
-                (address,),
-                (f"{graph.target_address}/unknown_fields",),
-                "",
-                (detail,),
-                order=(graph.number, -3),
-            ),
-            [address],
-        )
+    if details := unknown_fields(base, target):
+        addresses = (f"{graph.address}/unknown_fields",), (f"{graph.target_address}/unknown_fields",)
+        change = Change("field-changed", "graph.unknown_fields", *addresses, details=details, order=(graph.number, -3))
+        context.ledger.add(change, change.base)
 
 
 def compare_annotations(context: Context, graph: GraphComparison) -> None:

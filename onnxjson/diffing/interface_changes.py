@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from onnxjson.diffing.bulk import Bulk
-from onnxjson.diffing.changes import Change, one_sided
+from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.fields import field_details, unknown_fields
 from onnxjson.diffing.ordering_changes import note, note_order, pair_rest
 from onnxjson.diffing.texts import info_text, value_type_text
 from onnxjson.document import Function, ValueInfo
@@ -95,11 +95,10 @@ class _Interface:
                 details = (Detail("type", *texts),)
             change = self._change(f"{self._field} type", (address,), (its_address,), one.name, details, position)
             self._context.ledger.add(change, [f"{address}/type"], [f"{its_address}/type"])
-        documentation(self._bulk, graph, self._field, f"{self._field}s", one, other)
-        if one.unknown_fields != other.unknown_fields:
-            detail = Detail("unknown fields", one.unknown_fields.hex() or None, other.unknown_fields.hex() or None)
+        self._bulk.add_documentation(graph, self._field, f"{self._field}s", one, other)
+        if details := unknown_fields(one, other):
             change = self._change(
-                f"{self._field}.unknown_fields", (address,), (its_address,), one.name, (detail,), position
+                f"{self._field}.unknown_fields", (address,), (its_address,), one.name, details, position
             )
             change.kind = "field-changed"
             self._context.ledger.add(change, [f"{address}/unknown_fields"])
@@ -117,7 +116,7 @@ class _Interface:
         noun = f"initializers as {self._field}s" if is_weight else self._field
         pattern = f"{noun} {'removed' if side == BASE else 'added'}"
         text = info_text(value)
-        detail = Detail(self._field, *((text, None) if side == BASE else (None, text)))
+        detail = one_sided_detail(side, self._field, text)
         addresses = one_sided(side, address)
         change = self._change(pattern, addresses[0], addresses[1], value.name, (detail,), position)
         self._context.ledger.add(change, *addresses)
@@ -134,24 +133,6 @@ class _Interface:
         return Change(
             "io-changed", pattern, base, target, name or "", details, order=(self._graph.number, -2, position)
         )
-
-
-def documentation(
-    bulk: Bulk,
-    graph: GraphComparison,
-    field: str,
-    noun: str,
-    one: ValueInfo,
-    other: ValueInfo,
-) -> None:
-    """Documentation and metadata of a value."""
-    for name in ("doc_string", "metadata_props"):
-        old, new = getattr(one, name), getattr(other, name)
-        if old != new:
-            details = (
-                [Detail(one.name or "", old, new)] if name == "doc_string" else field_details(old, new, one.name or "")
-            )
-            bulk.add(graph, "metadata-changed", f"{name} of {noun}", (field, name), list(details), 1)
 
 
 def _signature(context: Context, graph: GraphComparison) -> None:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from onnxjson.diffing.changes import Change, one_sided
+from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
 from onnxjson.diffing.comparing import Context
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.fields import field_details, unknown_fields
 from onnxjson.diffing.ordering_changes import breaks, note
 from onnxjson.diffing.texts import graph_text
 from onnxjson.display import counted
@@ -25,9 +25,8 @@ def compare_models(context: Context, base: Model, target: Model) -> None:
             _add(context, "info-changed", name, f"/{name}", (Detail(name, *texts),))
     for name in ("doc_string", "metadata_props"):
         _metadata(context, f"model {name}", f"/{name}", f"/{name}", getattr(base, name), getattr(target, name))
-    if base.unknown_fields != target.unknown_fields:
-        texts = [each.unknown_fields.hex() or None for each in (base, target)]
-        _add(context, "field-changed", "model.unknown_fields", "/unknown_fields", (Detail("unknown fields", *texts),))
+    if details := unknown_fields(base, target):
+        _add(context, "field-changed", "model.unknown_fields", "/unknown_fields", details)
     if (base.graph is None) != (target.graph is None):
         texts = [None if each.graph is None else graph_text(each.graph) for each in (base, target)]
         _add(context, "field-changed", "model.graph", "/graph", (Detail("graph", *texts),))
@@ -193,16 +192,16 @@ def _calls(context: Context) -> dict[OperatorKey, Change]:
 
 def _lone_function(context: Context, address: str, function: Function, call: Change | None, *, is_base: bool) -> None:
     """A function that only one model has belongs to the rewrite of its calls."""
-    claims = ([address], []) if is_base else ([], [address])
+    side = 0 if is_base else 1
+    addresses = one_sided(side, address)
     if call is not None:
-        context.ledger.claim(call, *claims)
+        context.ledger.claim(call, *addresses)
         return
     text = f"{function.name} ({counted(len(function.node), 'node')})"
     kind: Kind = "dead-code-removed" if is_base else "inserted"
-    detail = Detail("function", text, None) if is_base else Detail("function", None, text)
-    bases, targets = one_sided(0 if is_base else 1, address)
-    change = Change(kind, "function", bases, targets, function.name or "", (detail,), order=(-1,))
-    context.ledger.add(change, *claims)
+    detail = one_sided_detail(side, "function", text)
+    change = Change(kind, "function", *addresses, function.name or "", (detail,), order=(-1,))
+    context.ledger.add(change, *addresses)
 
 
 def _renamed_function(context: Context, address: str, its_address: str, one: Function, other: Function) -> None:

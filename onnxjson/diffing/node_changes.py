@@ -2,24 +2,21 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
 from onnxjson.addresses import attribute_segments, escape
-from onnxjson.diffing.changes import ORDER, Change
+from onnxjson.diffing.changes import ORDER, Change, one_sided, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details
+from onnxjson.diffing.fields import field_details, unknown_fields
 from onnxjson.diffing.places import place_of
 from onnxjson.diffing.texts import attribute_value_text
 from onnxjson.diffing.weight_changes import without_elements
 from onnxjson.display import counted
-from onnxjson.document import Attribute, Node
+from onnxjson.document import Attribute, Node, NodeDeviceConfiguration
 from onnxjson.matching.contents import is_constant, tensor_of_constant
 from onnxjson.operators import attribute_defaults, is_commutative, operator_key, operator_name
-
-_PLAIN_FIELDS: Final = ("device_configurations", "unknown_fields")
 
 
 def compare_nodes(context: Context, graph: GraphComparison, position: int) -> None:
@@ -50,8 +47,10 @@ class _NodeComparison:
             self._attributes()
         self._inputs()
         self._outputs()
-        for name in _PLAIN_FIELDS:
-            self._field(name)
+        self._device_configurations()
+        if details := unknown_fields(self._node, self._other):
+            path = "/unknown_fields"
+            self.add("field-changed", f"{self._operator}.unknown_fields", details, [path], [path])
 
     def _is_other_operator(self) -> bool:
         mine, its = operator_key(self._node), operator_key(self._other)
@@ -92,20 +91,15 @@ class _NodeComparison:
             if old != new:
                 self.add("storage-changed", f"{name} of nodes", [Detail(name, old, new)], [f"/{name}"])
 
-    def _field(self, name: str) -> None:
-        old, new = getattr(self._node, name), getattr(self._other, name)
-        if old == new:
+    def _device_configurations(self) -> None:
+        old, new = self._node.device_configurations, self._other.device_configurations
+        if old == new or self._renamed_configurations() == new:
             return
-        if name == "device_configurations":
-            if self._renamed_configurations(old) == new:
-                return
-            details = field_details(old, new, name)
-        else:
-            details = (Detail(name, old.hex() or None, new.hex() or None),)
-        self.add("field-changed", f"{self._operator}.{name}", details, [f"/{name}"], [f"/{name}"])
+        details, path = field_details(old, new, "device_configurations"), "/device_configurations"
+        self.add("field-changed", f"{self._operator}.device_configurations", details, [path], [path])
 
-    def _renamed_configurations(self, old: Sequence[msgspec.Struct]) -> object:
-        """What device configurations would be if only tensors had other names."""
+    def _renamed_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
+        """What the device configurations would be if only tensors had other names."""
         translate = self._graph.translate
         found = []
         for each in self._node.device_configurations:
@@ -158,17 +152,15 @@ class _NodeComparison:
             opset = self._context.opsets[1 - side].get(key[0])
             default = attribute_defaults(key[0], key[1], opset).get(there.name or "")
         path = f"/attribute/{escape(name)}"
-        claims, its_claims = ([path], []) if side == BASE else ([], [path])
+        claims, its_claims = one_sided(side, path)
         text = attribute_value_text(there)
         if default is not None and default == msgspec.structs.replace(there, doc_string=None):
-            detail = (
-                Detail(f"attribute {name}", text, None) if side == BASE else Detail(f"attribute {name}", None, text)
-            )
+            detail = one_sided_detail(side, f"attribute {name}", text)
             pattern = f"{self._operator}.{name}, as by default"
             self.add("storage-changed", pattern, [detail], claims, its_claims)
             return
         missing = None if default is None else f"{attribute_value_text(default)} (default)"
-        detail = Detail(f"attribute {name}", *((text, missing) if side == BASE else (missing, text)))
+        detail = one_sided_detail(side, f"attribute {name}", text, missing)
         self.add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
 
     def _attribute(self, name: str, one: Attribute, other: Attribute) -> None:

@@ -86,8 +86,8 @@ def _constants(context: Context, slot: Slot) -> bool:
     old, new = graph.constant(BASE, slot.old), graph.constant(TARGET, slot.new)
     if old is None or new is None or (old.is_paired(BASE) and new.is_paired(TARGET)):
         return False
-    known = context.ledger.claimed(old.address) if not old.is_paired(BASE) else None
-    known = known or (context.ledger.claimed_in_target(new.address) if not new.is_paired(TARGET) else None)
+    claims = [(each, side) for side, each in enumerate((old, new)) if not each.is_paired(side)]
+    known = next(filter(None, [context.ledger.claimed(each.address, side) for each, side in claims]), None)
     claim = slot.claim
     if known is not None:
         context.ledger.claim(known, [claim])

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.causes import causes_of
-from onnxjson.diffing.changes import Change
+from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.interface_changes import documentation
+from onnxjson.diffing.fields import unknown_fields
 from onnxjson.diffing.ordering_changes import note_order, pair_rest
 from onnxjson.diffing.texts import info_text, value_type_text
 from onnxjson.document import ValueInfo
@@ -36,11 +36,10 @@ def compare_value_infos(
         if value.type != other.type:
             changed.append((position, there))
         if value.doc_string != other.doc_string or value.metadata_props != other.metadata_props:
-            documentation(bulk, graph, "value_info", "value_info", value, other)
-        if value.unknown_fields != other.unknown_fields:
-            texts = value.unknown_fields.hex() or None, other.unknown_fields.hex() or None
-            detail = Detail(value.name or "", *texts)
-            bulk.add(graph, "field-changed", "unknown fields of value_info", ("value_info", "unknown_fields"), [detail])
+            bulk.add_documentation(graph, "value_info", "value_info", value, other)
+        if details := unknown_fields(value, other, value.name or ""):
+            place = ("value_info", "unknown_fields")
+            bulk.add(graph, "field-changed", "unknown fields of value_info", place, list(details))
         if (not value.name or not other.name) and value.name != other.name:
             bulk.add(graph, "renamed", "tensors", ("value_info", "name"), [Detail("tensor", value.name, other.name)])
     taken = set(pairs.values())
@@ -112,16 +111,10 @@ def _alone(context: Context, graph: GraphComparison, bulk: Bulk, position: int, 
     if change is None and value.name:
         constant = graph.constant(side, value.name)
         if constant is not None and not constant.is_paired(side):
-            change = (context.ledger.claimed if side == BASE else context.ledger.claimed_in_target)(constant.address)
+            change = context.ledger.claimed(constant.address, side)
     if change is not None:
-        context.ledger.claim(change, *(([address], []) if side == BASE else ([], [address])))
+        context.ledger.claim(change, *one_sided(side, address))
         return
-    text = info_text(value)
-    if side == BASE:
-        bulk.add(
-            graph, "value-info-changed", "value_info removed", ("value_info", "removed"), [Detail("value", text, None)]
-        )
-    else:
-        bulk.add(
-            graph, "value-info-changed", "value_info added", ("value_info", "added"), [Detail("value", None, text)]
-        )
+    what = "removed" if side == BASE else "added"
+    details = [one_sided_detail(side, "value", info_text(value))]
+    bulk.add(graph, "value-info-changed", f"value_info {what}", ("value_info", what), details)
