@@ -133,8 +133,8 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             code = failures.report(error)
             continue
         if found:
-            total = sum(found)
-            what = f"{output.counted(len(found), 'tensor')}, {total:,} bytes"
-            output.data(f"{path} has big weights in it ({what}); onnxjson convert {path} -o {path} --weights blobs")
+            what = f"{output.counted(len(found), 'tensor')}, {sum(found):,} bytes"
+            hint = "write it anew: onnxjson convert MODEL.onnx --weights blobs"
+            output.data(f"{path} has big weights in it ({what}); {hint}")
             code = code or 1
     ctx.exit(code)
