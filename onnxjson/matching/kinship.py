@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+
 from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.matching.columns import SHIFT, SLOT
 from onnxjson.matching.pairing import MOST_CONSUMERS, Pairing, Side
@@ -49,6 +51,8 @@ def pair_kin(pairing: Pairing) -> None:
 def _round(pairing: Pairing) -> list[tuple[int, int]]:
     """The pairs that are best for both sides, the clearest first."""
     bases, targets = pairing.unmatched()
+    if not len(np.intersect1d(pairing.base.columns.operator[bases], pairing.target.columns.operator[targets])):
+        return []
     mine = _Bearers(pairing, pairing.base, bases.tolist(), is_base=True)
     its = _Bearers(pairing, pairing.target, targets.tolist(), is_base=False)
     likeness = _likeness(pairing, mine, its)

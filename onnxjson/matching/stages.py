@@ -213,7 +213,8 @@ def _frontier(pairing: Pairing) -> list[tuple[int, int]]:
 def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
     """Align what is open as sequences, in the order of a walk from the outputs, between pairs in the same order."""
     bases, targets = pairing.unmatched()
-    if not len(bases) or not len(targets):
+    kinds = np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])
+    if not len(kinds):
         return
     order, its_order = _order(pairing)
     rank, its_rank = np.empty(len(order), np.int64), np.empty(len(its_order), np.int64)
