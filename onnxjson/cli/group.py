@@ -44,6 +44,11 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("undo-save", "Give a file back what it held before it was changed in place."),
     ),
     "Git": (Entry("git", "Let git diff and merge models."),),
+    "Merging": (
+        Entry("merge", "Merge two changes of one model, node by node."),
+        Entry("conflicts", "List the conflicts of merges, and what each side has."),
+        Entry("resolve", "Settle conflicts of a merge by taking one side."),
+    ),
     "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),
     "Tools": (
         Entry("schema", "Print the JSON Schema of a document."),

@@ -64,7 +64,8 @@ class TreeMerge:
         mine, its = changes
         if mine is None and its is None:
             return None
-        if not self.units.has_below(address) and (mine is None or its is None or mine == its):
+        is_leaf = not any([_leads_to_graphs(record, each) for each in changes])
+        if is_leaf and not self.units.has_below(address) and (mine is None or its is None or mine == its):
             return its if mine is None else mine
         if address in self.units or self._is_one_slot(record, changes):
             self.clash(address, "", (record, record_after(record, mine), record_after(record, its)), address)
@@ -112,8 +113,6 @@ class TreeMerge:
     ) -> Change | None:
         mine, its = changes
         at = f"{address}/{name}"
-        if not self.units.has_below(at) and (mine is None or its is None or mine == its):
-            return its if mine is None else mine
         plan = plans(type(record)).get(name)
         old = getattr(record, name)
         if at not in self.units:
@@ -122,7 +121,8 @@ class TreeMerge:
             if not any([type(each) is Replace for each in changes]):
                 fields = [each if type(each) is Fields else None for each in changes]
                 return self.record(old, (fields[0], fields[1]), at)
-            if plan is not None and name in ("input", "output"):
+            is_alone = mine is None or its is None or mine == its
+            if plan is not None and name in ("input", "output") and (not is_alone or self.units.has_below(at)):
                 return self._names(old, name, changes, address)
             if mine is None or its is None or mine == its:
                 return its if mine is None else mine
@@ -162,6 +162,20 @@ class TreeMerge:
                 found.append(theirs if ours == was else ours)
         new = tuple(found)
         return None if new == old else Replace(old, new)
+
+
+def _leads_to_graphs(record: d.Record, changes: Fields | None) -> bool:
+    """Whether a change may be one of nodes or of what a graph has: where its members come from must be known."""
+    if changes is None:
+        return False
+    match record:
+        case d.Model() | d.Graph() | d.Function() | d.TrainingInfo():
+            return True
+        case d.Node():
+            return "attribute" in changes.changes
+        case d.Attribute():
+            return not changes.changes.keys().isdisjoint(_GRAPHS)
+    return False
 
 
 def _differ(ours: dict[str, Change], theirs: dict[str, Change], names: frozenset[str]) -> bool:

@@ -4,6 +4,7 @@ A text with conflicts is written under any name, as a source file holds conflict
 model, and what `git add` takes has all sides in it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,8 @@ from onnxjson.payloads import Data
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
 from onnxjson.text_file import read
+
+_BREAK: Final = re.compile(r"\n *")
 
 LARGEST_TEXT: Final = 512 * 1024 * 1024
 """Bytes of the longest text with conflicts that is written."""
@@ -109,6 +112,12 @@ class ConflictWriter(PatchWriter):
     def _tensor_data(self, field: Any, data: Data) -> None:
         TextWriter._tensor_data(self, field, data)
 
+    def slot_value(self, slot: Slot, value: Any, weights: Weights) -> None:
+        """The value of a slot alone, with payloads in a form."""
+        self._weights = weights
+        self._slot_value(slot, value, 0)
+        self.flush()
+
     def _conflict(self, conflict: Conflict) -> None:
         self.out.append(b'{"id": %b, "at": %b' % (string(conflict.id), string(conflict.at)))
         slot = slot_at(conflict.at)
@@ -131,6 +140,20 @@ class ConflictWriter(PatchWriter):
             self.items(value, self._record, indent)
         else:
             self._set_value(field, value, indent)
+
+
+def value_text(conflict: Conflict, side: str) -> str | None:
+    """What a side has, as it stands in a text, on one line and with the sha256 of payloads; None for nothing."""
+    value = getattr(conflict, side)
+    if value is None:
+        return None
+    if isinstance(value, d.Model):
+        nodes = 0 if value.graph is None else len(value.graph.node)
+        return f"a model of {nodes:,} nodes"
+    parts: list[bytes] = []
+    writer = ConflictWriter(parts.append, d.Model(), ())
+    writer.slot_value(slot_at(conflict.at), value, Weights("digest"))
+    return _BREAK.sub(" ", b"".join(parts).decode("utf-8"))
 
 
 def _weights(model: d.Model, conflicts: Sequence[Conflict]) -> Weights:

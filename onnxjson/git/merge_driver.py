@@ -1,0 +1,178 @@
+"""The merge driver of git: ``python -I -m onnxjson.git.merge_driver %O %A %B %L %P``.
+
+It ends with 0 where the merge is clean and checked, and with 16 where both sides of every conflict are recorded; the
+result is then in the file %A. Whatever else it ends with must stop git (the line that `onnxjson git install` writes
+sees to that), since %A holds ours alone. Nothing is asked, nothing is written beside %A, but for Git LFS: what the
+pointer that is written back stands for goes to the local store.
+"""
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
+from onnxjson.git import lfs
+from onnxjson.git.commands import CommandError, Git
+from onnxjson.identity import open_source, sha256_of
+from onnxjson.payloads import CHUNK
+
+CLEAN: Final = 0
+CONFLICTS: Final = 16
+_USAGE: Final = 2
+_INTERNAL: Final = 70
+_SYSTEM: Final = 74
+
+_NAMES: Final = ("the base", "ours", "theirs")
+
+
+class _Side(NamedTuple):
+    """One of the three files."""
+
+    path: Path
+    """Where the content is: the file itself, or what its pointer stands for."""
+    sha256: str
+    """Of the content."""
+    is_pointer: bool
+    is_empty: bool
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Merge; gives the exit code, and says on standard error what there is to say."""
+    if len(arguments) != 5:
+        _say("usage: python -I -m onnxjson.git.merge_driver %O %A %B %L %P")
+        return _USAGE
+    base, ours, theirs, _, name = arguments
+    try:
+        return _merge([Path(base), Path(ours), Path(theirs)], name)
+    except OnnxJsonError as error:
+        # A conflict that stands in a side must not look like one that was recorded here.
+        code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
+        _say(f"{visible(name, None)} is not merged: {error}")
+        return code
+    except (OSError, MemoryError) as error:
+        _say(f"{visible(name, None)} is not merged: {error}")
+        return _SYSTEM
+    except Exception as error:
+        _say(
+            f"{visible(name, None)} is not merged: a mistake in onnxjson itself ({type(error).__name__}: {error}); "
+            "please report it"
+        )
+        return _INTERNAL
+
+
+def _say(text: str) -> None:
+    print(f"onnxjson: {text}", file=sys.stderr)
+
+
+def _merge(paths: list[Path], name: str) -> int:
+    sides = [_side(path, what) for path, what in zip(paths, _NAMES, strict=True)]
+    base, ours, theirs = sides
+    # What git settles by itself, for whoever calls the driver without it, and where a pointer hides that it does.
+    if ours.sha256 in (theirs.sha256, base.sha256) or theirs.sha256 == base.sha256:
+        if ours.sha256 == base.sha256 and theirs.sha256 != base.sha256:
+            _replace(paths[1], paths[2])
+        return CLEAN
+    for side, what in zip(sides, _NAMES, strict=True):
+        if side.is_pointer and not side.path.is_file():
+            raise MissingInputError(
+                f"the weights of {what} are in Git LFS and not fetched; run `git lfs fetch --all`, then merge again"
+            )
+    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as folder:
+        result = Path(folder) / "result"
+        count = _merged(sides, result, name)
+        if ours.is_pointer:
+            result = _put_into_store(result, Path(folder) / "pointer")
+        _replace(paths[1], result)
+    if not count:
+        return CLEAN
+    number = "a conflict" if count == 1 else f"{count:,} conflicts"
+    shown = visible(name, None)
+    _say(
+        f"{shown} has {number}; see them with `onnxjson conflicts {shown}`, settle them with `onnxjson resolve {shown}`"
+    )
+    return CONFLICTS
+
+
+def _side(path: Path, what: str) -> _Side:
+    source = open_source(path)
+    wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
+    if wanted is None:
+        return _Side(path, sha256_of(path), is_pointer=False, is_empty=not source.size)
+    try:
+        store = lfs.storage(Git(Path.cwd()))
+    except CommandError as error:
+        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
+    stored = lfs.stored(store, wanted)
+    if stored is not None and sha256_of(stored) != wanted.sha256:
+        raise FileError(f"what Git LFS has for {what} is damaged; git lfs fsck says more")
+    return _Side(stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
+
+
+def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
+    """Write the merge of three files; how many conflicts it has."""
+    from onnxjson import files
+    from onnxjson.merging.merge import merge
+    from onnxjson.merging.storing import save
+
+    loaded = []
+    for side, what in zip(sides, _NAMES, strict=True):
+        if side.is_empty:
+            loaded.append(None)
+            continue
+        try:
+            # A base that was committed with its conflicts is as good as any other.
+            loaded.append(files.load(side.path, bind=False, conflicted=what == "the base"))
+        except OnnxJsonError as error:
+            error.args = (f"{what} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
+            raise
+    base, ours, theirs = loaded
+    if ours is None or theirs is None:
+        raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, which is no model")
+    found = merge(None if base is None else base.model, ours.model, theirs.model)
+    save(found.model, found.conflicts, result, ours.format)
+    return len({conflict.id for conflict in found.conflicts})
+
+
+def _replace(path: Path, content: Path) -> None:
+    """Give a file, which git made for this, another content; that it is there in full is checked."""
+    with content.open("rb") as source, path.open("wb") as target:
+        shutil.copyfileobj(source, target, CHUNK)
+        target.flush()
+        os.fsync(target.fileno())
+    if sha256_of(path) != sha256_of(content):
+        raise FileError("the disk gave back other bytes than were written; check the disk")
+
+
+def _put_into_store(content: Path, pointer: Path) -> Path:
+    """Put a file into the local store of Git LFS; the file of its pointer."""
+    from onnxjson.saving import make_folder, save_file
+
+    sha256, size = sha256_of(content), content.stat().st_size
+    try:
+        store = lfs.storage(Git(Path.cwd()))
+    except CommandError as error:
+        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
+    place = store / "objects" / sha256[:2] / sha256[2:4] / sha256
+    if not place.is_file():
+        for folder in (store, place.parents[2], place.parents[1], place.parents[0]):
+            make_folder(folder)
+        source = open_source(content)
+
+        def written(sink: object) -> None:
+            for start in range(0, size, CHUNK):
+                sink.write(source.read_at(start, min(CHUNK, size - start)))  # type: ignore[attr-defined]
+
+        save_file(place, written)
+    pointer.write_bytes(
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize %d\n" % (sha256.encode(), size)
+    )
+    return pointer
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
