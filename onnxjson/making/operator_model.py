@@ -21,6 +21,7 @@ from onnxjson.making.bodies import bodies, result_of_loop
 from onnxjson.making.recipes import Recipe, recipe_for
 from onnxjson.names import ATTRIBUTE_TYPE_NAMES, DATA_TYPES
 from onnxjson.operator_signatures import Formal, Signature, all_operators, ir_version_for, typed_signature
+from onnxjson.operators import newest_version
 from onnxjson.suggestions import suggest
 from onnxjson.types import TypeSyntaxError, format_type, parse_type
 from onnxjson.wire.writing import message_bytes
@@ -97,6 +98,7 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signa
             if found.deprecated:
                 since = found.since_version
                 raise ParameterError(f"{op_type} is deprecated since version {since}; ask for an older one")
+            _check_version(each, opset)
             return found
     known = {(each, name): version for each, name, version in reversed(all_operators())}
     there = [(each, version) for (each, name), version in known.items() if name == op_type and each in domains]
@@ -105,6 +107,13 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signa
     names = {name for each, name, _ in all_operators() if each in domains}
     hint = suggest(op_type, names) or "`onnxjson new --list` shows all"
     raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
+
+
+def _check_version(domain: str, opset: int | None) -> None:
+    last = newest_version(domain)
+    if opset is not None and last is not None and opset > last:
+        which = f'the domain "{visible(domain)}"' if domain else "the default domain"
+        raise ParameterError(f"{which} has versions 1 to {last}; {opset} is none of them")
 
 
 def default_opset(signature: Signature) -> int:

@@ -33,6 +33,7 @@ def test_an_operator_is_made_from_its_schema(tmp_path: Path) -> None:
         ["Conv", "--attr", "pods=[1]"],
         ["Add", "--input", "a:float32[2,3]", "--input", "b:float32[4]"],
         ["Abs", "--type", "T=foo"],
+        ["Abs", "--opset", "1000"],
         ["--component", "Z999"],
     ],
 )
