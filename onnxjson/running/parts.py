@@ -34,9 +34,10 @@ IR_VERSION: Final = 10
 MOST_BYTES: Final = 256 << 20
 """Of the constants of a part."""
 
-_RANDOM: Final = frozenset(
+RANDOM: Final = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
+"""Operators that give other results each time."""
 
 _PAYLOADS: Final = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -217,7 +218,7 @@ def _require_settled(nodes: Iterable[Node], opset: int, constants: Mapping[str, 
     """Refuse nodes of which the results are not the same each time."""
     for node in nodes:
         if plain_domain(node.domain) == "" and (
-            node.op_type in _RANDOM or (node.op_type == "Dropout" and _is_training(node, opset, constants))
+            node.op_type in RANDOM or (node.op_type == "Dropout" and _is_training(node, opset, constants))
         ):
             raise NotRunError(f"{visible(node.op_type or '')} gives random results")
 

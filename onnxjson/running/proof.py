@@ -135,10 +135,19 @@ class _Tasks:
         """By event and member, what evaluating it said."""
         regions = {place: self._diff.regions.get(place) for place in members}
         found = self._evaluated(regions, tolerances)
+        settled = {
+            place: wider
+            for place, region in regions.items()
+            if region is not None
+            and found[place].unsettled
+            and (wider := self._surroundings.settled(region)) is not None
+        }
+        self._look_again(found, settled, tolerances)
+        regions |= settled
         for number in range(SHAPE_WIDENINGS):
             # What differs on any input may be right for what the nodes before it make, or after those behind it; a
             # value that has another shape now is made and taken by nodes that belong to the change.
-            regions = {
+            wider_ones = {
                 place: wider
                 for place, region in regions.items()
                 if region is not None
@@ -146,12 +155,19 @@ class _Tasks:
                 and (number < WIDENINGS or found[place].reshaped)
                 and (wider := self._surroundings.widened(region)) is not None
             }
-            for place, outcome in self._evaluated(regions, tolerances).items():
-                region, before = regions[place], found[place]
-                if region is not None and _is_better(outcome, before):
-                    alone = "" if before.worst is None else before.alone or _found(before)
-                    found[place] = outcome._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
+            self._look_again(found, wider_ones, tolerances)
+            regions = {**wider_ones}
         return found
+
+    def _look_again(
+        self, found: dict[_Place, _Outcome], regions: Mapping[_Place, Region], tolerances: Mapping[str, Tolerance]
+    ) -> None:
+        """Evaluate wider regions, and note what says more than before."""
+        for place, outcome in self._evaluated(regions, tolerances).items():
+            region, before = regions[place], found[place]
+            if _is_better(outcome, before):
+                alone = "" if before.worst is None else before.alone or _found(before)
+                found[place] = outcome._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
 
     def _evaluated(
         self, regions: Mapping[_Place, Region | None], tolerances: Mapping[str, Tolerance]

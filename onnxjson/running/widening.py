@@ -4,7 +4,7 @@ An Abs of an Abs, a Relu of a Softmax, a factor that moved into the next node: t
 with the nodes around them they do not.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -13,9 +13,13 @@ from onnxjson.diffing.regions import Region, taken_names
 from onnxjson.index import Index, Scope
 from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.operators import plain_domain
+from onnxjson.running.parts import RANDOM
 
 MOST_NODES: Final = 64
 """Of one side; a region does not grow beyond."""
+
+LONGEST: Final = 24
+"""Nodes that one input is made of others by."""
 
 
 class Surroundings:
@@ -57,18 +61,35 @@ class Surroundings:
         Of paired nodes both are taken in, of others the region that they are in.
         """
         pair = region.pair
-        base, target = set(region.base), set(region.target)
-        outputs = dict.fromkeys(region.outputs)
-        for side, scope, counterparts, inside in (
-            (0, pair.base, pair.target_of, region.base),
-            (1, pair.target, pair.base_of, region.target),
-        ):
-            near = [scope.makers[name][0] for each in region.inputs if (name := each[side]) and name in scope.makers]
+        near: list[list[int]] = []
+        for side, scope, inside in ((0, pair.base, region.base), (1, pair.target, region.target)):
+            near.append(
+                [scope.makers[name][0] for each in region.inputs if (name := each[side]) and name in scope.makers]
+            )
             made = _made(scope, inside)
             for each in region.outputs:
                 if each[side] in made:
-                    near += [place for place in self._takers(side, scope, each[side]) if place is not None]
-            for position in near:
+                    near[side] += [place for place in self._takers(side, scope, each[side]) if place is not None]
+        return self._grown(region, near)
+
+    def settled(self, region: Region) -> Region | None:
+        """The region with what makes its inputs of each other, of constants or of shapes; None where nothing does.
+
+        Values made up for such inputs would contradict each other.
+        """
+        near = []
+        for side, scope in enumerate((region.pair.base, region.pair.target)):
+            given = {name for each in region.inputs if (name := each[side])}
+            near.append([position for name in sorted(given) for position in _derivation(scope, name, given)])
+        return self._grown(region, near)
+
+    def _grown(self, region: Region, near: Sequence[Sequence[int]]) -> Region | None:
+        """The region with nodes of the base and of the target, and what belongs to these."""
+        pair = region.pair
+        base, target = set(region.base), set(region.target)
+        outputs = dict.fromkeys(region.outputs)
+        for side, counterparts in enumerate((pair.target_of, pair.base_of)):
+            for position in near[side]:
                 if (counterpart := counterparts[position]) >= 0:
                     (base, target)[side].add(position)
                     (target, base)[side].add(counterpart)
@@ -139,6 +160,28 @@ class Surroundings:
         return False
 
 
+def _derivation(scope: Scope, name: str, given: Collection[str]) -> list[int]:
+    """The nodes that make a value of other `given` ones, of constants and of the shapes of any values; else none."""
+    found: dict[int, None] = {}
+    pending = [name]
+    while pending:
+        each = pending.pop()
+        if (each != name and each in given) or _is_constant(scope, each):
+            continue
+        if each in scope.inputs or each not in scope.makers:
+            return []
+        position = scope.makers[each][0]
+        if position in found:
+            continue
+        found[position] = None
+        node = scope.graph.node[position]
+        if len(found) > LONGEST or node.op_type in RANDOM:
+            return []
+        if node.op_type not in {"Shape", "Size"}:
+            pending += taken_names(node)
+    return list(found)
+
+
 def _made(scope: Scope, positions: Iterable[int]) -> set[str]:
     return {name for position in positions for name in scope.graph.node[position].output if name}
 
@@ -148,12 +191,19 @@ def _taken(scope: Scope, positions: Iterable[int]) -> list[str]:
 
 
 def _is_constant(scope: Scope, name: str) -> bool:
-    home = Index.home(scope, name)
-    if home is None:
-        return False
-    if home.initializer(name) is not None:
-        return True
-    if name in home.inputs:
-        return False
-    node = home.graph.node[home.makers[name][0]]
-    return node.op_type == "Constant" and plain_domain(node.domain) == ""
+    """Whether a value is a constant, or another name for one: such a name is no value to be made up."""
+    seen: set[str] = set()
+    while name not in seen:
+        seen.add(name)
+        home = Index.home(scope, name)
+        if home is None:
+            return False
+        if home.initializer(name) is not None:
+            return True
+        if name in home.inputs:
+            return False
+        node = home.graph.node[home.makers[name][0]]
+        if plain_domain(node.domain) != "" or node.op_type not in {"Constant", "Identity"} or not node.input:
+            return plain_domain(node.domain) == "" and node.op_type == "Constant"
+        name = node.input[0]
+    return False

@@ -519,6 +519,100 @@ def test_reshape_that_moved_is_compared_with_all_that_it_moved_past() -> None:
     assert "around it" in evidence
 
 
+@pytest.mark.parametrize("scale", [1.0, 1.01])
+def test_inputs_that_are_made_of_each_other_do_not_contradict(scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.running.proof.WIDENINGS", 1)
+    x = [value("x", ["N", "M", 4])]
+    constants = {
+        "w": (np.eye(4) * scale).astype(np.float32),
+        "v": np.eye(4, dtype=np.float32),
+        "b": floats(4),
+        "flat": np.array([-1, 4]),
+        "four": np.array([4]),
+        "turn": np.array([1, 0]),
+        "one": np.array(1),
+        "first": np.array([0]),
+        "last": np.array([-1]),
+    }
+    ends = [node("Exp", "l", "e"), node("Tanh", "e", "y")]
+    head = [
+        node("Cos", "x", "h"),
+        node("Transpose", "h", "t", perm=[1, 0, 2]),
+        node("Shape", "x", "sizes"),
+        node("Gather", "sizes turn", "gathered", axis=0),
+        node("Mul", "gathered one", "turned"),
+        node("Concat", "turned four", "kept", axis=0),
+        node("Reshape", "t kept", "k"),
+    ]
+    base = [*head, node("MatMul", "k v", "m"), node("Add", "m b", "l"), *ends]
+    target = [
+        *head,
+        node("Reshape", "t flat", "r"),
+        node("Gemm", "r w b", "g"),
+        node("Shape", "k", "s"),
+        node("Slice", "s first last", "begin"),
+        node("Concat", "begin four", "whole", axis=0),
+        node("Reshape", "g whole", "l"),
+        *ends,
+    ]
+    found, evidence = verdict(made(base, x, constants=constants), made(target, x, constants=constants))
+    assert found == ("equal" if scale == 1.0 else "different"), evidence
+
+
+def test_values_that_are_computed_from_constants_alone_are_not_made_up() -> None:
+    x = [value("x", [1, 2, 4, 4])]
+    constants = {"four": np.array([4]), "none": np.zeros(4, np.float32), "tail": np.float32([0, 0, 1, 1])}
+
+    first = [
+        node("ConstantOfShape", "four", "zero"),
+        node("Mul", "zero none", "product"),
+        node("Abs", "product", "absolute"),
+        node("Neg", "absolute", "negative"),
+        node("Sign", "negative", "sign"),
+        node("Concat", "sign tail", "all", axis=0),
+        node("Cast", "all", "p", to=INT64),
+        node("Pad", "x p", "a"),
+        node("Exp", "a", "e"),
+    ]
+    second = [node("Concat", "none tail", "both", axis=0), node("Cast", "both", "q", to=INT64)]
+    base, merged = [*first, *second, node("Pad", "e q", "y")], [*first, node("Pad", "e p", "y")]
+    proved = prove(diff_models(made(base, x, constants=constants), made(merged, x, constants=constants)))
+    assert {each.verdict for each in proved.events if each.verdict} == {"equal"}, proved.events
+
+
+def test_other_name_of_a_constant_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.running.widening.MOST_NODES", 9)
+    x = [value("x", [2, 2, 4])]
+    constants = {"b": floats(4), "w": floats(4, 4), "flat": np.array([4, 4]), "deep": np.array([2, 2, 4])}
+    base = [
+        node("Identity", "b", "b1"),
+        node("Identity", "b", "b2"),
+        node("Mul", "x b1", "o"),
+        node("Neg", "o", "p"),
+        node("Sin", "p", "q"),
+        node("MatMul", "q w", "m"),
+        node("Add", "m b2", "a"),
+        node("Exp", "a", "e"),
+        node("Tanh", "e", "t"),
+        node("Cos", "t", "y"),
+    ]
+    target = [
+        node("Mul", "x b", "o"),
+        node("Neg", "o", "p"),
+        node("Sin", "p", "q"),
+        node("Reshape", "q flat", "f"),
+        node("Gemm", "f w b", "a"),
+        node("Exp", "a", "e"),
+        node("Tanh", "e", "t"),
+        node("Reshape", "t deep", "d"),
+        node("Cos", "d", "y"),
+    ]
+    proved = prove(diff_models(made(base, x, constants=constants), made(target, x, constants=constants)))
+    verdicts = {each.verdict for each in proved.events if each.verdict}
+    assert verdicts
+    assert verdicts <= {"equal", "within-tolerance"}, proved.events
+
+
 def test_subtle_mistake_among_many_nodes_is_found() -> None:
     found, evidence = verdict(many(6, fused=False), many(6, 3, fused=True))
     assert found == "different"
