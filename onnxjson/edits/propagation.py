@@ -23,6 +23,9 @@ from onnxjson.index import Index, Scope
 from onnxjson.operators import plain_domain
 
 _SHOWN: Final = 6
+_FOLLOWING: Final = ("Inference error(s)", "expected to have type but instead is null")
+"""What the inference of onnx says of a node where another one is at fault."""
+
 _PLACE: Final = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<name>[^)]*))?\)")
 
 Dims = tuple[int | str | None, ...]
@@ -71,12 +74,16 @@ class Inference:
     def complaints(self) -> dict[str, str]:
         """What cannot be, by place: what the strict inference says, and sizes that it does not compare."""
         found: dict[str, str] = {}
+        following: dict[str, str] = {}
         for finding in worker().check_shapes(self._data):
             place = _PLACE.search(finding.message)
             if finding.code == "check-shapes" and place is not None:
                 who = f'{place["op"]} "{place["name"]}"' if place["name"] else place["op"]
                 text = finding.message[place.end() :].split("(op_type:")[0].strip(" :,")
-                found[f"{place['op']}/{place['name']}"] = f"{who}: {text}"
+                # Nodes around a node that cannot be, and nodes behind it, are no reason.
+                kind = following if text.endswith(_FOLLOWING) else found
+                kind.setdefault(f"{place['op']}/{place['name']}", f"{who}: {text}")
+        found = found or following
         for scope in self.index.scopes:
             if scope.kind == "function":
                 continue

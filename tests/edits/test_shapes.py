@@ -216,3 +216,18 @@ def test_unknown_dimensions_are_refused() -> None:
 )
 def test_names_in_expressions_become_sizes(text: str, result: int | str) -> None:
     assert substitute(text, {"N": 4}) == result
+
+
+def test_only_the_nodes_at_fault_are_named_not_those_around_and_behind_them() -> None:
+    model = model_of(
+        """g (float[2,4] x, bool c) => (float[2,4] y) <float[2,4] w = {1,1,1,1,1,1,1,1}> {
+            a = Relu(x)
+            z = If(c) <then_branch = t () => (float[2,4] p) { p = Add(a, w) },
+                       else_branch = e () => (float[2,4] q) { q = Neg(a) }>
+            y = Neg(z)
+        }"""
+    )
+    with pytest.raises(EditError) as refused:
+        apply(model, SetShape(tensor="x", shape=(3, 4)))
+    said = str(refused.value)
+    assert said == "these nodes cannot take the shapes: Add: [ShapeInferenceError] Incompatible dimensions"
