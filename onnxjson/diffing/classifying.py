@@ -130,7 +130,7 @@ class _Classification:
         graph, region, change = self._graph, self._region, self._change
         partners = graph.pair.base_of if side else graph.pair.target_of
         others = sorted(partners[position] for position in kept)
-        mine = sorted([*kept, *(region.target if side else region.base)])
+        mine = sorted([*kept, *region.nodes(side)])
         base, target = (others, mine) if side else (mine, others)
         nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
         own = [

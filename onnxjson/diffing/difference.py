@@ -95,7 +95,7 @@ class Diff:
     @cached_property
     def patch(self) -> "Patch":
         """The exact change: ``patch.apply(base) == target``. What is ignored is in it, too."""
-        from onnxjson.patching import between
+        from onnxjson.patching import Patch
 
         pairs: dict[str, Sequence[tuple[int, int]]] = {}
         if self._context is not None:
@@ -104,7 +104,7 @@ class Diff:
                 pairs[f"{pair.base.address}/node"] = [
                     (position, place) for position, place in enumerate(pair.target_of) if place >= 0
                 ]
-        return between(self.base, self.target, pairs)
+        return Patch.between(self.base, self.target, pairs)
 
     @cached_property
     def shares(self) -> dict["Unit", int | None]:

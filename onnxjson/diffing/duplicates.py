@@ -14,7 +14,7 @@ def originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
 
     What the region makes is made by these in the other model, too.
     """
-    search = _Search(graph, side, set(region.target if side else region.base))
+    search = _Search(graph, side, set(region.nodes(side)))
     for old, new in region.outputs:
         kept = graph.translate(old) if side else graph.translate_back(new)
         if not kept or not search.is_same_value(new if side else old, kept, _DEEPEST):

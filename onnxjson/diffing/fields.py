@@ -53,7 +53,7 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
 
 
 def unknown_fields(base: Any, target: Any, what: str = "unknown fields") -> tuple[Detail, ...]:
-    """What two records hold that onnx.proto has no field for, as a detail, hexadecimal; nothing where it is the same."""
+    """What two records hold that onnx.proto has no field for, as a detail in hexadecimal digits; () for the same."""
     if base.unknown_fields == target.unknown_fields:
         return ()
     return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)

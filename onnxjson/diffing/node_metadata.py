@@ -4,6 +4,7 @@ from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import EXAMPLES
 from onnxjson.diffing.comparing import BASE, TARGET, GraphComparison
 from onnxjson.diffing.events import Detail
+from onnxjson.diffing.places import called
 from onnxjson.document import StringStringEntry
 
 
@@ -20,7 +21,7 @@ def compare_metadata(graph: GraphComparison, bulk: Bulk) -> None:
                 continue
             count += 1
             if len(details) < EXAMPLES:
-                name = node.name or next(iter(node.output), "")
+                name = called(node)
                 details += [Detail(name, old, new)] if field == "doc_string" else _entries(name, old, new)
         if count:
             bulk.add(graph, "metadata-changed", f"{field} of nodes", ("node", field), details, count)

@@ -47,12 +47,17 @@ def _listed(text: str) -> Sequence[str]:
     return [each for each in value if isinstance(each, str)] if isinstance(value, list) else ()
 
 
+def called(node: Node) -> str:
+    """The name of a node, else that of its first output."""
+    return node.name or next(filter(None, node.output), "")
+
+
 def place_of(node: Node) -> str:
     """Where a node is: its name scope, else its name, else its first output."""
     scopes = scope_parts(node)
     if scopes:
         return "/" + "/".join(scopes)
-    return node.name or next((name for name in node.output if name), "")
+    return called(node)
 
 
 def common_place(nodes: Iterable[Node]) -> str:

@@ -60,5 +60,4 @@ def _leave_out_shared(context: Context, wanted: Owned) -> None:
 
 
 def _is_inside(draft: Draft, graph: GraphComparison, side: int, position: int) -> bool:
-    region = draft.region
-    return graph is draft.graph and position in (region.target if side else region.base)
+    return graph is draft.graph and position in draft.region.nodes(side)

@@ -15,13 +15,9 @@ def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list
     return [name for _, name in sorted((depth, operator_name(node.domain, node.op_type)) for depth, node in nodes)]
 
 
-def _positions(side: int, region: Region) -> tuple[int, ...]:
-    return region.target if side else region.base
-
-
 def _by_dependence(graph: GraphComparison, side: int, region: Region) -> tuple[list[int], dict[str, tuple[int, int]]]:
     """The nodes of one side, producers first; and what they make: name -> position and output slot."""
-    positions = _positions(side, region)
+    positions = region.nodes(side)
     nodes = graph.nodes(side)
     made = {
         name: (position, slot) for position in positions for slot, name in enumerate(nodes[position].output) if name
@@ -69,7 +65,7 @@ def _side_signature(graph: GraphComparison, side: int, region: Region, known: di
     order, made = _by_dependence(graph, side, region)
     nodes = graph.nodes(side)
     labels: dict[int, int] = {}
-    constants = set(region.target_constants if side else region.base_constants)
+    constants = set(region.constants(side))
     for position in order:
         node = nodes[position]
         parts: list[tuple[int, int]] = []

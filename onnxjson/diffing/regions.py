@@ -31,6 +31,14 @@ class Region(msgspec.Struct, frozen=True, gc=False, eq=False):
     """Initializers and outputs of Constant nodes that the base nodes take, or that stand in `outputs`."""
     target_constants: tuple[str, ...]
 
+    def nodes(self, side: int) -> tuple[int, ...]:
+        """The positions of the nodes of the base (0) or the target (1)."""
+        return self.target if side else self.base
+
+    def constants(self, side: int) -> tuple[str, ...]:
+        """The constants of the base (0) or the target (1)."""
+        return self.target_constants if side else self.base_constants
+
 
 class Components:
     """Sets that are joined: which nodes are neighbours. A node is (0 for base or 1 for target, position)."""

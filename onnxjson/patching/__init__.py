@@ -1,10 +1,10 @@
 """The one kind of change: a `Patch`, exact, invertible, serialisable.
 
-`between` makes one of two models; `onnxjson.Patch` is the public name.
+`Patch.between` makes one of two models; `onnxjson.Patch` is the public name.
 """
 
 from onnxjson.patching.changes import ABSENT, Fields, ListChange, Members, Operation, Replace, Set, Unit
-from onnxjson.patching.patch import ExternalFile, Patch, between, sha256_of_model
+from onnxjson.patching.patch import ExternalFile, Patch, sha256_of_model
 
 __all__ = [
     "ABSENT",
@@ -17,6 +17,5 @@ __all__ = [
     "Replace",
     "Set",
     "Unit",
-    "between",
     "sha256_of_model",
 ]

@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
+from onnxjson.addresses import escape
 from onnxjson.document import Node, Record
 from onnxjson.messages import FIELDS, Field
 
@@ -136,5 +137,5 @@ def members_in_order(members: Members) -> list[tuple[int | str, Fields]]:
 def segment(key: int | str, *, is_named: bool) -> str:
     """The segment of an address, escaped, for a key of `Members.changes`."""
     if isinstance(key, str):
-        return key.replace("~", "~0").replace("/", "~1")
+        return escape(key)
     return f"#{key}" if is_named else str(key)

@@ -223,11 +223,6 @@ class Patch:
         return f"<Patch: {counted(sum(1 for _ in self.units()), 'difference')}>"
 
 
-def between(base: Model, target: Model, pairs: Mapping[str, Listing[tuple[int, int]]] | None = None) -> Patch:
-    """See `Patch.between`."""
-    return Patch.between(base, target, pairs)
-
-
 def sha256_of_model(model: Model) -> str:
     """Hexadecimal SHA-256 of a model as SerializeToString writes it.
 

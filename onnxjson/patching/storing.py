@@ -87,7 +87,8 @@ class PatchWriter(TextWriter):
 
     def _operation(self, typed: TypedOperation) -> None:
         operation = typed.operation
-        field = next((each.field for each in (plans(typed.message).get(typed.name),) if each is not None), None)
+        plan = plans(typed.message).get(typed.name)
+        field = None if plan is None else plan.field
         if isinstance(operation, Set):
             self.out.append(b'{"set": ' + string(operation.address))
             for key, value in (("old", operation.old), ("new", operation.new)):

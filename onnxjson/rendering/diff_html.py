@@ -107,8 +107,8 @@ def _operators(report: Report) -> Iterator[str]:
     yield _count_row("nodes", report.nodes, is_sum=True)
     yield _count_row("parameters", report.parameters, is_sum=True)
     stored = report.bytes
-    change = f"{'+' if stored.change > 0 else '-'}{size(abs(stored.change))}" if stored.change else ""
-    yield _cells("bytes", size(stored.before), size(stored.after), change, _way(stored), is_sum=True)
+    texts = size(stored.before), size(stored.after), stored.bytes_change_text
+    yield _cells("bytes", *texts, _way(stored), is_sum=True)
     yield "</tbody></table>\n"
 
 
@@ -117,8 +117,8 @@ def _way(count: Count) -> str:
 
 
 def _count_row(label: str, count: Count, *, is_sum: bool = False) -> str:
-    change = f"{count.change:+,}" if count.change else ""
-    return _cells(label, f"{count.before:,}", f"{count.after:,}", change, _way(count), is_sum=is_sum)
+    texts = f"{count.before:,}", f"{count.after:,}", count.change_text
+    return _cells(label, *texts, _way(count), is_sum=is_sum)
 
 
 def _cells(label: str, before: str, after: str, change: str, way: str, *, is_sum: bool) -> str:

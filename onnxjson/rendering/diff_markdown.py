@@ -140,14 +140,11 @@ def _operators(report: Report) -> Iterator[str]:
     yield f"| **nodes** {_numbers(report.nodes)}"
     yield f"| **parameters** {_numbers(report.parameters)}"
     stored = report.bytes
-    sign = "+" if stored.change > 0 else "-"
-    change = f"{sign}{size(abs(stored.change))}" if stored.change else ""
-    yield f"| **bytes** | {size(stored.before)} | {size(stored.after)} | {change} |\n"
+    yield f"| **bytes** | {size(stored.before)} | {size(stored.after)} | {stored.bytes_change_text} |\n"
 
 
 def _numbers(each: Count) -> str:
-    change = f"{each.change:+,}" if each.change else ""
-    return f"| {each.before:,} | {each.after:,} | {change} |\n"
+    return f"| {each.before:,} | {each.after:,} | {each.change_text} |\n"
 
 
 def _details(events: Iterable[Event]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Event
+from onnxjson.diffing.places import called
 from onnxjson.index import NodeRef, Scope
 from onnxjson.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.rendering.diff_report import Nodes, Report, operator_of
@@ -96,7 +97,7 @@ def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> N
     return NodeRow(
         state=state,
         operator=operator_of(ref),
-        name=ref.node.name or next(filter(None, ref.node.output), ""),
+        name=called(ref.node),
         base=base.address if base is not None else None,
         target=target.address if target is not None else None,
         events=tuple(sorted(set(events))),

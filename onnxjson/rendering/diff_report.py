@@ -10,6 +10,7 @@ from onnxjson.index import Index, NodeRef
 from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.operators import operator_name
 from onnxjson.rendering.constants import constants, weights
+from onnxjson.rendering.tables import size
 
 Effect = Literal["added", "removed", "rewritten", "changed", "quiet"]
 """What an event does to a model, for those who read it: which colour it has."""
@@ -95,6 +96,17 @@ class Count(NamedTuple):
     def change(self) -> int:
         """How many more there are after."""
         return self.after - self.before
+
+    @property
+    def change_text(self) -> str:
+        """``+1,234``; "" where there are as many as before."""
+        return f"{self.change:+,}" if self.change else ""
+
+    @property
+    def bytes_change_text(self) -> str:
+        """The same of bytes: ``+1.2 kB``."""
+        sign = "+" if self.change > 0 else "-"
+        return f"{sign}{size(abs(self.change))}" if self.change else ""
 
 
 class Report(NamedTuple):

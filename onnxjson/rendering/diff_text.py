@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Detail, Event, Kind, Member
+from onnxjson.diffing.places import called
 from onnxjson.display import ELLIPSIS, counted, visible
 from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
@@ -91,9 +92,7 @@ def match_lines(report: Report) -> Iterator[Line]:
             if counterpart == UNMATCHED:
                 continue
             node = nodes[position]
-            names = list(
-                dict.fromkeys(each.name or next(filter(None, each.output), "") for each in (node, others[counterpart]))
-            )
+            names = dict.fromkeys([called(node), called(others[counterpart])])
             base, target = f"@{pair.base.address}/node/{position}", f"@{pair.target.address}/node/{counterpart}"
             said = [node.op_type or "", " -> ".join(names), base if base == target else f"{base} -> {target}"]
             yield (Span(_INDENT + "  ".join(visible(text, None) for text in said)),)
@@ -137,26 +136,20 @@ def _counts(report: Report, *, details: bool) -> Iterator[_Row]:
     if not (shown or sums or stored):
         return
     for each in shown:
-        yield _Row(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), _change(each)))
+        yield _Row(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), each.change_text))
     others = report.operators[len(shown) :]
     if others:
         rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
         label = f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before")
-        yield _Row(rest, (label, _number(rest.before), _number(rest.after), _change(rest)))
+        yield _Row(rest, (label, _number(rest.before), _number(rest.after), rest.change_text))
     for each in (report.nodes, report.parameters):
-        yield _Row(each, (each.what, _number(each.before), _number(each.after), _change(each)))
+        yield _Row(each, (each.what, _number(each.before), _number(each.after), each.change_text))
     each = report.bytes
-    sign = "+" if each.change > 0 else "-"
-    change = f"{sign}{size(abs(each.change))}" if each.change else ""
-    yield _Row(each, (each.what, size(each.before), size(each.after), change))
+    yield _Row(each, (each.what, size(each.before), size(each.after), each.bytes_change_text))
 
 
 def _number(value: int) -> str:
     return f"{value:,}" if value else "."
-
-
-def _change(count: Count) -> str:
-    return f"{count.change:+,}" if count.change else ""
 
 
 def _table(rows: Sequence[_Row], width: int) -> Iterator[Line]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Member
+from onnxjson.diffing.places import called
 from onnxjson.display import visible
 from onnxjson.index import NodeRef, Scope
 from onnxjson.matching.alignment import UNMATCHED, GraphPair
@@ -211,7 +212,7 @@ class _Side:
 
     def _node(self, position: int) -> Shape:
         ref = NodeRef(self._scope, position)
-        name = ref.node.name or next(filter(None, ref.node.output), "")
+        name = called(ref.node)
         return Shape(visible(operator_of(ref), 200), visible(name, 400), self._status(position))
 
     def _value(self, name: str) -> Shape:

@@ -8,6 +8,7 @@ from typing import Final
 
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
+from onnxjson.diffing.places import called
 from onnxjson.display import counted
 from onnxjson.document import Model
 from onnxjson.index import Index, NodeRef
@@ -162,7 +163,7 @@ def _row(trace: Trace, state: str, ref: NodeRef, story: Story) -> str:
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
     here = page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
-    name = ref.node.name or next(filter(None, ref.node.output), "")
+    name = called(ref.node)
     element = {"added": "ins", "removed": "del"}.get(state, "span")
     return (
         f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator_of(ref))}</{element}>'

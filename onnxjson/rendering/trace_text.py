@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import Event
+from onnxjson.diffing.places import called
 from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
@@ -169,7 +170,7 @@ def _summary(subject: Subject) -> str:
 def node_text(ref: NodeRef) -> str:
     """``Conv /layer1/conv``, visible."""
     node = ref.node
-    name = node.name or next(filter(None, node.output), "")
+    name = called(node)
     return visible(f"{operator_of(ref)} {name}".rstrip(), 200)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import document as d
-from onnxjson.patching import Patch, between
+from onnxjson.patching import Patch
 from tests.cli.running import run, run_process
 
 
@@ -24,7 +24,7 @@ def change(tmp_path: Path, binary: Path) -> Path:
     base = onnxjson.load(binary)
     path = tmp_path / "change.json"
     target = renamed(base, "renamed")
-    between(base, target).with_hashes(base, target).save(path)
+    Patch.between(base, target).with_hashes(base, target).save(path)
     return path
 
 
@@ -185,7 +185,7 @@ def test_weights_that_the_change_has_not_come_from_another_model(tmp_path: Path,
     from onnxjson import files
 
     change = tmp_path / "change.json"
-    between(bare, files.load(digests).model).save(change)
+    Patch.between(bare, files.load(digests).model).save(change)
     source, out = tmp_path / "bare.onnx", tmp_path / "out.onnx"
     onnxjson.save(bare, source)
     result = run("apply", change, source, "-o", out)
@@ -214,7 +214,7 @@ def test_files_that_the_result_needs_are_named(tmp_path: Path, binary: Path) -> 
     target = replace(base, graph=replace(base.graph, initializer=(*base.graph.initializer, tensor)))
     (tmp_path / "w.data").write_bytes(b"1234")
     change = tmp_path / "change.json"
-    between(base, target).with_external(base, binary, target, binary).save(change)
+    Patch.between(base, target).with_external(base, binary, target, binary).save(change)
     out = tmp_path / "new.onnx"
     assert "w.data" not in run("apply", change, binary, "-o", out).stderr
     (tmp_path / "w.data").unlink()

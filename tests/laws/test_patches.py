@@ -12,7 +12,7 @@ from onnxjson import document as d
 from onnxjson import serde
 from onnxjson.addresses import resolve, walk
 from onnxjson.errors import AddressError, LimitError
-from onnxjson.patching import Patch, between
+from onnxjson.patching import Patch
 from onnxjson.wire.writing import message_bytes
 from tests.generation.messages import generate, generate_from
 from tests.patching.mutating import mutated
@@ -32,12 +32,12 @@ def broken_laws(base: d.Model, rng: Random) -> list[str]:
     first = mutated(base, rng, rng.choice((1, 2, 5, 20)))
     second = mutated(first, rng, rng.choice((1, 2, 5, 20)))
     third = mutated(base if rng.random() < 0.3 else second, rng, rng.choice((0, 1, 5)))
-    one, two, three = between(base, first), between(first, second), between(second, third)
+    one, two, three = Patch.between(base, first), Patch.between(first, second), Patch.between(second, third)
     if message_bytes(one.apply(base)) != message_bytes(first):
         broken.append("apply")
     if message_bytes(base) != before:
         broken.append("apply changes its argument")
-    if bool(one) != (before != message_bytes(first)) or between(base, model_of(before)):
+    if bool(one) != (before != message_bytes(first)) or Patch.between(base, model_of(before)):
         broken.append("emptiness")
     if message_bytes(one.invert().apply(first)) != before or one.invert().invert() != one:
         broken.append("invert")

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from onnxjson import document as d
 from onnxjson.errors import PatchError
-from onnxjson.patching import Fields, Members, Patch, Replace, between
+from onnxjson.patching import Fields, Members, Patch, Replace
 from onnxjson.payloads import Payload
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
@@ -40,7 +40,7 @@ def changed(model: d.Model, **fields: object) -> d.Model:
 def test_a_small_change_of_a_big_model_reads_no_weights_and_shares_them() -> None:
     base = big_model()
     target = changed(base, node=(d.Node(attribute=(number("a", 5), number("b", 2))),))
-    patch = between(base, target)
+    patch = Patch.between(base, target)
     result = patch.apply(base)
     assert base.graph is not None
     assert result.graph is not None
@@ -55,7 +55,7 @@ def test_weights_that_move_with_their_list_are_not_read() -> None:
     assert base.graph is not None
     first, *rest = base.graph.initializer
     target = changed(base, initializer=(*rest, first, d.Tensor(name="new")))
-    patch = between(base, target)
+    patch = Patch.between(base, target)
     assert patch.apply(base) == target
     assert patch.invert().apply(target) == base
 
@@ -65,7 +65,7 @@ def test_weights_of_another_length_are_not_read_to_know_that_they_differ() -> No
     assert base.graph is not None
     shorter = replace(base.graph.initializer[0], raw_data=Watched(5))
     target = changed(base, initializer=(shorter, *base.graph.initializer[1:]))
-    assert len(between(base, target).operations) == 1
+    assert len(Patch.between(base, target).operations) == 1
 
 
 def refusal(patch: Patch, model: d.Model) -> PatchError:
@@ -76,7 +76,7 @@ def refusal(patch: Patch, model: d.Model) -> PatchError:
 
 
 def test_a_field_with_another_value_is_refused_with_address_expected_and_found() -> None:
-    patch = between(d.Model(domain="a"), d.Model(domain="b"))
+    patch = Patch.between(d.Model(domain="a"), d.Model(domain="b"))
     error = refusal(patch, d.Model(domain="x\x1b"))
     assert (error.address, error.expected, error.found) == ("/domain", "a", "x\x1b")
     assert str(error) == 'the patch does not fit: /domain: expected "a", found "x\\u{1b}"'
@@ -151,13 +151,13 @@ def test_a_field_with_another_value_is_refused_with_address_expected_and_found()
     ],
 )
 def test_a_model_that_does_not_fit_is_refused(base: d.Model, target: d.Model, other: d.Model, says: str) -> None:
-    patch = between(base, target)
+    patch = Patch.between(base, target)
     assert patch.apply(base) == target
     assert str(refusal(patch, other)) == f"the patch does not fit: {says}"
 
 
 def test_only_what_changes_must_be_as_the_patch_says() -> None:
-    patch = between(graph_of("a", "b", "c"), graph_of("a", "c"))
+    patch = Patch.between(graph_of("a", "b", "c"), graph_of("a", "c"))
     other = graph_of("x", "b", "y")
     assert patch.apply(other) == graph_of("x", "y")
 
@@ -196,15 +196,15 @@ def test_an_attribute_does_not_come_beside_one_of_its_name() -> None:
 
 def test_same_base_refuses_a_model_that_would_fit() -> None:
     base, target = d.Model(domain="a"), d.Model(domain="b")
-    patch = between(base, target).with_hashes(base)
-    assert patch == between(base, target).with_hashes(base, target)
+    patch = Patch.between(base, target).with_hashes(base)
+    assert patch == Patch.between(base, target).with_hashes(base, target)
     other = d.Model(domain="a", ir_version=3)
     assert patch.apply(other) == d.Model(domain="b", ir_version=3)
     assert patch.apply(base, same_base=True) == target
     with pytest.raises(PatchError, match=r"the patch is for another model: it was made for [0-9a-f]{64}, this is"):
         patch.apply(other, same_base=True)
     with pytest.raises(PatchError, match="it does not say for which"):
-        between(base, target).apply(base, same_base=True)
+        Patch.between(base, target).apply(base, same_base=True)
 
 
 def test_the_empty_patch_gives_the_very_model() -> None:
@@ -212,4 +212,4 @@ def test_the_empty_patch_gives_the_very_model() -> None:
     assert Patch().apply(model) is model
     assert not Patch()
     assert repr(Patch()) == "<Patch: 0 differences>"
-    assert repr(between(model, graph_of("b"))) == "<Patch: 2 differences>"
+    assert repr(Patch.between(model, graph_of("b"))) == "<Patch: 2 differences>"

@@ -11,7 +11,7 @@ import onnxjson
 from onnxjson import document as d
 from onnxjson import serde
 from onnxjson.messages import FIELDS, Field, Kind
-from onnxjson.patching import ListChange, Patch, Set, between
+from onnxjson.patching import ListChange, Patch, Set
 from onnxjson.payloads import Digest
 from onnxjson.wire.writing import message_bytes
 from tests.corpus.collection import file_models
@@ -80,7 +80,7 @@ def test_every_field_goes_from_every_value_to_every_other(message: type[d.Record
     models = [model_with(replace(message(), **{field.name: value})) for value in values_of(field)]
     for base in models:
         for target in models:
-            patch = between(base, target, pairs)
+            patch = Patch.between(base, target, pairs)
             assert bool(patch) == (base != target)
             check(base, target, patch)
 
@@ -88,15 +88,15 @@ def test_every_field_goes_from_every_value_to_every_other(message: type[d.Record
 @pytest.mark.parametrize("message", FIELDS, ids=lambda message: message.__name__)
 def test_unknown_fields_of_every_message_are_a_field(message: type[d.Record]) -> None:
     base, target = model_with(message()), model_with(replace(message(), unknown_fields=b"\xca>\x02hi"))
-    patch = between(base, target, first_pairs(message))
+    patch = Patch.between(base, target, first_pairs(message))
     assert [type(each) for each in patch.operations] == [Set]
     check(base, target, patch)
 
 
 def test_absent_and_empty_are_two_things() -> None:
     absent, empty = d.Model(domain=None), d.Model(domain="")
-    assert between(absent, empty).operations == (Set("/domain", None, ""),)
-    assert between(empty, absent).operations == (Set("/domain", "", None),)
+    assert Patch.between(absent, empty).operations == (Set("/domain", None, ""),)
+    assert Patch.between(empty, absent).operations == (Set("/domain", "", None),)
 
 
 def test_a_nan_equals_itself_and_no_other() -> None:
@@ -104,15 +104,15 @@ def test_a_nan_equals_itself_and_no_other() -> None:
         return attributes_of(d.Attribute(name="a", f=bits, type=1))
 
     quiet, other = b"\0\0\xc0\x7f", b"\1\0\xc0\x7f"
-    assert not between(model(quiet), model(bytes(quiet)))
-    assert between(model(quiet), model(other)).operations == (Set("/graph/node/0/attribute/a/f", quiet, other),)
+    assert not Patch.between(model(quiet), model(bytes(quiet)))
+    assert Patch.between(model(quiet), model(other)).operations == (Set("/graph/node/0/attribute/a/f", quiet, other),)
 
 
 def test_raw_and_typed_storage_are_two_fields() -> None:
     def model(tensor: d.Tensor) -> d.Model:
         return d.Model(graph=d.Graph(initializer=(replace(tensor, dims=(1,), data_type=1, name="w"),)))
 
-    patch = between(model(d.Tensor(raw_data=b"\0\0\x80?")), model(d.Tensor(float_data=b"\0\0\x80?")))
+    patch = Patch.between(model(d.Tensor(raw_data=b"\0\0\x80?")), model(d.Tensor(float_data=b"\0\0\x80?")))
     assert [each.address for each in patch.operations] == [
         "/graph/initializer/0/float_data",
         "/graph/initializer/0/raw_data",
@@ -126,29 +126,29 @@ def graph_of(*names: str) -> d.Model:
 
 def test_one_node_removed_is_one_operation() -> None:
     base = graph_of("a", "b", "c", "d")
-    patch = between(base, graph_of("a", "b", "d"))
+    patch = Patch.between(base, graph_of("a", "b", "d"))
     assert base.graph is not None
     removed = {2: base.graph.node[2]}
     assert patch.operations == (ListChange("/graph/node", (range(2), range(3, 4)), removed),)
 
 
 def test_moved_members_are_runs() -> None:
-    patch = between(graph_of("a", "b", "c", "d"), graph_of("c", "d", "a", "b"))
+    patch = Patch.between(graph_of("a", "b", "c", "d"), graph_of("c", "d", "a", "b"))
     assert patch.operations == (ListChange("/graph/node", (range(2, 4), range(2)), {}),)
     assert [unit.kind for unit in patch.units()] == ["order"]
 
 
 def test_pairs_make_a_renamed_node_one_that_stays() -> None:
     base, target = graph_of("a", "b"), graph_of("x", "b")
-    assert [unit.kind for unit in between(base, target).units()] == ["remove", "add"]
-    paired = between(base, target, {"/graph/node": [(0, 0), (1, 1)]})
+    assert [unit.kind for unit in Patch.between(base, target).units()] == ["remove", "add"]
+    paired = Patch.between(base, target, {"/graph/node": [(0, 0), (1, 1)]})
     assert [unit.base for unit in paired.units()] == ["/graph/node/0/output", "/graph/node/0/name"]
 
 
 @pytest.mark.parametrize("pairs", [[(0, 0), (0, 1)], [(0, 0), (1, 0)], [(2, 0)], [(0, 2)], [(-1, 0)]])
 def test_pairs_that_cannot_be_are_refused(pairs: list[tuple[int, int]]) -> None:
     with pytest.raises(ValueError, match=r"of /graph/node is out of range, or names a position twice"):
-        between(graph_of("a", "b"), graph_of("b", "c"), {"/graph/node": pairs})
+        Patch.between(graph_of("a", "b"), graph_of("b", "c"), {"/graph/node": pairs})
 
 
 def test_pairs_reach_into_subgraphs() -> None:
@@ -157,12 +157,12 @@ def test_pairs_reach_into_subgraphs() -> None:
         return d.Model(graph=d.Graph(node=(d.Node(op_type="Loop", attribute=(body,)),)))
 
     address = "/graph/node/0/attribute/body/g/node"
-    patch = between(model("a", "b"), model("y", "x"), {address: [(0, 1), (1, 0)]})
+    patch = Patch.between(model("a", "b"), model("y", "x"), {address: [(0, 1), (1, 0)]})
     assert [unit.kind for unit in patch.units()] == ["order", "set", "set", "set", "set"]
 
 
 def test_equal_members_that_repeat_are_aligned_from_both_ends() -> None:
-    patch = between(graph_of("a", "a", "b", "a"), graph_of("a", "a", "a", "b", "a"))
+    patch = Patch.between(graph_of("a", "a", "b", "a"), graph_of("a", "a", "a", "b", "a"))
     assert [unit.kind for unit in patch.units()] == ["add"]
 
 
@@ -179,7 +179,7 @@ def number(name: str | None, value: int) -> d.Attribute:
 def test_attributes_are_followed_by_name() -> None:
     base = attributes_of(number("a", 1), number("b", 2))
     target = attributes_of(number("b", 3), number("c", 1), number("a", 1))
-    patch = between(base, target)
+    patch = Patch.between(base, target)
     assert [each.address for each in patch.operations] == ["/graph/node/0/attribute", "/graph/node/0/attribute/b/i"]
     assert [unit.target for unit in patch.units() if unit.kind == "add"] == ["/graph/node/0/attribute/c"]
     check(base, target, patch)
@@ -199,11 +199,11 @@ def test_attributes_are_followed_by_name() -> None:
 def test_attributes_whose_names_repeat_or_are_missing(before: tuple[str, ...], after: tuple[str, ...]) -> None:
     base = attributes_of(*[number(name, index) for index, name in enumerate(before)])
     target = attributes_of(*[number(name, index) for index, name in enumerate(after)])
-    check(base, target, between(base, target))
+    check(base, target, Patch.between(base, target))
 
 
 def test_one_attribute_that_becomes_two_of_its_name_does_not_stay() -> None:
-    patch = between(attributes_of(number("a", 1)), attributes_of(number("a", 1), number("a", 1)))
+    patch = Patch.between(attributes_of(number("a", 1)), attributes_of(number("a", 1), number("a", 1)))
     assert [unit.kind for unit in patch.units()] == ["remove", "add", "add"]
     assert patch.where("/graph/node/0/attribute/a") is None
 
@@ -211,7 +211,7 @@ def test_one_attribute_that_becomes_two_of_its_name_does_not_stay() -> None:
 def test_real_models_turn_into_each_other() -> None:
     models = [onnxjson.load(path) for path in MODELS]
     for base, target in zip(models, models[1:] + models[:1], strict=True):
-        patch = between(base, target)
+        patch = Patch.between(base, target)
         assert message_bytes(patch.apply(base)) == message_bytes(target)
         assert message_bytes(patch.invert().apply(target)) == message_bytes(base)
         assert Patch.loads(patch.dumps()).apply(base) == target
@@ -220,6 +220,6 @@ def test_real_models_turn_into_each_other() -> None:
 def test_models_of_the_corpus_turn_into_each_other() -> None:
     models = [serde.parse(model.data).model for model in file_models()][:80]
     for base, target in itertools.pairwise(models):
-        patch = between(base, target)
+        patch = Patch.between(base, target)
         assert message_bytes(patch.apply(base)) == message_bytes(target)
         assert message_bytes(patch.invert().apply(target)) == message_bytes(base)

@@ -8,7 +8,7 @@ import pytest
 
 from onnxjson import document as d
 from onnxjson.errors import DecodeError, OnnxJsonError, PatchError
-from onnxjson.patching import Patch, between
+from onnxjson.patching import Patch
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
 from tests.patching.mutating import mutated
@@ -199,7 +199,7 @@ def test_a_long_run_costs_nothing() -> None:
 
 def test_comments_and_trailing_commas_are_taken() -> None:
     patch = Patch.loads(FORMAT + f'"operations": [ // one\n{SET},\n],}}')
-    assert patch == between(d.Model(domain="a"), d.Model(domain="b"))
+    assert patch == Patch.between(d.Model(domain="a"), d.Model(domain="b"))
 
 
 def test_a_record_set_to_another_becomes_what_differs() -> None:
@@ -260,7 +260,7 @@ def test_spoiled_patches_are_refused_or_work(first: int) -> None:
     for seed in range(first, first + 200):
         rng = Random(seed)
         base = model_of(generate(seed, 60))
-        text = between(base, mutated(base, rng, 4)).dumps().encode()
+        text = Patch.between(base, mutated(base, rng, 4)).dumps().encode()
         for _ in range(12):
             patch = read_or_refused(spoiled(text, rng))
             if patch is None:
@@ -303,7 +303,7 @@ def test_two_patches_are_one_wherever_one_follows_the_other(first: int) -> None:
         rng = Random(seed)
         base = model_of(generate(seed, 60))
         middle = mutated(base, rng, 4)
-        texts = [between(base, middle).dumps(), between(middle, mutated(middle, rng, 4)).dumps()]
+        texts = [Patch.between(base, middle).dumps(), Patch.between(middle, mutated(middle, rng, 4)).dumps()]
         for _ in range(12):
             which = rng.randrange(2)
             patches = [
@@ -330,6 +330,6 @@ def test_two_patches_are_one_wherever_one_follows_the_other(first: int) -> None:
 
 def test_attribute_positions_are_read_as_such() -> None:
     base = attributes_of(number(None, 1), number("b", 2))
-    patch = between(base, attributes_of(number(None, 3), number("b", 2)))
+    patch = Patch.between(base, attributes_of(number(None, 3), number("b", 2)))
     assert patch.operations[0].address == "/graph/node/0/attribute/#0/i"
     assert Patch.loads(patch.dumps()) == patch

@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson import document as d
-from onnxjson.patching import ExternalFile, between
+from onnxjson.patching import ExternalFile, Patch
 from onnxjson.patching.schema import patch_schema
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
@@ -26,7 +26,7 @@ def validator() -> Draft202012Validator:
 def test_patches_of_every_kind_of_change_are_valid(validator: Draft202012Validator) -> None:
     for seed in range(150):
         base = model_of(generate(seed, 120))
-        patch = between(base, mutated(base, Random(seed), 8))
+        patch = Patch.between(base, mutated(base, Random(seed), 8))
         found = [f"{list(each.path)}: {each.message}" for each in validator.iter_errors(json.loads(patch.dumps()))]
         assert not found, (seed, found)
 
@@ -34,7 +34,7 @@ def test_patches_of_every_kind_of_change_are_valid(validator: Draft202012Validat
 def test_a_patch_with_everything_is_valid(validator: Draft202012Validator) -> None:
     base = attributes_of(number("\udcff", 1))
     target = attributes_of(number("\udcff", 2), d.Attribute(name="t", t=d.Tensor(raw_data=b"0" * 300)))
-    patch = between(base, target).with_hashes(base)
+    patch = Patch.between(base, target).with_hashes(base)
     patch.external = (ExternalFile("w.data", "0" * 64), ExternalFile("v.data", None, "base"))
     validator.validate(json.loads(patch.dumps()))
 

@@ -4,10 +4,10 @@ import pytest
 
 from onnxjson import document as d
 from onnxjson.errors import AddressError
-from onnxjson.patching import between
+from onnxjson.patching import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
-MOVED = between(graph_of("a", "b", "c", "d"), graph_of("c", "new", "a", "d"))
+MOVED = Patch.between(graph_of("a", "b", "c", "d"), graph_of("c", "new", "a", "d"))
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_members_are_followed(address: str, after: str | None) -> None:
 
 def test_attributes_are_followed_by_name_and_by_position() -> None:
     base = attributes_of(number("a", 1), number(None, 2), number("b", 3), number(None, 4))
-    patch = between(base, attributes_of(number("c", 1), number(None, 4), number("b", 3)))
+    patch = Patch.between(base, attributes_of(number("c", 1), number(None, 4), number("b", 3)))
     attribute = "/graph/node/0/attribute"
     assert patch.where(f"{attribute}/a") is None
     assert patch.where(f"{attribute}/b/i") == f"{attribute}/b/i"
@@ -42,7 +42,7 @@ def test_attributes_are_followed_by_name_and_by_position() -> None:
 
 
 def test_fields_that_go_are_gone() -> None:
-    patch = between(d.Model(domain="a", graph=d.Graph(name="g")), d.Model(doc_string="x"))
+    patch = Patch.between(d.Model(domain="a", graph=d.Graph(name="g")), d.Model(doc_string="x"))
     assert patch.where("/domain") is None
     assert patch.where("/graph") is None
     assert patch.where("/graph/name") is None
@@ -54,7 +54,7 @@ def test_slots_of_a_field_of_many_values_stay_as_long_as_there_are_so_many() -> 
     def model(*inputs: str) -> d.Model:
         return d.Model(graph=d.Graph(node=(d.Node(name="n", input=inputs),)))
 
-    patch = between(model("a", "b", "c"), model("x", "y"))
+    patch = Patch.between(model("a", "b", "c"), model("x", "y"))
     assert patch.where("/graph/node/0/input") == "/graph/node/0/input"
     assert patch.where("/graph/node/0/input/1") == "/graph/node/0/input/1"
     assert patch.where("/graph/node/0/input/2") is None

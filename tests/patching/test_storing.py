@@ -8,7 +8,7 @@ import pytest
 import onnxjson
 from onnxjson import document as d
 from onnxjson.errors import ChangedUnderneathError, WeightsMissingError
-from onnxjson.patching import ExternalFile, Patch, between
+from onnxjson.patching import ExternalFile, Patch
 from onnxjson.payloads import Digest, FileSlice, SourceFile
 from onnxjson.wire.writing import message_bytes
 from tests.patching.test_deriving import attributes_of, graph_of, number
@@ -26,7 +26,7 @@ def test_the_layout() -> None:
         domain="caf\u00e9\u202e",
         graph=d.Graph(node=(node, d.Node(attribute=(number("a", 3),))), value_info=(d.ValueInfo(name="x"),)),
     )
-    patch = between(base, target, {"/graph/node": [(0, 1)]}).with_hashes(base, target)
+    patch = Patch.between(base, target, {"/graph/node": [(0, 1)]}).with_hashes(base, target)
     assert (
         patch.dumps()
         == f"""{{
@@ -68,27 +68,27 @@ def test_bytes_stand_once_however_often_they_are_needed() -> None:
         d.Tensor(dims=(2,), data_type=1, name="typed, does not fit", float_data=raw),
         d.Tensor(dims=(100,), data_type=6, name="integers", int32_data=b"\1" * 100),
     )
-    patch = between(with_tensors(), target)
+    patch = Patch.between(with_tensors(), target)
     text = patch.dumps()
     tree = json.loads(text)
     assert len(tree["payloads"]) == 2
     assert Patch.loads(text) == patch
     assert target.graph is not None
     changed = with_tensors(*reversed(target.graph.initializer))
-    assert "payloads" not in between(target, changed).dumps()
+    assert "payloads" not in Patch.between(target, changed).dumps()
 
 
 def test_a_field_of_bytes_is_in_the_table_if_it_is_long() -> None:
     def model(raw: bytes) -> d.Model:
         return with_tensors(d.Tensor(dims=(1,), data_type=1, name="w", raw_data=raw))
 
-    short = json.loads(between(model(b"abc"), model(b"")).dumps())
+    short = json.loads(Patch.between(model(b"abc"), model(b"")).dumps())
     assert short["operations"][0] == {
         "set": "/graph/initializer/0/raw_data",
         "old": {"base64": "YWJj"},
         "new": {"base64": ""},
     }
-    long = json.loads(between(model(b"a" * 300), model(b"")).dumps())["operations"][0]["old"]
+    long = json.loads(Patch.between(model(b"a" * 300), model(b"")).dumps())["operations"][0]["old"]
     assert long == {"sha256": "9835fa6bf4e20a9b9ea812506302e98982721a6cf8d2cae67af57129bf21ae90", "bytes": 300}
 
 
@@ -97,7 +97,7 @@ def test_bytes_that_are_elsewhere_stay_elsewhere() -> None:
     base = with_tensors(d.Tensor(dims=(100,), data_type=1, name="w", raw_data=b"0" * 400))
     target = with_tensors(d.Tensor(dims=(100,), data_type=1, name="w", raw_data=digest))
     added = with_tensors(d.Tensor(dims=(100,), data_type=1, name="v", raw_data=digest))
-    for patch in (between(base, target), between(base, added)):
+    for patch in (Patch.between(base, target), Patch.between(base, added)):
         text = patch.dumps()
         assert ("ab" * 32) not in json.loads(text)["payloads"]
         assert Patch.loads(text) == patch
@@ -108,7 +108,7 @@ def test_bytes_that_are_elsewhere_stay_elsewhere() -> None:
 
 def test_strings_that_are_not_utf8_stand_in_addresses_too() -> None:
     base, target = attributes_of(number("\udcff/", 1)), attributes_of(number("\udcff/", 2))
-    patch = between(base, target)
+    patch = Patch.between(base, target)
     assert '{"set": {"base64": "L2dyYXBoL25vZGUvMC9hdHRyaWJ1dGUv/34xL2k="}, "old": 1, "new": 2}' in patch.dumps()
     assert Patch.loads(patch.dumps()) == patch
 
@@ -128,7 +128,7 @@ def test_external_files_of_two_models_are_found_and_hashed(tmp_path: Path) -> No
     (tmp_path / "w.data").write_bytes(b"1234")
     base, target = model("w.data"), model("../w.data")
     path = tmp_path / "m.onnx"
-    patch = between(base, target).with_external(base, path, target, path)
+    patch = Patch.between(base, target).with_external(base, path, target, path)
     assert patch.external == (
         ExternalFile("w.data", "03ac674216f3e15c761ee1a5e255f067953623c8b388b4459e13f978d7c846f4", "base"),
         ExternalFile("../w.data", None, "target"),
@@ -141,7 +141,7 @@ def test_lazy_bytes_are_read_when_their_turn_comes_and_stay_in_the_file_of_a_big
     raw = FileSlice(SourceFile(path), 0, 10_000)
     base = with_tensors()
     target = with_tensors(d.Tensor(dims=(2500,), data_type=1, name="w", raw_data=raw))
-    between(base, target).save(tmp_path / "patch.json")
+    Patch.between(base, target).save(tmp_path / "patch.json")
     from onnxjson.patching import loading
 
     with pytest.MonkeyPatch.context() as patching:
@@ -153,12 +153,12 @@ def test_lazy_bytes_are_read_when_their_turn_comes_and_stay_in_the_file_of_a_big
     assert result == target
     path.write_bytes(b"v" * 10_000)
     with pytest.raises(ChangedUnderneathError):
-        between(base, target).save(tmp_path / "other.json")
+        Patch.between(base, target).save(tmp_path / "other.json")
     assert not (tmp_path / "other.json").exists()
 
 
 def test_a_saved_patch_is_read_back(tmp_path: Path) -> None:
-    patch = between(graph_of("a", "b"), graph_of("b", "c"))
+    patch = Patch.between(graph_of("a", "b"), graph_of("b", "c"))
     patch.save(tmp_path / "patch.json")
     assert Patch.load(tmp_path / "patch.json") == patch
     assert (tmp_path / "patch.json").read_text(encoding="utf-8") == patch.dumps()
