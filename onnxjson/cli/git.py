@@ -102,9 +102,8 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
             code = failures.report(error)
             continue
         if not agree:
-            output.data(
-                f"{binary} and {text} differ: onnxjson diff {binary} {text} says how, onnxjson convert mends it"
-            )
+            hint = f"onnxjson diff {binary} {text} says how, onnxjson convert makes one of the other"
+            output.data(f"{binary} and {text} differ: {hint}")
             code = code or 1
     ctx.exit(code)
 

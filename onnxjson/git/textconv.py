@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from onnxjson import files
+from onnxjson import files, text_file
 from onnxjson.display import visible
 from onnxjson.errors import FileError, LimitError, OnnxJsonError
 from onnxjson.git import lfs, shown_text, text_cache
@@ -128,7 +128,7 @@ def _readable_lines(path: Path) -> Pieces | None:
     if path.stat().st_size > LARGEST:
         return None
     content = path.read_bytes()
-    if b"\0" in content:
+    if not text_file.is_printable(content):
         return None
     try:
         content.decode()
