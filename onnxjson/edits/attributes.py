@@ -10,8 +10,10 @@ from onnxjson.addresses import attribute_segments
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Node
 from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.operator_checks import dtype_attribute
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
+from onnxjson.edits.result_types import replace_nodes
 from onnxjson.edits.workspace import NodeChange, Workspace
 from onnxjson.errors import EditError, ParameterError
 from onnxjson.index import NodeRef, Scope
@@ -57,8 +59,13 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
                 same += 1
             else:
                 changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, new)
-        workspace.replace_nodes_in(changes)
-        return Outcome(len(refs), _already(same, len(refs), "has", f"that value of {visible(self.attribute)}"))
+        retyped: tuple[str, ...] = ()
+        if any([dtype_attribute(ref.node) == self.attribute for ref in refs]):
+            retyped = replace_nodes(workspace, changes, name_of(self))
+        else:
+            workspace.replace_nodes_in(changes)
+        notes = _already(same, len(refs), "has", f"that value of {visible(self.attribute)}")
+        return Outcome(len(refs), (*notes, *retyped))
 
 
 class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-attribute"):

@@ -11,8 +11,9 @@ from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.operator_checks import dtype_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
+from onnxjson.edits.result_types import ResultTypes, Value
 from onnxjson.edits.rewiring import Changes
-from onnxjson.edits.workspace import Workspace
+from onnxjson.edits.workspace import NodeChange, Workspace
 from onnxjson.errors import EditError
 from onnxjson.index import Index, NodeRef, Scope, Use
 from onnxjson.operators import plain_domain
@@ -77,12 +78,21 @@ class _Deletion:
         for use, scope, name in remaining:
             if use.position is None:
                 self._keep_result(use, scope, name)
+        dtypes: dict[Value, int | None] = {}
         for use, scope, name in remaining:
             if use.position is not None:
-                self._changes.take(use, self._final(*self._resolved(scope, name, use)))
+                home, other = self._resolved(scope, name, use)
+                self._changes.take(use, self._final(home, other))
+                if self._bypass is not None:
+                    dtypes[scope, name] = dtype_of(self._workspace, home, other)
+        gone: dict[Scope, dict[int, NodeChange]] = {}
+        for ref in refs:
+            gone.setdefault(ref.scope, {})[ref.position] = None
+        retyped = ResultTypes(self._workspace, self._edit, gone, dtypes)
+        retyped.put(self._changes)
         self._rename_others({(use.scope, use.position, use.slot) for use, _, _ in remaining})
         self._changes.make()
-        return Outcome(len(self._refs))
+        return Outcome(len(self._refs), tuple(retyped.notes))
 
     def _is_inside_deleted(self, scope: Scope) -> bool:
         return any(each.owner in self._gone for each in scope.chain() if each.owner is not None)

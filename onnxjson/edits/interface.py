@@ -12,12 +12,13 @@ from onnxjson.edits.declaration import Edit
 from onnxjson.edits.inference import inferred_types
 from onnxjson.edits.lifting import lifted
 from onnxjson.edits.name_changes import matching
+from onnxjson.edits.operator_checks import dtype_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import EditError, ParameterError
 from onnxjson.index import Index, Scope, Use
-from onnxjson.types import TypeSyntaxError, parse_type
+from onnxjson.types import TypeSyntaxError, format_data_type, parse_type
 
 _SHOWN = 5
 
@@ -124,7 +125,13 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
 
     def _type(self, workspace: Workspace, scope: Scope, name: str) -> Type:
         if self.type is not None:
-            return type_of_text(self.type, "add-output")
+            given = type_of_text(self.type, "add-output")
+            known = dtype_of(workspace, scope, name)
+            dtype = None if given.tensor_type is None else given.tensor_type.elem_type
+            if known and dtype and known != dtype:
+                is_other = f"{format_data_type(known)}, not {format_data_type(dtype)}"
+                raise EditError(f'add-output: "{visible(name)}" is {is_other}; add-node puts a Cast behind it')
+            return given
         found = _constant_type(scope.initializer(name)) or workspace.index.type_of(scope, name)
         if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
             inferred = Index(inferred_types(workspace.model, workspace.model_folder))

@@ -10,9 +10,10 @@ from onnxjson.document import Attribute, Node
 from onnxjson.edits.attributes import attribute_of
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.node_order import in_order, needed_names
-from onnxjson.edits.operator_checks import check_node, dtype_conflict
+from onnxjson.edits.operator_checks import check_node, dtype_conflict, dtype_made, dtype_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
+from onnxjson.edits.result_types import ResultTypes, replace_nodes
 from onnxjson.edits.rewiring import Changes
 from onnxjson.edits.workspace import NodeChange, Workspace
 from onnxjson.errors import EditError, SelectorError
@@ -86,7 +87,10 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         if not places:
             raise EditError(f'{name_of(self)}: nothing takes "{visible(taken)}"; leave insert out')
         position = _after_inputs(scope, node)
-        notes: tuple[str, ...] = ()
+        made = dtype_made(workspace, scope, node, 0)
+        dtype = dtype_of(workspace, scope, made) if isinstance(made, str) else made
+        retyped = ResultTypes(workspace, name_of(self), {}, {(scope, taken): dtype})
+        notes: tuple[str, ...] = tuple(retyped.notes)
         if any(use.position is None and use.scope is scope for use in places):
             maker = scope.makers.get(taken)
             if maker is None or index.producer(scope, taken) is None:
@@ -94,12 +98,15 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
                     f'{name_of(self)}: "{visible(taken)}" is an input or constant and an output of the graph; '
                     "nothing can stand between"
                 )
+            retyped.put(changes)
             # The output of the graph keeps its name, so the node makes it, and what made it gets the new name.
             changes.of(scope).outputs[maker[0]] = {maker[1]: given}
             other = (*(given if name == taken else name for name in node.input),)
             node = msgspec.structs.replace(node, input=other, output=(taken, *node.output[1:]))
-            notes = (f'"{visible(taken)}" is an output of the graph: what made it is called "{visible(given)}" now',)
+            said = f'"{visible(taken)}" is an output of the graph: what made it is called "{visible(given)}" now'
+            notes = (said, *notes)
         else:
+            retyped.put(changes, without=(scope, taken))
             for use in places:
                 changes.take(use, given)
         changes.make()
@@ -154,12 +161,12 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
             if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
                 raise EditError(f"{name_of(self)}: {ref.address}: {conflict}", ref.address)
             changes.setdefault(ref.scope, {})[ref.position] = node
-        workspace.replace_nodes_in(changes)
+        retyped = replace_nodes(workspace, changes, name_of(self))
         notes = [
             f'the attribute "{visible(name)}" of {count:,} node{"s" * (count != 1)} is dropped'
             for name, count in dropped.items()
         ]
-        return Outcome(len(refs), tuple(notes))
+        return Outcome(len(refs), (*notes, *retyped))
 
 
 class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
@@ -204,10 +211,10 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
             rewired.append((ref, wanted))
         _check_cycles(workspace.index, rewired, name_of(self))
         late = [ref.scope for ref, name in rewired if _is_made_later(ref, name)]
-        workspace.replace_nodes_in(changes)
+        retyped = replace_nodes(workspace, changes, name_of(self))
         _put_in_order(workspace, late)
         same = len(refs) - len(rewired)
-        return Outcome(len(refs), (f"{same:,} of {len(refs):,} nodes take it already",) if same else ())
+        return Outcome(len(refs), (*([f"{same:,} of {len(refs):,} nodes take it already"] if same else ()), *retyped))
 
     def _slots(self, ref: NodeRef) -> list[int]:
         if isinstance(self.input, str):

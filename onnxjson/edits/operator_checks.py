@@ -75,6 +75,8 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     missing = [name for name, required in attributes.items() if required and name not in names]
     if missing:
         raise EditError(f'{place}: {shown} needs the attribute "{missing[0]}"; add it')
+    if op_type == "Constant" and not domain and len(node.attribute) != 1:
+        raise EditError(f"{place}: a Constant needs one of {', '.join(sorted(attributes))}")
 
 
 def _newest(known: Iterable[str], domain: str) -> int:
@@ -115,20 +117,28 @@ def dtype_of(workspace: Workspace, scope: Scope, name: str) -> int | None:
         if said is not None or producer is None:
             return said
         scope, node = producer.scope, producer.node
-        attribute = _DTYPE_ATTRIBUTES.get(node.op_type or "") if not plain_domain(node.domain) else None
-        if attribute is not None:
-            return _dtype_in(node, attribute)
-        handed_on = _handed_on(workspace, scope, node, node.output.index(name))
+        handed_on = dtype_made(workspace, scope, node, node.output.index(name))
         if not isinstance(handed_on, str):
             return handed_on
         name = handed_on
     return None
 
 
+def dtype_made(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
+    """The dtype of an output of a node, or the name of an input that has the same; None where neither is known."""
+    attribute = dtype_attribute(node)
+    return _handed_on(workspace, scope, node, slot) if attribute is None else _dtype_in(node, attribute)
+
+
+def dtype_attribute(node: Node) -> str | None:
+    """The attribute that says the dtype of what a node makes."""
+    return None if plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
+
+
 _FARTHEST: Final = 256
 """Nodes through which a dtype is followed."""
 
-_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value"}
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
 
 
 def _dtype_in(node: Node, attribute: str) -> int | None:
@@ -155,8 +165,9 @@ def _handed_on(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int
     if found is None or not found.outputs:
         return None
     types = found.outputs[min(slot, len(found.outputs) - 1)].types
-    if types.startswith("tensor("):
-        return _NUMBERS.get(types[len("tensor(") : -1])
+    allowed = found.types.get(types) or frozenset([types])
+    if len(allowed) == 1:
+        return _NUMBERS.get(_element(next(iter(allowed))))
     last = len(found.inputs) - 1
     for place, name in enumerate(node.input):
         if name and found.inputs[min(place, last)].types == types and not (found.is_mixed and place >= last):

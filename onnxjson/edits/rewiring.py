@@ -25,6 +25,8 @@ class GraphChanges:
     """Values that are there no more: what is said of their types goes with them."""
     renamed: dict[str, str] = field(default_factory=dict)
     """Values that have another name now; what is said of their quantization follows."""
+    dtypes: dict[str, int] = field(default_factory=dict)
+    """Values that have another dtype now; outputs say it, and value_info says nothing of them any more."""
 
 
 class Changes:
@@ -61,15 +63,17 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
             node = msgspec.structs.replace(node, output=_with(node.output, changes.outputs[position]))
         new = changes.nodes.get(position, node)
         nodes[position : position + 1] = [new] if isinstance(new, Node) else new or ()
-    fields: dict[str, object] = {"node": tuple(nodes), "value_info": _values(graph.value_info, changes)}
+    is_moving = bool(changes.nodes or changes.inputs or changes.outputs)
+    new_nodes = tuple(nodes) if is_moving else graph.node
+    fields: dict[str, object] = {"node": new_nodes, "value_info": _values(graph.value_info, changes)}
     if isinstance(graph, Function):
         if changes.results:
             fields["output"] = _with(graph.output, changes.results)
     else:
-        if changes.results:
+        if changes.results or changes.dtypes:
             fields["output"] = tuple(
                 [
-                    msgspec.structs.replace(each, name=changes.results.get(position, each.name))
+                    _result(each, changes.results.get(position, each.name), changes.dtypes.get(each.name or ""))
                     for position, each in enumerate(graph.output)
                 ]
             )
@@ -83,8 +87,19 @@ def _with(names: tuple[str, ...], new: Mapping[int, str]) -> tuple[str, ...]:
 
 
 def _values(values: tuple[ValueInfo, ...], changes: GraphChanges) -> tuple[ValueInfo, ...]:
-    kept = tuple([each for each in values if each.name not in changes.gone]) if changes.gone else values
+    if not changes.gone and not changes.dtypes:
+        return values
+    kept = tuple([each for each in values if each.name not in changes.gone and each.name not in changes.dtypes])
     return values if len(kept) == len(values) else kept
+
+
+def _result(value: ValueInfo, name: str | None, dtype: int | None) -> ValueInfo:
+    """An output of a graph with its new name, and its new dtype where it has one."""
+    tensor = None if value.type is None else value.type.tensor_type
+    if dtype is not None and value.type is not None and tensor is not None:
+        tensor = msgspec.structs.replace(tensor, elem_type=dtype)
+        value = msgspec.structs.replace(value, type=msgspec.structs.replace(value.type, tensor_type=tensor))
+    return value if value.name == name else msgspec.structs.replace(value, name=name)
 
 
 def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChanges) -> tuple[TensorAnnotation, ...]:

@@ -13,14 +13,13 @@ from onnxjson.display import visible
 from onnxjson.document import Graph, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.edits.constant_types import type_of_constant
 from onnxjson.edits.declaration import Edit, name_of
-from onnxjson.edits.operator_checks import dtype_conflict
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
+from onnxjson.edits.result_types import ResultTypes
 from onnxjson.edits.values import without_spelling
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import DecodeError, EditError, EncodeError, ParameterError
 from onnxjson.external import Resolver
-from onnxjson.index import Scope
 from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.selectors import TensorRef
 from onnxjson.tensors import to_numpy
@@ -153,27 +152,13 @@ def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: 
     scope = ref.scope
     is_other_dtype = tensor.data_type != old.data_type
     if scope is not None and is_other_dtype:
-        _check_consumers(workspace, scope, ref.name, tensor.data_type or 0, edit)
+        retyped = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
+        retyped.make(without=(scope, ref.name))
+        notes += retyped.notes
     workspace.replace_tensor(ref, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):
         _correct_types(workspace, scope.address, ref.name, type_of_constant(tensor))
     return Outcome(1, tuple(notes))
-
-
-def _check_consumers(workspace: Workspace, scope: Scope, name: str, data_type: int, edit: str) -> None:
-    """Do nothing if no node is known to need another dtype.
-
-    Raises:
-        EditError: one does.
-    """
-    for use in workspace.index.consumers(scope, name):
-        if use.position is None:
-            continue
-        node = use.scope.graph.node[use.position]
-        conflict = dtype_conflict(workspace, use.scope, node, {name: data_type})
-        if conflict is not None and dtype_conflict(workspace, use.scope, node) is None:
-            place = f"{use.scope.address}/node/{use.position}"
-            raise EditError(f"{edit}: {place}: {conflict}; add-node puts a Cast between", place)
 
 
 def _correct_types(workspace: Workspace, address: str, name: str, new: Type) -> None:

@@ -1,5 +1,7 @@
 """add-node, delete-node, replace-node, rewire, swap-inputs (sna4onnx, snd4onnx, svs4onnx, each done right)."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -329,3 +331,69 @@ def test_value_is_named_by_selectors_too() -> None:
             parse_line("rewire op:Relu x valeu"),
         )
     assert onnxjson.edits.DeleteNode(node="a").bypass is None
+
+
+RETYPED = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[N,4] x, int64[N,4] k) => (float[N,4] y, float[N,4] z) <float[N,4] a, float[N,4] b, float[N,4] c> {
+        a = Cast <to = 1> (k)
+        b = Neg (a)
+        y = Add (x, b)
+        c = Cast <to = 1> (k)
+        z = Neg (c)
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("edit", "says"),
+    [
+        (edits.SetAttribute(node="output:a", attribute="to", value=7), 'Add takes "x" and "b" of one dtype'),
+        (edits.Rewire(node="output:b", input=0, tensor="k"), 'Add takes "x" and "b" of one dtype'),
+        (edits.DeleteNode(node="output:a", bypass=0), 'Add takes "x" and "b" of one dtype'),
+        (edits.ReplaceNode(node="output:b", op_type="IsNaN"), 'and "b" is bool; add-node puts a Cast between'),
+        (
+            edits.AddNode(op_type="IsNaN", input=("b",), output=("n",), insert=True),
+            "is bool; add-node puts a Cast between",
+        ),
+        (edits.AddOutput(tensor="b", type="int32[N,4]"), '"b" is float32, not int32'),
+        (edits.AddNode(op_type="Constant", output=("n",)), "a Constant needs one of"),
+    ],
+)
+def test_a_dtype_that_nodes_further_on_do_not_take_is_refused(edit: edits.Edit, says: str) -> None:
+    """snd4onnx and svs4onnx write such models; a runtime refuses them."""
+    with pytest.raises(EditError, match=re.escape(says)):
+        apply(model_of(RETYPED), edit)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        edits.SetAttribute(node="output:c", attribute="to", value=6),
+        edits.Rewire(node="output:z", input=0, tensor="k"),
+        edits.DeleteNode(node="output:c", bypass=0),
+        edits.AddNode(op_type="Cast", attribute={"to": 6}, input=("c",), output=("n",), insert=True),
+        edits.AddNode(op_type="Cast", attribute={"to": 6}, input=("z",), output=("n",), insert=True),
+    ],
+)
+def test_what_is_said_of_dtypes_follows(edit: edits.Edit) -> None:
+    """value_info of another dtype than the nodes make is refused by a runtime."""
+    after = apply(model_of(RETYPED), edit)
+    require_valid(after)
+    one = np.ones((1, 4))
+    found = run(after, {"x": one.astype(np.float32), "k": one.astype(np.int64)})
+    assert found[1].dtype in (np.int32, np.int64)
+    assert after.graph is not None
+    assert {each.name for each in after.graph.value_info} >= {"a", "b"}
+
+
+def test_dtypes_follow_within_functions_and_stop_at_the_edge_of_a_subgraph() -> None:
+    model = model_of(
+        """<ir_version: 10, opset_import: ["" : 20]>
+        g (bool q, int64[2] k) => (float[2] y) {
+            y = If (q) <
+                then_branch = t () => (float[2] a) { a = Cast <to = 1> (k) },
+                else_branch = e () => (float[2] b) { b = Cast <to = 1> (k) }
+            >
+        }"""
+    )
+    with pytest.raises(EditError, match='"a" would be int32, and what is around this graph takes float32'):
+        apply(model, edits.SetAttribute(node="output:a", attribute="to", value=6))

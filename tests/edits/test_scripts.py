@@ -9,6 +9,7 @@ import onnxjson
 from onnxjson import edits
 from onnxjson.edits.python_script import PythonScript
 from onnxjson.errors import DecodeError, EditError, SelectorError
+from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.patching import Patch
 from tests.edits.graphs import EXPORTED, exported, model_of
 
@@ -177,8 +178,10 @@ def _other(node: onnxjson.Node) -> object:
             return [*plain_value(node.attribute[0].ints), 7]
         case 3:
             return "other"
-        case 4:
-            return {"type": "int64[1]", "values": [7]}
+        case 4 if (tensor := node.attribute[0].t) is not None:
+            # Of another shape, and of the same dtype, which those who take it need.
+            dtype = DATA_TYPE_NAMES[tensor.data_type or 0]
+            return {"type": f"{dtype}[1]", "values": [True if dtype == "bool" else 7]}
         case _:
             return 0.125
 
