@@ -66,7 +66,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _say(text: str) -> None:
-    print(f"onnxjson: {text}", file=sys.stderr)
+    sys.stderr.write(f"onnxjson: {text}\n")
 
 
 def _merge(paths: list[Path], name: str) -> int:
@@ -92,9 +92,7 @@ def _merge(paths: list[Path], name: str) -> int:
         return CLEAN
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
     shown = visible(name, None)
-    _say(
-        f"{shown} has {number}; see them with `onnxjson conflicts {shown}`, settle them with `onnxjson resolve {shown}`"
-    )
+    _say(f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` settles them")
     return CONFLICTS
 
 
@@ -119,7 +117,7 @@ def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
     from onnxjson.merging.merge import merge
     from onnxjson.merging.storing import save
 
-    loaded = []
+    loaded: list[files.Loaded | None] = []
     for side, what in zip(sides, _NAMES, strict=True):
         if side.is_empty:
             loaded.append(None)
@@ -168,9 +166,7 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
                 sink.write(source.read_at(start, min(CHUNK, size - start)))  # type: ignore[attr-defined]
 
         save_file(place, written)
-    pointer.write_bytes(
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:%b\nsize %d\n" % (sha256.encode(), size)
-    )
+    pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n", "ascii")
     return pointer
 
 

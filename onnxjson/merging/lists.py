@@ -64,7 +64,7 @@ class _Side:
                 self.items += item
             else:
                 self.items.append((OURS, len(self.added)))
-                self.added.append(item)  # type: ignore[arg-type]
+                self.added.append(item)
 
 
 class ListMerge:

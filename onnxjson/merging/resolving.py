@@ -1,7 +1,7 @@
 """Conflicts settled: each slot gets what one of the sides has, and the addresses of the others follow."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from onnxjson.index import Index, Scope
 from onnxjson.merging.restoring import place_of
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
 from onnxjson.merging.sorting import latest_need
+
+R = TypeVar("R", bound=Record)
 
 Choice = Literal["base", "ours", "theirs"]
 
@@ -195,7 +197,7 @@ def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
     return found
 
 
-def _with(record: Any, path: Sequence[str], name: str, value: Any) -> Any:
+def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
     """A record with another value of a field of the record at a path below it."""
     if not path:
         return msgspec.structs.replace(record, **{name: value})

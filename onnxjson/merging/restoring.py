@@ -61,7 +61,7 @@ class Restored:
             key = function_key(function)
             mine, its = [side.functions.get(key, key) for side in self._sides]
             parts = zip(("domain", "name", "overload"), key, mine, its, strict=True)
-            new = [self._choice(*values, f"/functions/{position}/{part}") for part, *values in parts]
+            new = [self._choice(old, one, other, f"/functions/{position}/{part}") for part, old, one, other in parts]
             if tuple(new) != key:
                 found[key] = (new[0], new[1], new[2])
         return found
@@ -212,7 +212,7 @@ def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restor
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
         values = tuple([restored.value(each, f"{at}/") for each in (clash.base, clash.ours, clash.theirs)])
-        found.append((natural(at), clash.rank, at, roots(clash.key), values))  # type: ignore[arg-type]
+        found.append((natural(at), clash.rank, at, roots(clash.key), values))
     for at, named in restored.clashes:
         found.append((natural(at), (), at, at, named))
     found.sort(key=lambda each: each[:3])

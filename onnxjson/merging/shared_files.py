@@ -48,7 +48,7 @@ def _added(changes: Fields) -> Iterator[d.Record]:
                 yield from _added(below)
 
 
-def _units(record: Any, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
+def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
     if isinstance(record, d.Tensor | d.Attribute):
         after = record_after(record, fields)
         old, new = _external(record), _external(after)

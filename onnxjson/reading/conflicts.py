@@ -28,9 +28,10 @@ def _read_conflict(tree: Tree, place: Place, context: Context) -> Conflict | Non
         if key not in tree:
             context.error(place, "missing-key", f"the conflict has no {key}", "keep conflicts as the merge wrote them")
             return None
-        words.append(read_string(tree[key], place.at(key), context))
-    if not all(isinstance(word, str) for word in words):
-        return None
+        word = read_string(tree[key], place.at(key), context)
+        if word is None:
+            return None
+        words.append(word)
     try:
         slot = slot_at(words[1])
     except AddressError as error:
