@@ -36,6 +36,8 @@ class _Addition:
     outputs: list[ValueInfo] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     """Before all others."""
+    last_nodes: list[Node] = field(default_factory=list)
+    """After all others."""
     node_outputs: dict[int, str] = field(default_factory=dict)
     """By position of a node: its new last output."""
 
@@ -71,7 +73,14 @@ def lifted(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | Non
         outer_name = fresh(base)
         if outer_name != name and name is not None and scope.outer.outer is None:
             raise EditError(f'"{visible(name)}" is the name of another value; choose one that is free')
-        additions.setdefault(scope, _Addition()).outputs.append(value)
+        addition = additions.setdefault(scope, _Addition())
+        if value.name in scope.output_names or value.name in scope.inputs:
+            # No graph has two outputs of one name; and of an input that is an output, onnxruntime gives what the Scan
+            # puts there for the next round (seen in 1.31).
+            again = fresh(f"{base}_again")
+            addition.last_nodes.append(Node(op_type="Identity", input=(value.name or "",), output=(again,)))
+            value = replace(value, name=again)
+        addition.outputs.append(value)
         additions.setdefault(scope.outer, _Addition()).node_outputs[owner.position] = outer_name
         if kind == "If":
             for other in scope.outer.children:
@@ -94,7 +103,7 @@ def lifted(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | Non
         for position, output in addition.node_outputs.items():
             nodes[position] = _with_output(nodes[position], output)
         outputs = (*graph.output, *addition.outputs)
-        return replace(graph, node=(*addition.nodes, *nodes), output=outputs)
+        return replace(graph, node=(*addition.nodes, *nodes, *addition.last_nodes), output=outputs)
 
     workspace.replace_model(rebuilt(workspace.index, change))
     return value

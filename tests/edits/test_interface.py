@@ -102,6 +102,12 @@ def test_scan_hands_out_with_its_axes() -> None:
     require_valid(after)
     values = {"s": numpy.zeros(2, numpy.float32), "x": numpy.ones((3, 2), numpy.float32)}
     assert computed(after, values)[2].tolist() == [[-1, -1], [-2, -2], [-3, -3]]
+    for carried in ("t", "o", "a", "e"):
+        # What its subgraph gives already, and what that gets from round to round, too.
+        again = apply(model, AddOutput(tensor=carried))
+        require_valid(again)
+        rounds = {"a": [[0, 0], [1, 1], [2, 2]], "e": [[1, 1]] * 3}.get(carried, [[1, 1], [2, 2], [3, 3]])
+        assert computed(again, values)[2].tolist() == rounds
 
 
 def test_values_of_functions_and_training_cannot_be_handed_out() -> None:
