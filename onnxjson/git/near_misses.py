@@ -18,7 +18,7 @@ def revisions_like(git: Git, revision: str) -> str:
         printed = git.output("for-each-ref", "--count=50000", "--format=%(refname:short)", seconds=_SECONDS)
     except (CommandError, OnnxJsonError):
         return ""
-    return suggest(revision, {"HEAD", *os.fsdecode(printed).splitlines()})
+    return suggest(revision, {"HEAD", *os.fsdecode(printed).splitlines()} - {revision})
 
 
 def paths_like(git: Git, path: bytes, paths: Iterable[bytes], commit: bytes | None, prefix: bytes) -> str:

@@ -115,6 +115,8 @@ class _Revision:
         shown = f'"{visible(revision)}"'
         if ".." in revision:
             return MissingInputError(f"{self._shown}: {shown} is a range of revisions; name one of them")
+        if self._git.named("HEAD", "commit") is None and revision.startswith("HEAD"):
+            return MissingInputError(f"{self._shown} does not exist: the branch has no commit yet")
         hint = near_misses.revisions_like(self._git, revision)
         return MissingInputError(
             f"{self._shown} does not exist, and {shown} is no revision of this repository that holds files"
