@@ -73,14 +73,14 @@ def lifted(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | Non
         outer_name = fresh(base)
         if outer_name != name and name is not None and scope.outer.outer is None:
             raise EditError(f'"{visible(name)}" is the name of another value; choose one that is free')
-        addition = additions.setdefault(scope, _Addition())
+        addition, given = additions.setdefault(scope, _Addition()), value
         if value.name in scope.output_names or value.name in scope.inputs:
             # No graph has two outputs of one name; and of an input that is an output, onnxruntime gives what the Scan
             # puts there for the next round (seen in 1.31).
             again = fresh(f"{base}_again")
             addition.last_nodes.append(Node(op_type="Identity", input=(value.name or "",), output=(again,)))
-            value = replace(value, name=again)
-        addition.outputs.append(value)
+            given = replace(value, name=again)
+        addition.outputs.append(given)
         additions.setdefault(scope.outer, _Addition()).node_outputs[owner.position] = outer_name
         if kind == "If":
             for other in scope.outer.children:
