@@ -12,7 +12,7 @@ import click
 
 from onnxjson.cli import external_data, failures, findings, output, paging
 from onnxjson.cli.paths import DestinationPath, FilePath, refuse_sources
-from onnxjson.errors import OnnxJsonError, WeightsMissingError
+from onnxjson.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
 
 if TYPE_CHECKING:
     from onnxjson.canonical.payload_forms import WeightsMode
@@ -150,8 +150,22 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
         try:
             _one(request, path, change, after)
         except OnnxJsonError as error:
-            code = failures.report(error)
+            code = failures.report(_of_model(error, path))
     return code
+
+
+def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
+    """The error of an edit with the model that it is about, where it is one of several."""
+    text = f"{path}: {error}"
+    if str(error).startswith(f"{path}: "):
+        return error
+    match error:
+        case EditError():
+            return type(error)(text, error.address, error.position)
+        case SelectorError():
+            return type(error)(text)
+        case _:
+            return error
 
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> None:

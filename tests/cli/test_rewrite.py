@@ -97,6 +97,17 @@ def test_several_models_are_changed_in_place_and_can_be_put_back(binary: Path, t
     assert [binary.read_bytes(), text.read_bytes()] == before
 
 
+def test_errors_of_several_models_say_which_one(binary: Path, text: Path) -> None:
+    assert run("rewrite", "delete-node", binary, "op:LeakyRelu", "-i").exit_code == 0
+    result = run("rewrite", "delete-node", binary, text, "op:LeakyRelu", "-i")
+    assert result.exit_code == 2
+    assert f"onnxjson: error[2]: {binary}: no node has op:LeakyRelu" in result.stderr
+    assert f"changed {text}" in result.stderr
+    result = run("rewrite", "set-attribute", binary, text, "op:Conv", "padz", "1", "-i")
+    for path in (binary, text):
+        assert f"onnxjson: error[65]: {path}: set-attribute: /graph/node/0: Conv has no attribute" in result.stderr
+
+
 def test_several_models_go_to_a_folder(binary: Path, text: Path) -> None:
     folder = binary.with_name("folder")
     folder.mkdir()
