@@ -66,7 +66,8 @@ def _pairs(context: Context, graph: GraphComparison, counterparts: dict[str, tup
     for position, value in enumerate(base):
         name = value.name or ""
         paired, rewrite = get(name), None
-        if paired is None and name in counterparts:
+        # Of a value that is computed twice now, either may be the one that something is said about.
+        if name in counterparts and places.get(paired) is None:
             paired, rewrite = counterparts[name]
         there = places.get(paired) if paired else None
         if there is None or there in taken:
