@@ -174,6 +174,8 @@ class ListMerge:
         self._tree.added[self._address] = (theirs, ours) if self._tree.sides[OURS] else (ours, theirs)
         units = self._tree.units
         left_out: set[Item] = set()
+        same: dict[Item, Item] = {}
+        """What theirs adds and ours does, too: one member."""
         known: dict[Any, list[int]] = {}
         by_key: dict[Any, int] = {}
         for number, record in enumerate(ours):
@@ -188,12 +190,12 @@ class ListMerge:
             equal = next((each for each in alike if ours[each] == record), None)
             if equal is not None:
                 paired.add(equal)
-                left_out.add(item)
+                same[item] = (OURS, equal)
                 continue
             rival = by_key.get(member_key(record))
             if rival is not None and rival not in paired:
                 paired.add(rival)
-                left_out.add(item)
+                same[item] = (OURS, rival)
                 units.tie([key, self._added_key(OURS, rival)])
                 self._present.append(((OURS, rival), (None, ours[rival], record), key))
             elif key in units:
@@ -203,6 +205,8 @@ class ListMerge:
             key = self._added_key(OURS, number)
             if key in units and number not in paired:
                 self._present.append(((OURS, number), (None, record, None), key))
+        if same:
+            self._sides[THEIRS].items = [same.get(item, item) for item in self._sides[THEIRS].items]
         return left_out
 
     def _ordered(self, left_out: set[Item]) -> list[Item]:

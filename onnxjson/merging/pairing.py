@@ -13,8 +13,11 @@ from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.matching.contents import constant_content, content, is_constant
 from onnxjson.matching.interface import pair_outputs
 
-_TRUST: Final = 0.9
-"""The share of pairs that must have kept their names before a name alone says that two values are one."""
+_DISTRUST: Final = 0.1
+"""The share of pairs that have other names from which on a name alone does not say that two values are one."""
+
+_FEW: Final = 2
+"""So many pairs with other names say nothing of the others."""
 
 
 class GraphMatch:
@@ -39,6 +42,7 @@ class GraphMatch:
             self._prefer_names()
         for name, other in list(self._stand_ins()):
             self._add(name, other)
+        self._pair_left_constants()
         if is_trusted:
             theirs = defined(self.target)
             for name in defined(self.base):
@@ -69,7 +73,7 @@ class GraphMatch:
                 continue
             other = target.graph.node[maker[0]]
             is_alike = (other.op_type, other.domain, other.output) == (node.op_type, node.domain, node.output)
-            if is_alike and self._agreement(position, maker[0]) >= self._agreement(position, there):
+            if other == node or (is_alike and self._agreement(position, maker[0]) >= self._agreement(position, there)):
                 self.target_of[position] = maker[0]
                 self.base_of[maker[0]], self.base_of[there] = position, UNMATCHED
                 for each in node.output:
@@ -110,6 +114,23 @@ class GraphMatch:
             return True
         return _is_same_constant(self.base, self.target, name, other)
 
+    def _pair_left_constants(self) -> None:
+        """Constants that nobody says anything of, by their elements: by name first, then in order."""
+        mine = [name for name in self.base.initializers if name not in self.values]
+        its = [name for name in self.target.initializers if name not in self._taken]
+        if not mine or not its:
+            return
+        for name in mine:
+            if name in its and _is_same_constant(self.base, self.target, name):
+                self._add(name, name)
+        left: dict[object, list[str]] = {}
+        for name in its:
+            if name not in self._taken:
+                left.setdefault(_content(self.target, name), []).append(name)
+        for name in mine:
+            if name not in self.values and (names := left.get(_content(self.base, name))):
+                self._add(name, names.pop(0))
+
     def _stand_ins(self) -> Iterator[tuple[str, str]]:
         """Values that nodes without a counterpart make, and that all paired nodes take at the same place."""
         made = _made_by(self.base, self.target_of)
@@ -139,9 +160,15 @@ class GraphMatch:
 
 def graph_matches(alignment: Alignment) -> list[GraphMatch]:
     """The pairs of graphs of an alignment."""
-    pairs = [(name, other) for pair in alignment.graphs for name, other in pair.values.items()]
-    is_trusted = sum(name == other for name, other in pairs) >= _TRUST * len(pairs)
+    # Of equal constants nobody knows which is which, so that their names say nothing.
+    pairs = [(name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_made(pair, name)]
+    is_trusted = sum(name != other for name, other in pairs) <= max(_FEW, _DISTRUST * len(pairs))
     return [GraphMatch(pair, is_trusted) for pair in alignment.graphs]
+
+
+def _is_made(pair: GraphPair, name: str) -> bool:
+    maker = pair.base.makers.get(name)
+    return maker is not None and not is_constant(pair.base.graph.node[maker[0]])
 
 
 def _made_by(scope: Scope, partners: list[int]) -> dict[str, None]:

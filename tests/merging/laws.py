@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from onnxjson.conflicts import Conflict
-from onnxjson.document import Attribute, Model, Node, Tensor
+from onnxjson.document import Attribute, Graph, Model, Node, Tensor, ValueInfo
 from onnxjson.errors import ConflictError
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import resolve
@@ -44,7 +44,26 @@ def _require_mirrored(merged: Merged, swapped: Merged) -> None:
 
 
 def _values(conflicts: tuple[Conflict, ...], mine: str, its: str) -> Counter[str]:
-    return Counter(repr((each.base, getattr(each, mine), getattr(each, its))) for each in conflicts)
+    return Counter(
+        repr([_nameless(each) for each in (one.base, getattr(one, mine), getattr(one, its))]) for one in conflicts
+    )
+
+
+def _nameless(value: Any) -> Any:
+    """A value of a conflict without names, which follow those of the side that comes first."""
+    match value:
+        case str():
+            return "text"
+        case Node():
+            inner = [[_nameless(node) for node in graph.node] for graph in walk(value, Graph)]
+            return (value.op_type, len(value.input), len(value.output), inner)
+        case Tensor():
+            return (value.dims, value.data_type, value.raw_data)
+        case ValueInfo():
+            return value.type
+        case tuple():
+            return len(value)
+    return type(value).__name__
 
 
 def _require_sound(model: Model, given: Triple) -> None:

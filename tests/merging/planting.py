@@ -33,9 +33,16 @@ def pair(base: Model, seed: int, *, scramble: bool = True) -> Pair | None:
     numbers = random.Random(seed)
     mine, its = numbers.choice(list(EDITS)), numbers.choice(list(EDITS))
     ours = mutated(base, [mine], 2 * seed, rename=False, shuffle=False)
-    theirs = mutated(base, [its], 2 * seed + 1, rename=scramble, interface=False, shuffle=False)
-    if not ours.planted or not theirs.planted or _near(base, ours) & _places(theirs) or _near(base, theirs) & _places(ours):
+    theirs = mutated(base, [its], 2 * seed + 1, rename=False, shuffle=False)
+    if (
+        not ours.planted
+        or not theirs.planted
+        or _near(base, ours) & _places(theirs)
+        or _near(base, theirs) & _places(ours)
+    ):
         return None
+    if scramble:
+        theirs = mutated(base, [its], 2 * seed + 1, interface=False, shuffle=False)
     return Pair(base, ours, theirs, (mine, its))
 
 
@@ -49,9 +56,13 @@ def _places(mutation: Mutation) -> set[str]:
 def _changed(mutation: Mutation) -> set[str]:
     """Nodes of the base that are not as they were, but for names."""
     found = set()
+    graphs = [{each.address: each.graph for each in Index(model).scopes} for model in (mutation.base, mutation.target)]
     for address, truth in mutation.graphs.items():
         count = len(truth.target_of)
         found |= {f"{address}/node/{number}" for number in range(count) if truth.target_of[number] < 0}
+        nodes, others = graphs[0][address].node, graphs[1][truth.target].node
+        pairs = [(number, there) for number, there in enumerate(truth.target_of) if there >= 0]
+        found |= {f"{address}/node/{number}" for number, there in pairs if nodes[number].input != others[there].input}
     if not mutation.planted:
         return found
     difference = diff_models(mutation.base, mutation.target, ignore=IGNORED)
@@ -70,6 +81,7 @@ def _near(base: Model, mutation: Mutation) -> set[str]:
         for position, node in enumerate(scope.graph.node):
             if f"{scope.address}/node/{position}" in places:
                 names.update(node.input, node.output)
+        names |= _taken_by_new(mutation, scope.address)
         names.discard("")
         for name, position in scope.initializers.items():
             if f"{scope.address}/initializer/{position}" in places:
@@ -77,8 +89,20 @@ def _near(base: Model, mutation: Mutation) -> set[str]:
         for position, node in enumerate(scope.graph.node):
             if not names.isdisjoint(node.input) or not names.isdisjoint(node.output):
                 found.add(f"{scope.address}/node/{position}")
-        found |= {f"{scope.address}/initializer/{scope.initializers[name]}" for name in names & scope.initializers.keys()}
+        found |= {
+            f"{scope.address}/initializer/{scope.initializers[name]}" for name in names & scope.initializers.keys()
+        }
     return found
+
+
+def _taken_by_new(mutation: Mutation, address: str) -> set[str]:
+    """What nodes of a graph take that were not there."""
+    truth = mutation.graphs.get(address)
+    graphs = {scope.address: scope.graph for scope in Index(mutation.target).scopes}
+    if truth is None or truth.target not in graphs:
+        return set()
+    nodes = graphs[truth.target].node
+    return {name for node, before in zip(nodes, truth.base_of, strict=True) if before < 0 for name in node.input}
 
 
 def has_both(given: Pair, merged: Merged) -> bool:
