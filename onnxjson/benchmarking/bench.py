@@ -11,7 +11,7 @@ import msgspec
 from onnxjson.benchmarking.rows import Report, Row, Verdict
 from onnxjson.benchmarking.variants import ORIGINAL, Grid, Variant
 from onnxjson.display import visible
-from onnxjson.document import Model
+from onnxjson.document import Model, Type
 from onnxjson.errors import EvaluationError, OnnxJsonError
 from onnxjson.passes import Pipeline, Step
 from onnxjson.passes.measuring import MeasuredPass
@@ -20,7 +20,7 @@ from onnxjson.passes.pipeline import Stage, stage_of
 from onnxjson.running import tasks
 from onnxjson.running.guarded import TIMEOUT, execute, sendable
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import Inputs, Wishes
+from onnxjson.running.inputs import Inputs, Wishes, free_inputs
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.tasks import (
     Failed,
@@ -259,8 +259,15 @@ class Bench:
                 continue
             self._say(f"loss and metric: {entry.row.variant} ({place + 1} of {len(self._entries)})")
             assert entry.stage is not None
-            sent = sendable(entry.stage.model, None)
-            task = ScoreTask(subject=sent.subject, settings=entry.row.settings, script=str(script.absolute()))
+            assert entry.models is not None
+            interface, types = entry.models.interface, free_inputs(entry.stage.model)
+            task = ScoreTask(
+                subject=sendable(entry.stage.model, None).subject,
+                settings=entry.row.settings,
+                script=str(script.absolute()),
+                inputs={one: (other, _data_type(types.get(other))) for one, other in interface.inputs if one and other},
+                outputs={other: one for one, other in interface.outputs},
+            )
             outcome = execute(self._worker, task, timeout=self._options.timeout)
             if outcome.interrupted:
                 raise KeyboardInterrupt
@@ -362,6 +369,10 @@ def file_name(model: str, variant: str) -> str:
     """Where a variant may be kept: ``m-int8-dynamic.onnx``."""
     stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")
     return f"{stem}-{re.sub(r'[^A-Za-z0-9_.]+', '-', variant).strip('-') or 'variant'}.onnx"
+
+
+def _data_type(said: Type | None) -> int:
+    return 0 if said is None or said.tensor_type is None else said.tensor_type.elem_type or 0
 
 
 def _versioned(engine: str) -> str:

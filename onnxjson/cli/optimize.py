@@ -203,7 +203,7 @@ class _Change:
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[Made] = []
-            for made in self._pipeline.run(inside.model, self._steps, path.parent):
+            for made in self._told(self._pipeline.run(inside.model, self._steps, path.parent)):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
                 if self._check is not None:
@@ -220,6 +220,14 @@ class _Change:
         if self._check is not None:
             self._talk(path, self._check(inside.model, everything, self._pipeline, path))
         return changing.Changed(model if after is inside.model else inside.restored(after))
+
+    def _told(self, everything: "Iterator[Made]") -> "Iterator[Made]":
+        """The same; each that takes long says so."""
+        for step in self._steps:
+            with output.working(f"running {visible(str(step))}"):
+                made = next(everything, None)
+            if made is not None:
+                yield made
 
     @contextmanager
     def _recorder(self, path: Path, model: "Model") -> "Iterator[Recorder | None]":

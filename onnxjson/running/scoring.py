@@ -14,12 +14,16 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from onnxjson.names import DATA_TYPES
 from onnxjson.running.engines import opened
 from onnxjson.running.model_run import as_array, as_value
 from onnxjson.running.tasks import Failed, Report, Scored, ScoreTask
+from onnxjson.running.values import Value
+from onnxjson.tensors import numpy_dtype
 
 _FUNCTION: Final = "evaluate"
 _NAMES: Final = ("loss", "metric")
+_FLOATS: Final = frozenset([DATA_TYPES[name] for name in ("float16", "bfloat16", "float32", "float64")])
 
 
 class ScriptError(Exception):
@@ -35,8 +39,8 @@ def scored(task: ScoreTask, tell: Callable[[Report], None], told: Callable[[str]
         sys.path.insert(0, str(path.parent))
 
         def run(values: Mapping[str, Any]) -> dict[str, Any]:
-            given = {name: as_value(value) for name, value in values.items()}
-            return {name: as_array(value) for name, value in model.run(given).items()}
+            given = dict([_given(task, name, value) for name, value in values.items()])
+            return {task.outputs.get(name, name): as_array(value) for name, value in model.run(given).items()}
 
         tell(Scored(scores=_scores(_function(path)(run))))
     except MemoryError:
@@ -47,6 +51,16 @@ def scored(task: ScoreTask, tell: Callable[[Report], None], told: Callable[[str]
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == str(path)]
         place = f"{path.name}:{lines[-1]}: " if lines else ""
         tell(Failed(run=0, problem=told(f"{place}{type(error).__name__}: {error}")))
+
+
+def _given(task: ScoreTask, name: str, value: Any) -> tuple[str, Value]:
+    """An input of the model by what the script says; a variant may want float16 where the original takes float32."""
+    import numpy
+
+    name, data_type = task.inputs.get(name, (name, 0))
+    if data_type in _FLOATS and isinstance(value, numpy.ndarray) and value.dtype.kind == "f":
+        value = value.astype(numpy_dtype(data_type))
+    return name, as_value(value)
 
 
 def _function(path: Path) -> Callable[[Any], Any]:

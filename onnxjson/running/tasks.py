@@ -116,6 +116,10 @@ class ScoreTask(msgspec.Struct, frozen=True, kw_only=True, tag="score"):
     settings: Settings
     script: str
     """Its path; it defines ``evaluate(run)``."""
+    inputs: dict[str, tuple[str, int]] = {}
+    """What the script calls an input -> what the model calls it, and its data type, 0 where nobody knows it."""
+    outputs: dict[str, str] = {}
+    """What the model calls an output -> what the script calls it."""
 
 
 Task = RunTask | CompareTask | SeriesTask | RaceTask | ScoreTask

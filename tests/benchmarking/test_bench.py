@@ -1,6 +1,8 @@
 """A benchmark: what stands in its rows, and what happens to variants that fail."""
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,8 @@ from onnxjson.benchmarking.bench import file_name
 from onnxjson.benchmarking.variants import parse_grid
 from onnxjson.document import Model
 from onnxjson.errors import FeedError
+from onnxjson.passes import Made, Pipeline, Step
+from onnxjson.rendering.bench_report import report_lines
 from onnxjson.running.inputs import Wishes
 from onnxjson.tracing.records import size_of
 from onnxjson.wire.writing import message_bytes
@@ -95,6 +99,35 @@ def test_a_script_says_loss_and_metric_of_every_variant(model: Model, tmp_path: 
     for row in report.rows:
         assert row.scores["metric"] == pytest.approx(3, rel=1e-4)
         assert row.scores["classes"] == 10
+
+
+def test_a_script_speaks_of_the_original_whatever_a_variant_calls_and_takes(model: Model, tmp_path: Path) -> None:
+    path = script(
+        tmp_path,
+        "import numpy\ndef evaluate(run):\n"
+        "    return 0, run({'image': numpy.ones((1, 1, 8, 8), 'f')})['probabilities'].astype('f').sum()\n",
+    )
+    renamed = "renamed=rename{kind=input,from=image,to=x},rename{kind=output,from=probabilities,to=y}"
+    options = Options(rounds=0, starts=0, seeds=1, script=path)
+    report = measured(model, renamed, "half=float16", options=options)
+    assert [row.problem for row in report.rows] == ["", "", ""]
+    assert [row.scores["metric"] for row in report.rows] == pytest.approx([1.0] * 3, abs=5e-3)
+
+
+def test_what_was_found_before_an_interruption_stays(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Pipeline.run
+
+    def interrupted(self: Pipeline, model: Model, steps: Sequence[Step], *rest: Any) -> Iterator[Made]:
+        if str(steps[0]) == "onnxsim":
+            raise KeyboardInterrupt
+        return run(self, model, steps, *rest)
+
+    monkeypatch.setattr(Pipeline, "run", interrupted)
+    report = measured(model, "pruned=prune", "simple=onnxsim")
+    assert report.is_interrupted
+    assert [row.nodes for row in report.rows] == [6, 6, None]
+    text = "".join(span.text for line in report_lines(report, 80) for span in line)
+    assert "simple" in text
 
 
 @pytest.mark.parametrize(
