@@ -163,12 +163,7 @@ class GraphComparison:
 
     def maker(self, side: int, name: str) -> tuple[int, int] | None:
         """The node that makes a value of this graph, and which of its outputs it is."""
-        position = self._makers[side].get(name)
-        return None if position is None else (position, self.nodes(side)[position].output.index(name))
-
-    @cached_property
-    def _makers(self) -> tuple[dict[str, int], dict[str, int]]:
-        return _makers(self.nodes(BASE)), _makers(self.nodes(TARGET))
+        return self.scopes[side].makers.get(name)
 
     @cached_property
     def mostly_renamed(self) -> bool:
@@ -250,15 +245,6 @@ class GraphComparison:
     def taken(self, side: int, position: int) -> list[str]:
         """The values that a node takes, each once."""
         return list(dict.fromkeys(taken_names(self.nodes(side)[position])))
-
-
-def _makers(nodes: Sequence[Node]) -> dict[str, int]:
-    """Outputs -> positions; of two nodes with an output of one name the first counts."""
-    outputs = [node.output for node in nodes]
-    if all([len(each) == 1 for each in outputs]):
-        # The usual case, in half the time.
-        return dict(zip([each[0] for each in reversed(outputs)], range(len(outputs) - 1, -1, -1), strict=True))
-    return {name: position for position in range(len(outputs) - 1, -1, -1) for name in outputs[position] if name}
 
 
 class Constant(NamedTuple):

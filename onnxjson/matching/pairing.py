@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.matching.columns import REAL, SHIFT, SLOT, Columns, Integers, Words
+from onnxjson.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
 
 MOST_INPUTS: Final = 256
 """Of a node with more inputs no more are looked at to judge a pair."""
@@ -129,7 +129,7 @@ class Pairing:
         else:
             for mine, its in zip(base_codes, target_codes, strict=False):
                 if mine < 0 or its < 0:
-                    agree += mine == its and mine != -1
+                    agree += mine == its and mine != EMPTY
                     continue
                 partner = target_of[mine >> SHIFT]
                 if partner >= 0:

@@ -23,7 +23,7 @@ def propagate(pairing: Pairing) -> None:
     while position < len(fresh) and not pairing.is_exhausted:
         base, target = fresh[position]
         position += 1
-        for mine, its in neighbours(pairing, base, target):
+        for mine, its in _neighbours(pairing, base, target):
             if target_of[mine] == UNMATCHED == base_of[its] and labels[mine] == its_labels[its]:
                 _, contradict = pairing.judge(mine, its)
                 if not contradict:
@@ -31,7 +31,7 @@ def propagate(pairing: Pairing) -> None:
     fresh.clear()
 
 
-def neighbours(pairing: Pairing, base: int, target: int) -> Iterator[tuple[int, int]]:
+def _neighbours(pairing: Pairing, base: int, target: int) -> Iterator[tuple[int, int]]:
     """Candidates around a pair: what makes the same input of both, what alone takes the same output of both."""
     yield from _producers(pairing, base, target)
     yield from _consumers(pairing, base, target)
@@ -66,7 +66,7 @@ def _producers(pairing: Pairing, base: int, target: int) -> Iterator[tuple[int, 
     )
 
 
-def _open(codes: "Iterator[tuple[int, int]]") -> Iterator[tuple[int, int]]:
+def _open(codes: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     for code, there in codes:
         if not (code ^ there) & SLOT:
             yield code >> SHIFT, there >> SHIFT

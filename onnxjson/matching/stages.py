@@ -54,14 +54,14 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     _pair_outputs(pairing)
     is_repetitive = _is_repetitive(pairing)
     if is_repetitive and _count_open(pairing) > _LARGE:
-        _pair_by_sequence(pairing, radius=0)
+        _pair_by_sequence(pairing, is_sure=True)
     _spread(pairing)
     if not is_repetitive:
         _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
         _spread(pairing)
         pair_kin(pairing)
     if _count_open(pairing) > _FEW * (len(base) - _SMALL):
-        _pair_by_sequence(pairing, radius=0)
+        _pair_by_sequence(pairing, is_sure=True)
         _spread(pairing)
     _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
     _pair_by_labels(pairing, base.label, target.label, with_constants=False, least_radius=1)
@@ -71,7 +71,7 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
     _spread(pairing)
     assign(pairing)
     if _count_open(pairing) > _FEW * (len(base) - _SMALL):
-        _pair_by_sequence(pairing, radius=None)
+        _pair_by_sequence(pairing, is_sure=False)
         _spread(pairing)
         assign(pairing)
     uncross(pairing)
@@ -91,15 +91,10 @@ def _pair_equal(pairing: Pairing, numbers: Integers, its_numbers: Integers) -> N
 
 def _pair_by_context(pairing: Pairing) -> None:
     """Pair nodes whose surroundings nobody else has, before anything but equal computations is known."""
-    sides = []
-    for columns, positions in (
-        (pairing.base.columns, pairing.outputs),
-        (pairing.target.columns, pairing.outputs.values()),
-    ):
-        shared = {position: number for number, position in enumerate(positions)}
-        nobody = np.full(len(columns), UNMATCHED, np.int64)
-        sides.append(Labels(columns, columns.label, nobody, shared, with_constants=True))
-    mine, its = sides
+    mine, its = [
+        Labels(columns, columns.label, np.full(len(columns), UNMATCHED, np.int64), numbers, with_constants=True)
+        for columns, numbers in zip((pairing.base.columns, pairing.target.columns), _numbered(pairing), strict=True)
+    ]
     pairing.contexts = [
         (_spread_out(mine.nodes, one, len(pairing.targets)), _spread_out(its.nodes, other, len(pairing.bases)))
         for one, other in zip(mine.rounds[1:], its.rounds[1:], strict=True)
@@ -107,6 +102,14 @@ def _pair_by_context(pairing: Pairing) -> None:
     for labels, its_labels in reversed(pairing.contexts[1:]):
         bases, targets = pairing.unmatched()
         _pair_where_fitting(pairing, *unique_pairs(labels[bases], its_labels[targets], bases, targets))
+
+
+def _numbered(pairing: Pairing) -> tuple[dict[int, int], dict[int, int]]:
+    """Positions of outputs that are counterparts -> one number, for both sides."""
+    return (
+        {position: number for number, position in enumerate(pairing.outputs)},
+        {position: number for number, position in enumerate(pairing.outputs.values())},
+    )
 
 
 def _is_repetitive(pairing: Pairing) -> bool:
@@ -129,8 +132,7 @@ def _pair_by_labels(
     pairing: Pairing, own: Integers, its_own: Integers, *, with_constants: bool, least_radius: int
 ) -> None:
     """Pair nodes whose surroundings nobody else has, wide before narrow; again while that finds more."""
-    shared = {position: number for number, position in enumerate(pairing.outputs)}
-    its_shared = {position: number for number, position in enumerate(pairing.outputs.values())}
+    shared, its_shared = _numbered(pairing)
     while _count_open(pairing):
         pairs = np.where(pairing.targets >= 0, np.arange(len(own)), UNMATCHED)
         labels = Labels(pairing.base.columns, own, pairs, shared, with_constants=with_constants)
@@ -210,19 +212,19 @@ def _frontier(pairing: Pairing) -> list[tuple[int, int]]:
     return list(zip(bases.tolist(), target_of[bases].tolist(), strict=True))
 
 
-def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
-    """Align what is open as sequences, in the order of a walk from the outputs, between pairs in the same order."""
+def _pair_by_sequence(pairing: Pairing, *, is_sure: bool) -> None:
+    """Align what is open as sequences, in the order of a walk from the outputs, between pairs in the same order.
+
+    Where `is_sure`, all inputs of a pair have to fit; else more has to speak for it than against it.
+    """
     bases, targets = pairing.unmatched()
     kinds = np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])
     if not len(kinds):
         return
-    order, its_order = _order(pairing)
-    rank, its_rank = np.empty(len(order), np.int64), np.empty(len(its_order), np.int64)
-    rank[order], its_rank[its_order] = np.arange(len(order)), np.arange(len(its_order))
+    order = np.array(from_outputs(pairing.base.columns), np.int64)
+    its_order = np.array(from_outputs(pairing.target.columns), np.int64)
     target_of, base_of = pairing.targets, pairing.bases
     label, its_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
-    if radius:
-        label, its_label = pairing.contexts[radius - 1]
     # A pair is one letter that only it has; what is open is its label.
     letters = np.where(target_of >= 0, _ANCHOR + np.arange(len(order), dtype=np.uint64), label)[order]
     its_letters = np.where(base_of >= 0, _ANCHOR + base_of.astype(np.uint64), its_label)[its_order]
@@ -232,7 +234,7 @@ def _pair_by_sequence(pairing: Pairing, *, radius: int | None) -> None:
     found, its_found = order[here], its_order[there]
     is_open = target_of[found] == UNMATCHED
     found, its_found = found[is_open], its_found[is_open]
-    if radius is not None:
+    if is_sure:
         fits = _inputs_fit(pairing, found, its_found, strict=True)
         pairing.pair_all(found[fits], its_found[fits])
         return
@@ -247,13 +249,6 @@ def _letters(columns: Columns) -> Words:
     constants = np.bincount(columns.consumer[columns.is_constant_slot], minlength=len(columns))
     letters: Words = (columns.label << 8 | np.minimum(constants, 255)).astype(np.uint64)
     return letters
-
-
-def _order(pairing: Pairing) -> tuple[Integers, Integers]:
-    return (
-        np.array(from_outputs(pairing.base.columns), np.int64),
-        np.array(from_outputs(pairing.target.columns), np.int64),
-    )
 
 
 def _pair_duplicates(pairing: Pairing, numbers: Integers, its_numbers: Integers) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 
 from onnxjson.document import Function
 from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.matching.columns import ALIAS, CONSTANT, SHIFT, Columns
+from onnxjson.matching.columns import ALIAS, CONSTANT, SHIFT, SLOT, Columns
 from onnxjson.matching.pairing import Pairing
 
 Places = tuple[list[int], list[int]]
@@ -166,7 +166,7 @@ def _aliases(columns: Columns, partners: list[int]) -> list[int]:
 def _is_same(code: int, its_code: int, target_of: list[int]) -> bool:
     if code < 0 or its_code < 0:
         return code == its_code
-    return target_of[code >> SHIFT] == its_code >> SHIFT and not (code ^ its_code) & ((1 << SHIFT) - 1)
+    return target_of[code >> SHIFT] == its_code >> SHIFT and not (code ^ its_code) & SLOT
 
 
 def _pair_unused(pairs: _Names, base: Columns, target: Columns, target_of: list[int], base_of: list[int]) -> None:
