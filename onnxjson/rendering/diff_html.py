@@ -18,7 +18,7 @@ from onnxjson.rendering import drawings
 from onnxjson.rendering.diff_nodes import STATES, NodeRow, State, node_rows
 from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Nodes, Report
-from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_of, verdict_style
+from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.tables import size
 
@@ -193,7 +193,7 @@ def _details(event: Event, member: Member) -> str:
 def _member(event: Event, member: Member, *, with_details: bool) -> str:
     base, target = _addresses(member.base), _addresses(member.target)
     addresses = base if base == target else f"{base or '—'} → {target or '—'}"
-    place = f"{page_code(place_of(member))} " if member.place else ""
+    place = f"{page_code(place_text(member))} " if member.place else ""
     details = _details(event, member) if with_details else ""
     return f'<li>{place}<span class="address">{addresses}</span>{details}</li>\n'
 

@@ -11,7 +11,7 @@ from typing import Final
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_report import Count, Report
-from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_of
+from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 from onnxjson.rendering.tables import size
 
 LARGEST: Final = 60_000
@@ -63,7 +63,12 @@ def diff_markdown(report: Report) -> str:
 
 def code(text: str, limit: int | None = _LONGEST) -> str:
     """A code span that holds exactly what `display.visible` makes of `text`; a bar is an escape, too."""
-    shown = visible(text, limit).replace("|", "\\u{7c}")
+    return _span(visible(text, limit))
+
+
+def _span(shown: str) -> str:
+    """A code span of a text that is visible already."""
+    shown = shown.replace("|", "\\u{7c}")
     if not shown:
         return "(empty)"
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
@@ -120,7 +125,7 @@ class _Capped:
 
 
 def _row(event: Event) -> str:
-    places = [code(place_of(member)) for member in event.members[:_MOST_PLACES]]
+    places = [code(place_text(member)) for member in event.members[:_MOST_PLACES]]
     left = len(event.members) - len(places)
     where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
     times = f"{event.count:,}× " if event.count > 1 else ""
@@ -155,9 +160,9 @@ def _details(events: Iterable[Event]) -> Iterator[str]:
         for member in event.members[:_MOST_MEMBERS]:
             base, target = (" ".join(code(f"@{each}") for each in side[:20]) for side in (member.base, member.target))
             addresses = base if base == target else f"{base or 'nothing'} → {target or 'nothing'}"
-            yield f"- {code(place_of(member))} ({addresses})\n"
+            yield f"- {code(place_text(member))} ({addresses})\n"
             for detail in member.details:
-                yield f"  - {code(detail_text(event, detail, None), _LONGEST_DETAIL)}\n"
+                yield f"  - {_span(detail_text(event, detail, _LONGEST_DETAIL))}\n"
         left = len(event.members) - _MOST_MEMBERS
         if left > 0:
             yield f"- and {left:,} more\n"

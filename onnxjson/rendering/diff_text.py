@@ -336,7 +336,12 @@ def _member_in_full(event: Event, member: Member, column: int, width: int) -> It
 
 def place_of(member: Member) -> str:
     """Where a member is, for a person; visible."""
-    return visible(member.place or next(iter((*member.target, *member.base)), "the model"), 400)
+    return visible(place_text(member), 400)
+
+
+def place_text(member: Member) -> str:
+    """The same as a text of the model, not yet made visible."""
+    return member.place or next(iter((*member.target, *member.base)), "the model")
 
 
 def detail_text(event: Event, detail: Detail, room: int | None) -> str:

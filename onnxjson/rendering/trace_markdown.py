@@ -5,7 +5,7 @@ from typing import Final
 
 from onnxjson.display import counted
 from onnxjson.rendering.diff_markdown import LARGEST, code
-from onnxjson.rendering.diff_text import place_of
+from onnxjson.rendering.diff_text import place_text
 from onnxjson.rendering.stage_table import table_rows
 from onnxjson.rendering.tables import size
 from onnxjson.rendering.trace_text import Subject, columns, headline, loud, node_text, part_text, size_before
@@ -54,7 +54,7 @@ def _step(step: Step, before: Size) -> Iterator[str]:
     rows = []
     for part in step.parts:
         for event in loud(part.events):
-            places = ", ".join([code(place_of(member)) for member in event.members[:3]])
+            places = ", ".join([code(place_text(member)) for member in event.members[:3]])
             left = len(event.members) - 3
             more = f" and {left:,} more" if left > 0 else ""
             times = f"{event.count:,}× " if event.count > 1 else ""

@@ -10,6 +10,7 @@ from markdown_it.token import Token
 
 from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.display import visible
+from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_markdown import LARGEST, code, diff_markdown
 from onnxjson.rendering.diff_report import report
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, networks
@@ -32,6 +33,18 @@ def many(count: int) -> Made:
         for n in range(count)
     ]  # fmt: skip
     return Made(align(model, model), events)
+
+
+def test_texts_of_models_are_made_visible_once() -> None:
+    model, _ = networks()
+    detail = Detail("wh\x1bat", "o\x1bld", "n\x1bew")
+    event = Event("attribute-changed", "Co\x1bnv.pads", (Member(("/graph/node/0",), (), "pl\x1bace", (detail,)),))
+    shown = report(Made(align(model, model), [event]), "a", "b")
+    for page in (diff_markdown(shown), "".join(diff_html(shown))):
+        assert "\x1b" not in page
+        assert "\\u{5c}" not in page
+        for wanted in ("Co\\u{1b}nv.pads", "pl\\u{1b}ace", "wh\\u{1b}at", "o\\u{1b}ld", "n\\u{1b}ew"):
+            assert wanted in page
 
 
 def test_report_has_headline_table_and_details() -> None:
