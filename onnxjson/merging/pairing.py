@@ -48,6 +48,7 @@ class GraphMatch:
             for name in defined(self.base):
                 if name in theirs:
                     self._add(name, name)
+            self._pair_constants()
 
     def _add(self, name: str, other: str) -> None:
         if name not in self.values and other not in self._taken:
@@ -84,7 +85,6 @@ class GraphMatch:
             if name not in self._taken and _is_same_constant(base, target, name):
                 self._drop(name)
                 self._add(name, name)
-        self._pair_constants()
 
     def _pair_constants(self) -> None:
         """Constant nodes follow the values that they make."""
@@ -116,8 +116,8 @@ class GraphMatch:
 
     def _pair_left_constants(self) -> None:
         """Constants that nobody says anything of, by their elements: by name first, then in order."""
-        mine = [name for name in self.base.initializers if name not in self.values]
-        its = [name for name in self.target.initializers if name not in self._taken]
+        mine = [name for name in _constants(self.base) if name not in self.values]
+        its = [name for name in _constants(self.target) if name not in self._taken]
         if not mine or not its:
             return
         for name in mine:
@@ -130,6 +130,7 @@ class GraphMatch:
         for name in mine:
             if name not in self.values and (names := left.get(_content(self.base, name))):
                 self._add(name, names.pop(0))
+        self._pair_constants()
 
     def _stand_ins(self) -> Iterator[tuple[str, str]]:
         """Values that nodes without a counterpart make, and that all paired nodes take at the same place."""
@@ -175,6 +176,12 @@ def _made_by(scope: Scope, partners: list[int]) -> dict[str, None]:
     """What nodes without a counterpart make, in their order."""
     nodes = scope.graph.node
     return {name: None for place, node in enumerate(nodes) if partners[place] < 0 for name in node.output if name}
+
+
+def _constants(scope: Scope) -> list[str]:
+    """Initializers, then what Constant nodes make."""
+    nodes = scope.graph.node
+    return [*scope.initializers, *[name for name, (place, _) in scope.makers.items() if is_constant(nodes[place])]]
 
 
 def _is_same_constant(base: Scope, target: Scope, name: str, other: str | None = None) -> bool:

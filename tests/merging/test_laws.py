@@ -1,0 +1,16 @@
+"""Laws of merges on random triples; `python -m tests.merging.laws 20000` holds them of as many as the issue asks."""
+
+import pytest
+
+from tests.merging.laws import require_laws
+from tests.merging.triples import triple
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_merges_of_random_triples_keep_the_laws(first: int) -> None:
+    for seed in range(first, first + 20):
+        try:
+            require_laws(triple(seed))
+        except BaseException as error:
+            error.add_note(f"seed {seed}")
+            raise
