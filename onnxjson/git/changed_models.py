@@ -96,8 +96,7 @@ class _Comparison:
     def __init__(self, git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> None:
         self._git = git
         self._prefix = git.line("rev-parse", "--show-prefix")
-        cdup = git.line("rev-parse", "--show-cdup")
-        self._top = Path(os.path.normpath(git.folder / os.fsdecode(cdup)))
+        self._top = Path(os.path.normpath(git.folder / os.fsdecode(git.up())))
         self._sides = self._found_sides(revisions, staged=staged)
         self._named = {self._from_top(path): path for path in paths}
 
@@ -171,7 +170,7 @@ class _Comparison:
     def _of_work_tree(self) -> Iterator[_Entry]:
         # Without renames, for which git would read files through the filters of the repository.
         options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
-        yield from _entries(self._git.items("diff-files", *options, "--"))
+        yield from _entries(self._git.items(*_without_filters(self._git), "diff-files", *options, "--"))
 
     def _is_wanted(self, entry: _Entry) -> bool:
         paths = [path for path in (entry.old, entry.new) if path is not None]
@@ -213,6 +212,16 @@ class _Comparison:
             return Version(f":{shown}" if not stage else f":{stage}:{shown}", f":{stage}:{shown}", place)
         revision = side.text if _PLAIN.fullmatch(side.text) else side.commit.decode()
         return Version(f"{side.text}:{shown}", f"{revision}:{shown}", place)
+
+
+def _without_filters(git: Git) -> list[str]:
+    """Options that keep git from filtering files, which it does where only their content tells whether they changed."""
+    try:
+        names = git.items("config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$")
+    except CommandError:
+        return []  # there are none
+    keys = (os.fsdecode(name) for name in names)
+    return [word for key in keys for word in ("-c", f"{key}=" + ("false" if key.endswith(".required") else ""))]
 
 
 def _ends(text: str) -> tuple[str, str]:

@@ -113,6 +113,17 @@ class Git:
         """The one line that git prints, which may hold line feeds itself; see `items`."""
         return self.output(*arguments, seconds=seconds).removesuffix(b"\n")
 
+    def up(self) -> bytes:
+        """The way from the folder to the top of the work tree, ``../../``; b"" at the top and in a bare repository.
+
+        Raises:
+            OnnxJsonError: see `items`.
+        """
+        try:
+            return self.line("rev-parse", "--show-cdup")
+        except CommandError:
+            return b""
+
     def named(self, revision: str, kind: str) -> bytes | None:
         """The hexadecimal name of the object that a revision leads to; None where there is none of that kind.
 

@@ -81,7 +81,7 @@ class _Revision:
         self._shown = visible(spec.text, None)
         self._git = Git(folder)
         self._prefix = self._found_prefix()
-        self._top = self._git.line("rev-parse", "--show-cdup")
+        self._top = self._git.up()
         self._path = self._path_from_top()
         self._commit: bytes | None = None
         self._contents: Contents = self._found_contents()
