@@ -1,20 +1,23 @@
 """Edits that native code of onnx makes in the guarded process; a model keeps all that they are not about."""
 
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from onnxjson.document import Graph, Model, OperatorSetId
+from onnxjson.document import Graph, Model, Node, OperatorSetId
 from onnxjson.edits.conversion import convert, refuse_worse
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.guarded import Shown, worker
 from onnxjson.edits.inference import infer
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
+from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.reconciling import reconcile
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import EditError
+from onnxjson.index import Index, Scope
 from onnxjson.operators import plain_domain
 
 __all__ = ["ConvertOpset", "InferShapes", "InlineFunctions"]
@@ -61,10 +64,12 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
             return Outcome(0, ("the model has no functions",))
         if before.graph is None:
             raise EditError("the model has no graph")
-        shown = Shown(before, workspace.model_folder)
-        after = shown.read(worker().inline_functions(shown.data))
-        assert after.graph is not None
+        after = _inlined(before, workspace.model_folder)
         left = {_key(each.domain, each.name, each.overload) for each in after.functions}
+        explicit = _with_defaults(before, left)
+        if explicit is not before:
+            after = _inlined(explicit, workspace.model_folder)
+        assert after.graph is not None
         functions = tuple([each for each in before.functions if _key(each.domain, each.name, each.overload) in left])
         merged = reconcile(before.graph, after.graph)
         graph = _with_value_info(merged.graph, after.graph)
@@ -76,6 +81,35 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
             names = ", ".join(sorted({each.name or "" for each in functions})[:_SHOWN])
             notes.append(f"{len(functions):,} functions stay, which import other versions than the model: {names}")
         return Outcome(len(before.functions) - len(functions), tuple(notes))
+
+
+def _inlined(model: Model, folder: Path | None) -> Model:
+    shown = Shown(model, folder)
+    return shown.read(worker().inline_functions(shown.data))
+
+
+def _with_defaults(model: Model, left: set[tuple[str, str, str]]) -> Model:
+    """`model` with the defaults of attributes at the calls of functions, which the inliner forgets (seen in onnx 1.23).
+
+    Args:
+        model: stays as it is.
+        left: functions whose calls stay what they are.
+    """
+    keys = {_key(each.domain, each.name, each.overload): each.attribute_proto for each in model.functions}
+    defaults = {key: values for key, values in keys.items() if values and key not in left}
+    if not defaults:
+        return model
+
+    def explicit(node: Node) -> Node:
+        values = defaults.get(_key(node.domain, node.op_type, node.overload), ())
+        given = {each.name for each in node.attribute}
+        more = tuple([each for each in values if each.name not in given])
+        return msgspec.structs.replace(node, attribute=(*node.attribute, *more)) if more else node
+
+    def change(_: Scope, graph: Body) -> Body:
+        return msgspec.structs.replace(graph, node=tuple([explicit(node) for node in graph.node]))
+
+    return rebuilt(Index(model), change)
 
 
 def _key(domain: str | None, name: str | None, overload: str | None) -> tuple[str, str, str]:

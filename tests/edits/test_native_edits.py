@@ -340,3 +340,35 @@ def test_conversion_keeps_what_every_operator_computes_or_is_refused(before: int
                     assert numpy.array_equal(one, other), name
             compared += 1
     assert compared >= 140
+
+
+def test_inlined_functions_compute_with_the_defaults_of_their_attributes() -> None:
+    """The inliner of onnx forgets them, and LeakyRelu then has its own default."""
+
+    def local(name: str, *nodes: onnx.NodeProto, opset: int, alpha: float) -> onnx.FunctionProto:
+        imports = [helper.make_opsetid("", opset), helper.make_opsetid("local", 1)]
+        default = [helper.make_attribute("alpha", alpha)]
+        return helper.make_function("local", name, ["a"], ["b"], nodes, imports, [], default)
+
+    leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
+    leaky.attribute.append(onnx.AttributeProto(name="alpha", ref_attr_name="alpha", type=onnx.AttributeProto.FLOAT))
+    call = helper.make_node("Leaky", ["a"], ["b"], domain="local")
+    functions = [
+        local("Leaky", leaky, opset=18, alpha=0.25),
+        local("Outer", call, opset=18, alpha=0.5),
+        local("Stays", leaky, opset=11, alpha=0.75),
+    ]
+    nodes = [
+        helper.make_node("Outer", ["x"], ["a"], domain="local"),
+        helper.make_node("Leaky", ["a"], ["b"], domain="local"),
+        helper.make_node("Leaky", ["b"], ["c"], domain="local", alpha=0.125),
+        helper.make_node("Stays", ["c"], ["y"], domain="local"),
+    ]
+    before = onnxjson.from_proto(made(*nodes, opset=18, functions=functions))
+    after = apply(before, InlineFunctions())
+    assert after.graph is not None
+    assert before.graph is not None
+    assert [node.op_type for node in after.graph.node] == ["LeakyRelu"] * 3 + ["Stays"]
+    assert after.graph.node[3] == before.graph.node[3]
+    found = [float(helper.get_attribute_value(node.attribute[0])) for node in onnxjson.to_proto(after).graph.node[:3]]
+    assert found == [0.25, 0.25, 0.125]
