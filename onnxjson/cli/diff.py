@@ -90,8 +90,8 @@ class _WithPathsBehind(click.Command):
     "--output",
     "destination",
     metavar="FILE",
-    type=DestinationPath(),
-    help="Write to FILE; without --format its ending says what: .html, .md, .json, else text.",
+    type=DestinationPath(allow_dash=True),
+    help="Write to FILE; without --format its ending says what: .html, .md, .json, else text. - is standard output.",
 )
 @click.option(
     "--ignore",
@@ -165,6 +165,8 @@ def command(
     onnxjson diff before.onnx after.onnx -o report.html
     onnxjson diff before.onnx after.onnx --ignore names,order --format json
     """
+    if destination == Path("-"):
+        destination = None
     ending = destination.suffix.lower() if destination is not None else ""
     options = Options(
         form=form or _ENDINGS.get(ending, "text"),

@@ -248,6 +248,8 @@ def _loaded(model: Model | str | Path) -> tuple[Model, Path | None]:
 
 
 def _require(words: Collection[str], known: Sequence[str], what: str) -> None:
+    if isinstance(words, str):
+        raise TypeError(f"{what} is the text {words!r}; give a list of words, such as [{known[0]!r}]")
     for word in words:
         if word not in known:
             raise ValueError(f"{what} has {word!r}; what fits: {', '.join(map(repr, known))}")

@@ -155,6 +155,13 @@ def test_closed_standard_output_is_said_in_a_line(form: str, binary: Path, leaky
     assert "standard output is closed" in result.stderr
 
 
+def test_dash_is_standard_output(binary: Path, leaky: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for form in ("text", "json", "patch"):
+        assert run("diff", binary, leaky, "--format", form, "-o", "-") == run("diff", binary, leaky, "--format", form)
+    assert not (tmp_path / "-").exists()
+
+
 def test_what_is_ignored_is_no_difference(unfused: Path, text: Path, leaky: Path) -> None:
     renamed = text.with_name("renamed.onnx.json")
     renamed.write_text(text.read_text(encoding="utf-8").replace('"name": "/conv"', '"name": "other"'), encoding="utf-8")

@@ -190,6 +190,8 @@ def test_order_and_weights_can_be_ignored() -> None:
 def test_words_that_nobody_knows_are_refused() -> None:
     with pytest.raises(ValueError, match="ignore has 'everything'"):
         diff(PLAIN, PLAIN, ignore=("everything",))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"ignore is the text 'names'; give a list of words, such as \['"):
+        diff(PLAIN, PLAIN, ignore="names")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="weights has 'some'"):
         diff(PLAIN, PLAIN, weights="some")  # type: ignore[arg-type]
 
