@@ -7,12 +7,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import click
 
 from onnxjson.cli import output, paging, revisions, sides
 from onnxjson.cli.paths import DestinationPath, refuse_sources
+from onnxjson.diffing.options import IGNORABLE, WEIGHTS_COMPARISONS, WeightsComparison
 from onnxjson.errors import MissingInputError
 
 if TYPE_CHECKING:
@@ -21,9 +22,6 @@ if TYPE_CHECKING:
     from onnxjson.sinks import Sink
 
 Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
-
-IGNORED: Final = ("metadata", "docs", "names", "order", "weights")
-"""What ``--ignore`` may leave out."""
 
 _ENDINGS: Final[dict[str, Form]] = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 """The form of a file by its ending, where nobody says one."""
@@ -48,7 +46,7 @@ class Options:
     matches: bool
     nodes_only: bool
     ignore: frozenset[str]
-    weights: Literal["exact", "tolerance", "skip"]
+    weights: WeightsComparison
     prove: bool
     trust_links: bool
     destination: Path | None
@@ -79,7 +77,7 @@ class _WithPathsBehind(click.Command):
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "unified", "json", "markdown", "html", "patch", "script"]),
+    type=click.Choice(get_args(Form)),
     help="text: what happened, for a person (the default). unified: the line diff of the two texts, weights as sha256. "
     "json: onnxjson-diff/1. markdown: for a pull request. html: a page with drawings. patch: to `onnxjson apply`. "
     "script: the same as edits, to make on other models too; a patch where edits cannot say it.",
@@ -97,13 +95,13 @@ class _WithPathsBehind(click.Command):
     "--ignore",
     multiple=True,
     metavar="WHAT,...",
-    type=sides.WordList(IGNORED),
-    help=f"Leave out {', '.join(IGNORED)}.",
+    type=sides.WordList(IGNORABLE),
+    help=f"Leave out {', '.join(IGNORABLE)}.",
 )
 @click.option("--nodes-only", is_flag=True, help="Only what happened to nodes and what they compute.")
 @click.option(
     "--weights",
-    type=click.Choice(["exact", "tolerance", "skip"]),
+    type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
     show_default=True,
     help="How elements of tensors are compared: by bits, as equal when close, or not at all.",
@@ -139,7 +137,7 @@ def command(
     destination: Path | None,
     ignore: tuple[tuple[str, ...], ...],
     nodes_only: bool,
-    weights: Literal["exact", "tolerance", "skip"],
+    weights: WeightsComparison,
     prove: bool,
     matches: bool,
     context: int,
@@ -280,7 +278,7 @@ def _compared(one: sides.Side, other: sides.Side, options: Options) -> "Diff":
         other.model,
         paths=(one.path, other.path),
         ignore=options.ignore,
-        weights="skip" if "weights" in options.ignore else options.weights,
+        weights=options.weights,
         trust_links=options.trust_links,
     )
 

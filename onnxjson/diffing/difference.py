@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from onnxjson.diffing.events import Kind, Verdict
-from onnxjson.diffing.grouping import Grouped, Ignored, group
+from onnxjson.diffing.grouping import Grouped, group
+from onnxjson.diffing.options import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, WeightsComparison
 from onnxjson.diffing.regions import Region
 from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.diffing.weight_changes import Weights, WeightsMode
+from onnxjson.diffing.weight_changes import Weights
 from onnxjson.display import counted
 from onnxjson.document import Model, Tensor
 from onnxjson.matching.alignment import Alignment
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from onnxjson.diffing.comparing import Context
     from onnxjson.patching import Patch, Unit
     from onnxjson.payloads import Data
-
-IGNORABLE: Final[tuple[str, ...]] = get_args(Ignored)
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -162,7 +161,7 @@ def diff(
     target: Model | str | Path,
     *,
     ignore: Collection[Ignored] = (),
-    weights: WeightsMode = "exact",
+    weights: WeightsComparison = "exact",
     rtol: float = 1e-5,
     atol: float = 1e-8,
     trust_links: bool = False,
@@ -185,19 +184,18 @@ def diff(
         ValueError: a word of `ignore` or `weights` is another one.
     """
     _require(ignore, IGNORABLE, "ignore")
-    _require((weights,), get_args(WeightsMode), "weights")
+    _require((weights,), WEIGHTS_COMPARISONS, "weights")
     models, paths = [], []
     for each in (base, target):
         model, path = _loaded(each)
         models.append(model)
         paths.append(path)
-    mode = "skip" if "weights" in ignore else weights
     return diff_models(
         models[0],
         models[1],
         paths=(paths[0], paths[1]),
         ignore=ignore,
-        weights=mode,
+        weights=weights,
         rtol=rtol,
         atol=atol,
         trust_links=trust_links,
@@ -210,12 +208,14 @@ def diff_models(
     *,
     paths: tuple[Path | None, Path | None] = (None, None),
     ignore: Collection[str] = (),
-    weights: WeightsMode = "exact",
+    weights: WeightsComparison = "exact",
     rtol: float = 1e-5,
     atol: float = 1e-8,
     trust_links: bool = False,
 ) -> Diff:
     """The same for models that are read already; `paths` are their files, for weights beside them."""
+    if "weights" in ignore:
+        weights = "skip"
     if base is target or (weights != "skip" and base == target and not _has_external(base)):
         return Diff(base, target, group((), ()), None)
     from onnxjson.diffing.describing import describe

@@ -1,14 +1,11 @@
 """From single changes to events: what is of one kind and pattern is one event, with a member for each place."""
 
 from collections.abc import Collection, Hashable, Iterable
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson.diffing.changes import Change
 from onnxjson.diffing.events import Event, Kind, Member
 from onnxjson.diffing.regions import Region
-
-Ignored = Literal["metadata", "docs", "names", "order", "weights"]
-"""What a comparison can leave out."""
 
 REWRITES: Final[frozenset[Kind]] = frozenset({
     "inserted", "eliminated", "folded", "fused", "decomposed", "replaced", "merged", "dead-code-removed", "quantized",

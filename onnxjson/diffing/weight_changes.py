@@ -2,12 +2,13 @@
 
 import math
 from contextlib import suppress
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson import elements
 from onnxjson.diffing.element_differences import Measure, arrays, measure, permutation, sketch
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.fields import element_details
+from onnxjson.diffing.options import WeightsComparison
 from onnxjson.diffing.tensor_sources import TensorSource
 from onnxjson.document import Tensor
 from onnxjson.errors import OnnxJsonError
@@ -15,9 +16,6 @@ from onnxjson.names import COMPLEX, STRING
 from onnxjson.payloads import Data
 from onnxjson.tensors import is_external
 from onnxjson.types import format_data_type
-
-WeightsMode = Literal["exact", "tolerance", "skip"]
-"""How elements are compared: by bits, within a tolerance, or not at all."""
 
 
 class TensorChange(NamedTuple):
@@ -43,7 +41,7 @@ class Weights:
         self,
         base: TensorSource,
         target: TensorSource,
-        mode: WeightsMode = "exact",
+        mode: WeightsComparison = "exact",
         rtol: float = 1e-5,
         atol: float = 1e-8,
     ) -> None:

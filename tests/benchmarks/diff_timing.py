@@ -60,7 +60,7 @@ def measure(folder: Path) -> dict[str, Any]:
     loaded = _peak()
     started, worked = time.perf_counter(), time.process_time()
     found = onnxjson.diff(base, target)
-    events = sum(event.count for event in found.events)
+    events = sum(len(event.members) for event in found.events)
     diffed, cpu = time.perf_counter(), time.process_time() - worked
     peak = _peak()
     patch = found.patch
