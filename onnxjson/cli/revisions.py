@@ -57,14 +57,15 @@ def _is_revision(text: str) -> bool:
     from onnxjson.git.changed_models import is_range
     from onnxjson.git.commands import CommandError, Git
 
-    if os.path.lexists(text) or ":" in text.partition("^{")[0]:
+    if ":" in text.partition("^{")[0]:
         return False
-    if is_range(text):
-        return True
     try:
-        return Git(Path.cwd()).named(text, "commit") is not None
+        git = Git(Path.cwd())
+        if os.path.lexists(text) and git.line("rev-parse", "--is-bare-repository") == b"false":
+            return False  # in a bare repository, HEAD is a file, too
+        return is_range(text) or git.named(text, "commit") is not None
     except (CommandError, OnnxJsonError):
-        return False
+        return is_range(text) and not os.path.lexists(text)
 
 
 def _request(revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> Request:
