@@ -49,6 +49,20 @@ class GraphMatch:
                 if name in theirs:
                     self._add(name, name)
             self._pair_constants()
+        self._pair_replaced()
+
+    def _pair_replaced(self) -> None:
+        """Nodes without a counterpart that make the same values: one stands in the place of the other."""
+        for position, there in enumerate(self.target_of):
+            outputs = self.base.graph.node[position].output
+            maker = self.target.makers.get(self.values.get(outputs[0], "")) if there < 0 and outputs else None
+            if maker is None or self.base_of[maker[0]] >= 0:
+                continue
+            its = self.target.graph.node[maker[0]].output
+            if len(its) == len(outputs) and all(
+                [self.values.get(name, name) == other for name, other in zip(outputs, its, strict=True)]
+            ):
+                self.target_of[position], self.base_of[maker[0]] = maker[0], position
 
     def _add(self, name: str, other: str) -> None:
         if name not in self.values and other not in self._taken:

@@ -159,7 +159,9 @@ def _with_plain_nodes(side: Side, model: Model) -> Model:
     for pair in side.matches:
         nodes, its = pair.base.graph.node, pair.target.graph.node
         for position, there in enumerate(pair.target_of):
-            if there >= 0 and nodes[position].name != its[there].name:
+            if there < 0 or nodes[position].op_type != its[there].op_type:
+                continue  # what has another operator is another node, which has a name of its own
+            if nodes[position].name != its[there].name:
                 side.nodes[f"{pair.base.address}/node/{position}"] = its[there].name
                 names.setdefault(pair.target.address, {})[there] = nodes[position].name
     if not names and not functions:
@@ -184,8 +186,12 @@ def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Map
     return msgspec.structs.replace(graph, node=tuple(nodes))
 
 
+def _called(node: Node) -> FunctionKey:
+    return _plain_key((node.domain, node.op_type, node.overload))
+
+
 def _calling(node: Node, functions: Mapping[FunctionKey, FunctionKey]) -> Node:
-    new = functions.get(_plain_key((node.domain, node.op_type, node.overload)))
+    new = functions.get(_called(node))
     if new is None:
         return node
     return msgspec.structs.replace(node, domain=new[0], op_type=new[1], overload=new[2])
@@ -217,9 +223,14 @@ def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
     """Functions of this side -> what they are called in the base."""
     found: dict[FunctionKey, FunctionKey] = {}
     base, target = side.alignment.base.model, side.alignment.target.model
+    called: set[FunctionKey] | None = None
     for here, there in side.alignment.functions:
         mine, its = function_key(base.functions[here]), function_key(target.functions[there])
-        if mine != its:
+        if mine == its:
+            continue
+        if called is None:
+            called = {_called(ref.node) for ref in side.alignment.target.node_refs}
+        if _plain_key(mine) not in called:  # else only the record of the function has another name
             side.functions[mine] = its
             found[its] = mine
     return found
