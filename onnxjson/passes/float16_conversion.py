@@ -97,7 +97,7 @@ def _is_added(node: "NodeProto", known: Collection[str], outputs: Collection[str
 
 
 def _used(graph: "GraphProto") -> "list[str]":
-    found = []
+    found: list[str] = []
     for node in graph.node:
         found += node.input
         for attribute in node.attribute:

@@ -5,7 +5,7 @@ All of this runs in the guarded process, where a pass runs.
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self
 
 import msgspec
 from msgspec import Meta
@@ -18,6 +18,7 @@ from onnxjson.errors import FeedError, OnnxJsonError, WorkerError
 from onnxjson.passes.declaration import Pass
 from onnxjson.passes.half_emulation import CannotEmulateError, emulated
 from onnxjson.passes.stages import remark
+from onnxjson.running.dimensions import SIZES
 from onnxjson.running.engines import opened
 from onnxjson.running.feeds import SPREADS
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
@@ -61,7 +62,8 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     samples: Annotated[int, Meta(ge=1, description="How many sets of values are made up.")] = SAMPLES
     seed: Annotated[int, Meta(ge=0, description="Where made-up values come from.")] = 0
     dims: Annotated[
-        dict[str, Annotated[int, Meta(ge=0)]], Meta(description="Sizes of open dimensions, by name; 1 for others.")
+        dict[str, Annotated[int, Meta(ge=0)]],
+        Meta(description="Sizes of open dimensions, by name; others get some that the model takes."),
     ] = msgspec.field(default_factory=dict)
 
     def within(self, folder: Path) -> Self:
@@ -108,10 +110,8 @@ class Comparing:
 
     def __init__(self, subject: MeasuredPass, before: bytes, after: bytes) -> None:
         self._models = TwoModels(serde.parse(before).model, serde.parse(after).model)
-        self.feeds = samples(subject, self._models)
-        self._before = before
         self._after = after
-        self._base: list[dict[str, Value]] | None = None
+        self.feeds, self._base = samples(subject, self._models, before)
 
     def run(
         self, target: bytes | None = None, tolerances: Mapping[str, Tolerance] | None = None
@@ -125,8 +125,6 @@ class Comparing:
         Raises:
             Exception: one of the models does not run.
         """
-        if self._base is None:
-            self._base = _outputs(self._before, [feed for feed, _ in self.feeds])
         given = _outputs(target or self._after, [feed for _, feed in self.feeds])
         found = []
         for one, other in self._models.interface.outputs:
@@ -138,19 +136,46 @@ class Comparing:
         return tuple(found)
 
 
-def samples(subject: MeasuredPass, models: TwoModels) -> list[tuple[Feed, Feed]]:
-    """The values of the inputs of both models, for each sample."""
+class Samples(NamedTuple):
+    """Values of the inputs of two models, and what the first one gives for them."""
+
+    feeds: Sequence[tuple[Feed, Feed]]
+    outputs: Sequence[Feed]
+
+
+def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
+    """The values of the inputs of both models, with sizes of open dimensions that the first model takes.
+
+    Raises:
+        FeedError: no values can be made up for an input.
+        OnnxJsonError: a file of values cannot be read.
+        Exception: the first model does not run on any.
+    """
     given = [each for path in subject.data for each in _given(Path(path), models.base)]
     sets = given or [{} for _ in range(subject.samples)]
-    found = []
-    with _InThisProcess() as worker:
-        for number, values in enumerate(sets):
-            inputs = Inputs(models.indices, models.interface.inputs, Wishes(dims=subject.dims), worker)
-            checked = inputs.checked(values)
-            spread = SPREADS[number % 2]  # what is far outside would widen the ranges that are calibrated
-            first, second = inputs.feeds(checked, (subject.seed, number), spread=spread)
-            found.append((first, second))
-    return found
+    model = opened(Subject(model=before), OFF, said)
+    problem: Exception | None = None
+    for cycle in SIZES:
+        found = []
+        is_open = False
+        with _InThisProcess() as worker:
+            for number, values in enumerate(sets):
+                inputs = Inputs(models.indices, models.interface.inputs, Wishes(dims=subject.dims), worker)
+                checked = inputs.checked(values)
+                is_open = is_open or bool(inputs.open_dimensions())
+                spread = SPREADS[number % 2]  # what is far outside would widen the ranges that are calibrated
+                first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
+                found.append((first, second))
+        try:
+            return Samples(found, [model.run(feed) for feed, _ in found])
+        except MemoryError:
+            raise
+        except Exception as error:
+            problem = problem or error
+        if not is_open:
+            break
+    assert problem is not None
+    raise problem
 
 
 def _given(path: Path, model: Model) -> list[dict[str, Value]]:

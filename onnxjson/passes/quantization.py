@@ -98,7 +98,7 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
 
 
 class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
-    """Quantize weights to 8 bits; what flows between nodes is quantized while the model runs.
+    """Quantize weights to integers; what flows between nodes is quantized while the model runs.
 
     No values are needed to quantize; those of samples only show what each output loses.
     """
@@ -118,7 +118,7 @@ class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quant
 
 
 class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
-    """Quantize weights and what flows between nodes to 8 bits, in ranges that samples show.
+    """Quantize weights and what flows between nodes to integers, in ranges that samples show.
 
     Made-up samples give ranges of made-up values; with real ones in data, less is lost.
     """
@@ -139,7 +139,7 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
         made = folder / "quantized.onnx"
         parsed = serde.parse(model).model
-        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed))]
+        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model).feeds]
         operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
         methods = {
             "minmax": CalibrationMethod.MinMax,
