@@ -49,7 +49,7 @@ def _are_files(texts: Sequence[str], behind: Sequence[str] | None) -> bool:
         return not texts
     if len(texts) == 1:
         return False
-    return not texts or not _is_revision(texts[0])
+    return not texts or os.path.lexists(texts[0]) or not _is_revision(texts[0])
 
 
 def _is_revision(text: str) -> bool:

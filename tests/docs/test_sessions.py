@@ -23,7 +23,7 @@ def test_sessions_of_the_page_print_what_it_shows(page: Path, tmp_path: Path) ->
 
 
 def test_readme_and_the_task_pages_have_sessions() -> None:
-    tasks = ("convert", "diff", "editing-by-hand", "external-data", "show", "weights-apart")
+    tasks = ("convert", "diff", "editing-by-hand", "external-data", "git", "show", "weights-apart")
     assert {"README.md", *(f"{task}.md" for task in tasks)} <= {page.name for page in WITH_SESSIONS}
 
 
