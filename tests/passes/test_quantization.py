@@ -139,3 +139,23 @@ def test_open_dimensions_get_the_sizes_that_are_named(model: Model) -> None:
         assert error(made_by(open_model, spelled)) > 0
     with pytest.raises(PassError, match='no open dimension "M"'):
         made_by(open_model, "quantize-static{dims={M: 3}}")
+
+
+def test_open_dimensions_get_sizes_that_the_model_takes() -> None:
+    """A softmax along an axis of size 1 would show nothing; two inputs that are added must be alike."""
+    proto = api.to_proto(
+        model_of(
+            [
+                helper.make_node("MatMul", ["x", "w"], ["h"], "matmul"),
+                helper.make_node("Add", ["h", "z"], ["s"], "add"),
+                helper.make_node("Softmax", ["s"], ["y"], "softmax", axis=0),
+            ],
+            {"w": GENERATOR.standard_normal((16, 16)).astype(numpy.float32)},
+            columns=16,
+        )
+    )
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "N"
+    proto.graph.input.add().CopyFrom(proto.graph.input[0])
+    proto.graph.input[1].name = "z"
+    proto.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "M"
+    assert error(made_by(api.from_proto(proto), "quantize-static")) > 0

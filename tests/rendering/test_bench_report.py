@@ -1,0 +1,110 @@
+"""What a benchmark found, as lines, Markdown, CSV and bars."""
+
+import csv
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+from onnxjson.benchmarking import Report, Row
+from onnxjson.rendering.bench_chart import report_svg
+from onnxjson.rendering.bench_report import TIME_COLUMNS, report_csv, report_data, report_lines, report_markdown
+from onnxjson.rendering.tables import cells
+from onnxjson.running.tasks import Settings
+
+ALL = Settings(level="all")
+ROW = Row(
+    model="m.onnx",
+    variant="original",
+    settings=ALL,
+    engine="onnxruntime 1.31.1",
+    providers=("CPUExecutionProvider",),
+    nodes=1234,
+    parameters=25_600_000,
+    bytes=102_400_000,
+    verdict="same",
+    largest_difference=0.0,
+    times=(0.0301, 0.0285, 0.0295),
+    starts=(0.5,),
+    offline_starts=(0.25,),
+)
+OTHER = msgspec.structs.replace(
+    ROW, variant="模型\x1b[31m" + "long " * 20, times=(0.02, 0.5), verdict="differs", is_exact=False, passes=("p",)
+)
+FAILED = Row(model="m.onnx", variant="broken|", settings=ALL, verdict="fails", problem="it <crashed>", passes=("p",))
+
+
+def report(*rows: Row, is_tuned: bool = False) -> Report:
+    return Report(rows=rows, sizes={"m.onnx": {"N": 4}}, rounds=3, is_tuned=is_tuned)
+
+
+def text(found: Report, width: int = 80) -> list[str]:
+    return ["".join(span.text for span in line) for line in report_lines(found, width)]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 160])
+def test_no_line_is_wider_than_the_terminal_and_nothing_is_lost(width: int) -> None:
+    lines = text(report(ROW, OTHER, FAILED), width)
+    assert max(map(cells, lines)) <= width
+    whole = "\n".join(lines)
+    for word in ("29.5", "25,600,000", "102,400.0", "1,234", "500", "250", "differs", "fails", "it <crashed>", "N=4"):
+        assert word in whole
+    assert "\x1b" not in whole
+
+
+def test_columns_that_say_nothing_are_left_out() -> None:
+    words = [word for line in text(report(ROW, OTHER)) if line.startswith("optimization") for word in line.split()]
+    assert not {"loss", "metric", "session"} & set(words)
+    scored = msgspec.structs.replace(ROW, scores={"metric": 0.5, "loss": 0.125, "words": 3.0})
+    heads = [line for line in text(report(scored, OTHER), 160) if line.startswith("optimization")]
+    assert heads[0].split()[1:8] == ["parameters", "ms", "p95", "loss", "metric", "words", "KB"]
+
+
+def test_the_best_session_is_marked_and_said() -> None:
+    slow = msgspec.structs.replace(ROW, settings=Settings(level="off", threads=2, parallel=3), times=(0.04,))
+    wrong = msgspec.structs.replace(ROW, settings=Settings(level="basic"), times=(0.01,), verdict="differs")
+    found = report(ROW, slow, wrong, is_tuned=True)
+    assert list(found.best.values()) == [ROW]
+    lines = text(found)
+    assert any(line.startswith("original *") and " all " in line for line in lines)
+    assert any("off 2t 3p" in line for line in lines)
+    assert "best of original: --threads 1 --level all --parallel 0 (sequential), 29.5 ms" in lines
+    assert [row["best"] for row in report_data(found)["rows"]] == [True, False, False]
+
+
+def test_times_stand_apart_from_all_that_another_run_finds_again() -> None:
+    again = [msgspec.structs.replace(row, times=(1.0,), starts=(2.0,), offline_starts=()) for row in (ROW, OTHER)]
+    one, other = [report_data(report(*rows))["rows"] for rows in ((ROW, OTHER), again)]
+    for rows in (one, other):
+        for row in rows:
+            row.pop("time")
+    assert one == other
+    tables = [list(csv.DictReader(report_csv(report(*rows)).splitlines())) for rows in ((ROW, OTHER), again)]
+    differing = {key for row, same in zip(*tables, strict=True) for key in row if row[key] != same[key]}
+    assert differing <= set(TIME_COLUMNS)
+
+
+def test_markdown_has_a_row_for_each_variant_whatever_it_is_called() -> None:
+    lines = report_markdown(report(ROW, FAILED)).splitlines()
+    rows = [line for line in lines if line.startswith("| ")]
+    assert len(rows) == 3
+    assert rows[2].startswith("| broken\\| |")
+    assert lines[-1] == "- broken\\|: it &lt;crashed>"
+
+
+def test_the_chart_has_a_bar_for_each_time_that_fits() -> None:
+    tree = ElementTree.fromstring(report_svg(report(ROW, OTHER, FAILED)))
+    width = float(tree.attrib["width"])
+    bars = tree.findall("{http://www.w3.org/2000/svg}rect")
+    assert len(bars) == 2
+    assert all(float(bar.attrib["x"]) + float(bar.attrib["width"]) < width for bar in bars)
+    words = [each.text for each in tree.iter("{http://www.w3.org/2000/svg}text")]
+    assert "no time" in words
+    assert all("\x1b" not in (word or "") for word in words)
+
+
+def test_nothing_measured_is_a_table_all_the_same() -> None:
+    empty = report(Row(model="m.onnx", variant="original", settings=ALL))
+    assert any("nothing was measured" in line or "N=4" in line for line in text(empty))
+    assert ElementTree.fromstring(report_svg(empty)) is not None
+    assert report_csv(empty).count("\n") == 2
