@@ -3,7 +3,7 @@
 import pytest
 
 from onnxjson.conflicts import Conflict
-from onnxjson.document import Function, Model, Node, StringStringEntry, Tensor
+from onnxjson.document import Model, Node, StringStringEntry, Tensor
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.structure import check_structure

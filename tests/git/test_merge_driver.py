@@ -1,0 +1,312 @@
+"""Real git with the merge driver: it merges, records both sides of conflicts, or stops; no file is ever one-sided."""
+
+import hashlib
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson import files
+from onnxjson.document import Model
+from onnxjson.errors import ConflictError
+from onnxjson.git import driver_lines
+from onnxjson.git.merge_driver import main
+from onnxjson.merging.resolving import resolve
+from tests.git.conftest import Repository
+from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
+
+OURS = both(metadata("ours", "1"), attribute(1, "alpha", 0.2))
+THEIRS = both(metadata("theirs", "1"), renamed("b", "other"))
+RIVAL = attribute(1, "alpha", 0.3)
+
+NAMES = ("m.onnx", "m.onnx.json")
+
+
+def stored(model: Model, folder: Path, name: str) -> bytes:
+    """A model as a file of some name holds it."""
+    place = folder / f"made-{name}"
+    onnxjson.save(model, place)
+    content = place.read_bytes()
+    place.unlink()
+    return content
+
+
+class Merging(Repository):
+    """A repository with a base on main, and a branch ``topic`` with theirs."""
+
+    def __init__(self, top: Path, name: str, ours: Change = OURS, theirs: Change = THEIRS) -> None:
+        super().__init__(top)
+        self.name = name
+        self.use_driver(driver_lines.settings_for(sys.executable)["merge.onnx.driver"])
+        self.commit("base", **{name: self.bytes_of(BASE), ".gitattributes": b"*.onnx* merge=onnx\n"})
+        self.git("checkout", "-q", "-b", "topic")
+        self.commit("theirs", **{name: self.bytes_of(theirs(BASE))})
+        self.git("checkout", "-q", "main")
+        self.commit("ours", **{name: self.bytes_of(ours(BASE))})
+
+    def bytes_of(self, model: Model) -> bytes:
+        """A model as the file has it."""
+        return stored(model, self.top.parent, self.name)
+
+    def use_driver(self, line: str) -> None:
+        """Let git start a driver by a line."""
+        self.git("config", "merge.onnx.driver", line)
+        self.git("config", "merge.onnx.recursive", "binary")
+
+    def run(self, *arguments: str) -> int:
+        """The exit code of a command that may fail."""
+        result = subprocess.run(["git", *arguments], cwd=self.top, capture_output=True, timeout=60, check=False)
+        return result.returncode
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.top / self.name
+
+
+@pytest.fixture(params=NAMES)
+def name(request: pytest.FixtureRequest) -> str:
+    """A binary or a text."""
+    return str(request.param)
+
+
+def has_both(model: Model) -> bool:
+    """Whether a model has what ours and theirs did."""
+    assert model.graph is not None
+    node = model.graph.node[1]
+    keys = {entry.key for entry in model.metadata_props}
+    return (
+        keys == {"ours", "theirs"}
+        and node.output == ("other",)
+        and node.attribute == OURS(BASE).graph.node[1].attribute
+    )  # type: ignore[union-attr]
+
+
+def test_merge_has_both_changes(tmp_path: Path, name: str) -> None:
+    repository = Merging(tmp_path / "r", name)
+    repository.git("merge", "-q", "topic")
+    assert has_both(onnxjson.load(repository.path))
+    assert files.load(repository.path).format == files.format_for(name)
+    assert repository.git("status", "--porcelain") == ""
+
+
+@pytest.mark.parametrize("command", ["rebase", "cherry-pick", "stash"])
+def test_other_ways_to_merge_have_both_changes(tmp_path: Path, command: str) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    if command == "rebase":
+        repository.git("rebase", "-q", "topic")
+    elif command == "cherry-pick":
+        repository.git("cherry-pick", "topic")
+    else:
+        repository.git("checkout", "-q", "HEAD~1")
+        repository.write("m.onnx", repository.bytes_of(OURS(BASE)))
+        repository.git("stash", "-q")
+        repository.git("checkout", "-q", "topic")
+        repository.git("stash", "pop", "-q")
+    assert has_both(onnxjson.load(repository.path))
+
+
+def test_revert_takes_one_change_back(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    repository.git("merge", "-q", "topic")
+    repository.git("revert", "--no-edit", "topic")
+    assert onnxjson.load(repository.path) == OURS(BASE)
+
+
+def test_merge_tree_leaves_the_work_tree_alone(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    before = {path.name: path.read_bytes() for path in repository.top.iterdir() if path.is_file()}
+    tree = repository.git("merge-tree", "--write-tree", "main", "topic").splitlines()[0]
+    after = {path.name: path.read_bytes() for path in repository.top.iterdir() if path.is_file()}
+    assert after == before
+    repository.git("restore", "--source", tree, "m.onnx")
+    assert has_both(onnxjson.load(repository.path))
+
+
+def test_conflict_has_both_sides_in_the_file(tmp_path: Path, name: str) -> None:
+    repository = Merging(tmp_path / "r", name, theirs=RIVAL)
+    assert repository.run("merge", "topic") == 1
+    assert repository.git("status", "--porcelain") == f"UU {name}"
+    with pytest.raises(ConflictError):
+        onnxjson.load(repository.path)
+    repository.git("add", name)
+    repository.git("commit", "-q", "-m", "with conflicts")
+    loaded = files.load(repository.path, conflicted=True)
+    assert [conflict.at for conflict in loaded.conflicts] == ["/graph/node/1/attribute/alpha"]
+    assert resolve(loaded.model, loaded.conflicts, "ours")[0] == OURS(BASE)
+    taken, _ = resolve(loaded.model, loaded.conflicts, "theirs")
+    assert taken.graph == RIVAL(BASE).graph
+
+
+def test_model_added_on_both_sides_is_a_conflict_of_all(tmp_path: Path, name: str) -> None:
+    repository = Merging(tmp_path / "r", name)
+    other = "n" + name[1:]
+    repository.commit("mine", **{other: stored(OURS(BASE), tmp_path, other)})
+    repository.git("checkout", "-q", "topic")
+    repository.commit("its", **{other: stored(RIVAL(BASE), tmp_path, other)})
+    assert repository.run("merge", "main") == 1
+    (conflict,) = files.load(repository.top / other, conflicted=True).conflicts
+    assert (conflict.base, conflict.ours, conflict.theirs) == (None, RIVAL(BASE), OURS(BASE))
+
+
+def test_deleted_on_one_side_stops_git_with_the_other_at_hand(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    repository.git("rm", "-q", "m.onnx")
+    repository.git("commit", "-q", "-m", "gone")
+    assert repository.run("merge", "topic") == 1
+    assert repository.git("ls-files", "-u") != ""
+    assert onnxjson.load(repository.path) == THEIRS(BASE)
+
+
+def test_criss_cross_merges(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    first, second = repository.git("rev-parse", "main"), repository.git("rev-parse", "topic")
+    repository.git("merge", "-q", "-m", "one", second)
+    repository.git("checkout", "-q", "topic")
+    repository.git("merge", "-q", "-m", "other", first)
+    more = repository.path
+    onnxjson.save(metadata("late", "1")(onnxjson.load(more)), more)
+    repository.commit("late")
+    assert repository.run("merge", "main") == 0
+    assert {entry.key for entry in onnxjson.load(more).metadata_props} == {"ours", "theirs", "late"}
+
+
+def test_file_that_was_renamed_on_one_side_merges(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx.json")
+    repository.git("mv", "m.onnx.json", "moved.onnx.json")
+    repository.git("commit", "-q", "-m", "moved")
+    repository.git("merge", "-q", "topic")
+    assert has_both(onnxjson.load(repository.top / "moved.onnx.json"))
+
+
+BROKEN = {
+    "missing": "/nowhere/python",
+    "crashing": "sh -c 'exit 70' -",
+    "killed": "sh -c 'kill -KILL $$' -",
+    "writing half": """sh -c 'head -c 100 "$5" >"$4.half"; mv "$4.half" "$4"; exit 1' -""",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+@pytest.mark.parametrize("command", ["merge", "rebase", "cherry-pick", "stash"])
+def test_broken_driver_stops_git_and_loses_nothing(tmp_path: Path, how: str, command: str) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    line = driver_lines.settings_for(sys.executable)["merge.onnx.driver"]
+    python = shlex.quote(sys.executable)
+    assert python in line
+    repository.use_driver(line.replace(python, BROKEN[how], 1))
+    before = repository.git("rev-parse", "main")
+    if command == "stash":
+        repository.git("checkout", "-q", "HEAD~1")
+        repository.write("m.onnx", repository.bytes_of(OURS(BASE)))
+        repository.git("stash", "-q")
+        repository.git("checkout", "-q", "topic")
+        assert repository.run("stash", "pop") != 0
+        assert repository.git("stash", "list") != ""
+    else:
+        assert repository.run(command, "topic") != 0
+    assert repository.git("rev-parse", "main") == before
+    # A commit of all that is there has no file of one side alone: the path is gone, unmerged, or as it was.
+    if repository.path.is_file():
+        model = onnxjson.load(repository.path)
+        assert model in (OURS(BASE), THEIRS(BASE))
+        assert repository.git("ls-files", "-u") == ""
+    assert onnxjson.load(_of_commit(repository, "topic", tmp_path)) == THEIRS(BASE)
+
+
+def _of_commit(repository: Merging, revision: str, folder: Path) -> Path:
+    place = folder / "of-commit.onnx"
+    content = subprocess.run(
+        ["git", "cat-file", "blob", f"{revision}:m.onnx"], cwd=repository.top, capture_output=True, check=True
+    ).stdout
+    place.write_bytes(content)
+    return place
+
+
+def test_driver_that_hangs_can_be_ended_and_loses_nothing(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    line = driver_lines.settings_for(sys.executable)["merge.onnx.driver"]
+    repository.use_driver(line.replace(shlex.quote(sys.executable), "sleep 60;:", 1))
+    with subprocess.Popen(["git", "merge", "topic"], cwd=repository.top, start_new_session=True) as process:
+        time.sleep(0.5)
+        os.killpg(process.pid, signal.SIGTERM)
+        assert process.wait(10) != 0
+    (repository.top / ".git" / "index.lock").unlink(missing_ok=True)
+    assert onnxjson.load(repository.path) == OURS(BASE)
+    assert onnxjson.load(_of_commit(repository, "topic", tmp_path)) == THEIRS(BASE)
+
+
+@pytest.mark.parametrize("content", [b"", b"no model", b"\x08\x0a"], ids=["empty", "text", "cut"])
+def test_side_that_is_no_model_stops_git(tmp_path: Path, content: bytes) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx")
+    repository.git("checkout", "-q", "topic")
+    repository.commit("broken", **{"m.onnx": content})
+    repository.git("checkout", "-q", "main")
+    assert repository.run("merge", "topic") not in (0, 1)
+
+
+def test_side_with_conflicts_is_not_merged(tmp_path: Path) -> None:
+    repository = Merging(tmp_path / "r", "m.onnx", theirs=RIVAL)
+    repository.run("merge", "topic")
+    content = repository.path.read_bytes()
+    places = [tmp_path / each for each in ("o", "a", "b")]
+    for place, each in zip(
+        places, (repository.bytes_of(BASE), content, repository.bytes_of(THEIRS(BASE))), strict=True
+    ):
+        place.write_bytes(each)
+    assert main([*map(str, places), "7", "m.onnx"]) == 65
+    assert places[1].read_bytes() == content
+
+
+def _pointer(content: bytes) -> bytes:
+    sha256 = hashlib.sha256(content).hexdigest()
+    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {len(content)}\n".encode()
+
+
+def _into_store(top: Path, content: bytes) -> bytes:
+    sha256 = hashlib.sha256(content).hexdigest()
+    place = top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(content)
+    return _pointer(content)
+
+
+def test_pointers_of_lfs_merge_to_a_pointer(repository: Repository, tmp_path: Path) -> None:
+    contents = [stored(change(BASE), tmp_path, "m.onnx") for change in (both(), OURS, THEIRS)]
+    places = []
+    for number, content in enumerate(contents):
+        places.append(repository.write(f"side{number}", _into_store(repository.top, content)))
+    assert main([*map(str, places), "7", "m.onnx"]) == 0
+    written = places[1].read_bytes()
+    sha256 = written.split(b"sha256:")[1][:64].decode()
+    merged = repository.top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256
+    assert written == _pointer(merged.read_bytes())
+    assert has_both(onnxjson.load(merged))
+
+
+@pytest.mark.parametrize("missing", [0, 1, 2])
+def test_weights_that_are_not_fetched_stop_git(
+    repository: Repository, tmp_path: Path, missing: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    contents = [stored(change(BASE), tmp_path, "m.onnx") for change in (both(), OURS, THEIRS)]
+    pointers = [
+        _pointer(content) if number == missing else _into_store(repository.top, content)
+        for number, content in enumerate(contents)
+    ]
+    places = [repository.write(f"side{number}", pointer) for number, pointer in enumerate(pointers)]
+    assert main([*map(str, places), "7", "m.onnx"]) == 66
+    assert places[1].read_bytes() == pointers[1]
+    assert "not fetched" in capsys.readouterr().err
+
+
+def test_pointer_that_one_side_left_alone_needs_no_weights(repository: Repository, tmp_path: Path) -> None:
+    base, theirs = [_pointer(stored(change(BASE), tmp_path, "m.onnx")) for change in (both(), THEIRS)]
+    places = [repository.write(f"side{number}", each) for number, each in enumerate((base, base, theirs))]
+    assert main([*map(str, places), "7", "m.onnx"]) == 0
+    assert places[1].read_bytes() == theirs
