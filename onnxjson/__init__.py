@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from onnxjson.errors import AccessDeniedError as AccessDeniedError
     from onnxjson.errors import AddressError as AddressError
     from onnxjson.errors import ChangedUnderneathError as ChangedUnderneathError
+    from onnxjson.errors import ConflictError as ConflictError
     from onnxjson.errors import DecodeError as DecodeError
     from onnxjson.errors import DifferenceError as DifferenceError
     from onnxjson.errors import EditError as EditError
@@ -99,8 +100,8 @@ _NAMES: Final = {
     ),
     "onnxjson.edits.applying": "apply",
     "onnxjson.errors": (
-        "OnnxJsonError DecodeError WireError EncodeError MissingInputError LimitError OutputError FileError "
-        "ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
+        "OnnxJsonError ConflictError DecodeError WireError EncodeError MissingInputError LimitError OutputError "
+        "FileError ChangedUnderneathError WorkerError AccessDeniedError UntrustedError SelectorError AddressError "
         "WeightsMissingError PatchError EditError ParameterError PassError "
         "EvaluationError FeedError DifferenceError"
     ),

@@ -15,7 +15,6 @@ from onnxjson.document import Function, Graph, Model, Node, Record
 from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.renaming import defined, renamed
 from onnxjson.index import Index, Scope
-from onnxjson.matching.aligning import align
 from onnxjson.matching.alignment import Alignment
 from onnxjson.merging.broken import Broken
 from onnxjson.merging.pairing import GraphMatch, graph_matches
@@ -52,6 +51,8 @@ class Side:
     """
 
     def __init__(self, base: Model, side: Model) -> None:
+        from onnxjson.matching.aligning import align  # which loads numpy
+
         self._base = base
         self.original = side
         self.alignment: Alignment = align(base, side)

@@ -13,6 +13,7 @@ from onnxjson.edits.catalogue import EDITS as EDIT_CLASSES
 from onnxjson.edits.catalogue import NAMES
 from onnxjson.edits.parameters import parameters
 from onnxjson.passes.catalogue import NAMES as PASSES
+from onnxjson.running.integer_roles import Role
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
@@ -20,7 +21,18 @@ ENTRIES = dict(re.findall(r"^- `([a-z0-9-]+)`: .*\n  `` (.*) ``$", PAGE, re.MULT
 EDITS = ROOT / "tests" / "golden" / "mistakes" / "edits.toml"
 
 EDIT_WORDS = {*NAMES, *[each.role for edit in EDIT_CLASSES for each in parameters(edit)]}
-NOT_CODES = {"utf-8", "utf-8-sig", "latin-1", "onnxjson-demo", *KINDS, *get_args(Verdict), *EDIT_WORDS, *PASSES}
+NOT_CODES = {
+    "utf-8",
+    "utf-8-sig",
+    "latin-1",
+    "onnxjson-demo",
+    *KINDS,
+    *get_args(Verdict),
+    *get_args(Role),
+    *EDIT_WORDS,
+    *PASSES,
+}
+
 """Other words with hyphens that stand alone in the source."""
 
 
