@@ -127,15 +127,8 @@ def _opened(version: "Version", *, bind: bool) -> Iterator[sides.Side]:
         with sides.opened(version.path, bind=bind) as side:
             yield side._replace(name=version.name)
         return
-    from onnxjson.git import repository
-
-    with output.working(f"reading {version.name}"):
-        checkout = repository.opened(version.spec)
-        found = checkout.__enter__()
-    try:
-        yield sides.Side(version.name, found.path, found.loaded.model, found.problems)
-    finally:
-        checkout.__exit__(None, None, None)
+    with sides.opened_revision(version.spec, version.name) as side:
+        yield side
 
 
 def _status(change: "Change") -> Status:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -79,17 +79,23 @@ def opened(path: Path, *, bind: bool) -> Iterator[Side]:
         from onnxjson.git import repository
 
         if repository.is_revision_spec(str(path)):
-            with output.working(f"reading {path}"):
-                checkout = repository.opened(str(path))
-                found = checkout.__enter__()
-            try:
-                yield Side(found.name, found.path, found.loaded.model, found.problems)
-            finally:
-                checkout.__exit__(None, None, None)
+            with opened_revision(str(path), str(path)) as side:
+                yield side
             return
     with output.working(f"reading {path}"):
         model = _loaded(path, bind=bind)
     yield Side(str(path), path, model, ())
+
+
+@contextmanager
+def opened_revision(spec: str, name: str) -> Iterator[Side]:
+    """A model at a revision, under the name that a person knows; see `onnxjson.git.repository.opened`."""
+    from onnxjson.git import repository
+
+    with ExitStack() as stack:
+        with output.working(f"reading {name}"):
+            found = stack.enter_context(repository.opened(spec))
+        yield Side(name, found.path, found.loaded.model, found.problems)
 
 
 def _loaded(path: Path, *, bind: bool) -> "Model":

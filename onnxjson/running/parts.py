@@ -21,7 +21,7 @@ from onnxjson.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.index import Scope
+from onnxjson.index import Index, Scope
 from onnxjson.operators import function_key, operator_key, plain_domain
 from onnxjson.payloads import Data, Digest, whole
 from onnxjson.tensor_replacement import replace_tensors
@@ -160,7 +160,7 @@ class _Cut:
 
     def _constant_or_alias(self, name: str) -> Node | None:
         """Note a constant; else the node that is one, or that gives another name to a value."""
-        home = next((each for each in self._scope.chain() if each.defines(name)), None)
+        home = Index.home(self._scope, name)
         if home is not None:
             constant = home.initializer(name)
             if isinstance(constant, Tensor):
