@@ -237,7 +237,7 @@ def _unified(one: sides.Side, other: sides.Side, options: Options) -> tuple[bool
     from onnxjson.rendering.external_weights import Place
 
     with output.working("comparing weights in other files"):
-        places = [Place(side.model, side.path) for side in (one, other)]
+        places = [Place(side.model, side.path, side.name) for side in (one, other)]
         weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
     texts = unified.diff_models(one.model, other.model, one.name, other.name, context=options.context)
     outside = [f"{side.name} (external data)" for side in (one, other)]
@@ -277,6 +277,7 @@ def _compared(one: sides.Side, other: sides.Side, options: Options) -> "Diff":
         one.model,
         other.model,
         paths=(one.path, other.path),
+        names=(one.name, other.name),
         ignore=options.ignore,
         weights=options.weights,
         trust_links=options.trust_links,

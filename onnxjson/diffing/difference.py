@@ -207,13 +207,26 @@ def diff_models(
     target: Model,
     *,
     paths: tuple[Path | None, Path | None] = (None, None),
+    names: tuple[str, str] | None = None,
     ignore: Collection[str] = (),
     weights: WeightsComparison = "exact",
     rtol: float = 1e-5,
     atol: float = 1e-8,
     trust_links: bool = False,
 ) -> Diff:
-    """The same for models that are read already; `paths` are their files, for weights beside them."""
+    """The same for models that are read already.
+
+    Args:
+        base: the model before.
+        target: the model after.
+        paths: their files, for weights beside them.
+        names: what a person calls them; their paths, if it is None.
+        ignore: see `diff`, as for all that follows.
+        weights: how elements of constants are compared.
+        rtol: for "tolerance".
+        atol: for "tolerance".
+        trust_links: see `onnxjson.external.Resolver`.
+    """
     if "weights" in ignore:
         weights = "skip"
     if base is target or (weights != "skip" and base == target and not _has_external(base)):
@@ -222,10 +235,8 @@ def diff_models(
     from onnxjson.matching.aligning import align
     from onnxjson.matching.contents import layout
 
-    sources = [
-        TensorSource(path, what, trust_links=trust_links)
-        for path, what in zip(paths, ("the base", "the target"), strict=True)
-    ]
+    names = names or (str(paths[0] or "the base"), str(paths[1] or "the target"))
+    sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align(base, target, base_content=contents[0], target_content=contents[1])
     context = describe(alignment, Weights(sources[0], sources[1], weights, rtol, atol))

@@ -26,11 +26,11 @@ class TensorSource:
 
         Args:
             path: its file, since locations begin in the folder of that; None for a model without one.
-            what: what the model is called where it has no path.
+            what: what the model is called in what is said of it.
             trust_links: see `onnxjson.external.Resolver`.
         """
         self._path = path
-        self._called = what if path is None else visible(str(path), None)
+        self._called = visible(what, None)
         self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
         self._refused: dict[str, dict[_Identity, str]] = {}
         """Why tensors cannot be read, by the file that they are in."""

@@ -30,6 +30,8 @@ class Place(NamedTuple):
 
     model: Model
     path: Path
+    name: str = ""
+    """What a person calls it, if not by its path."""
 
 
 class Comparison(NamedTuple):
@@ -91,7 +93,7 @@ class _Side:
     """One of the two models: its tensors and the bytes of those that are asked for."""
 
     def __init__(self, place: Place, hashes: dict[_Range, str], *, trust_links: bool) -> None:
-        self._source = TensorSource(place.path, "", trust_links=trust_links)
+        self._source = TensorSource(place.path, place.name or str(place.path), trust_links=trust_links)
         self._hashes = hashes
         self._data: dict[_Key, Data | None] = {}
         self._unreadable: set[_Key] = set()

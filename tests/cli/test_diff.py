@@ -275,6 +275,17 @@ def test_models_of_a_revision_are_compared(repository: Path) -> None:
     assert run_process("diff", "HEAD:none.onnx", "m.onnx", folder=repository).exit_code == 66
 
 
+@pytest.mark.parametrize("form", ["text", "unified"])
+def test_weights_that_a_revision_lacks_are_said_under_its_name(form: str, repository: Path) -> None:
+    convert = ["convert", "m.onnx", "--externalize", "--threshold", "100", "--file", "m.data", "-o", "e.onnx"]
+    assert run_process(*convert, folder=repository).exit_code == 0
+    subprocess.run(["git", "add", "e.onnx"], cwd=repository, check=True, capture_output=True)
+    result = run_process("diff", ":e.onnx", "e.onnx", "--format", form, folder=repository)
+    assert result.exit_code == 66
+    assert "weights not compared: :e.onnx: " in result.stderr
+    assert "onnxjson-" not in result.stderr
+
+
 def test_file_of_that_very_name_goes_before_a_revision(repository: Path) -> None:
     shutil.copy(repository / "m.onnx", repository / "HEAD:m.onnx")
     assert run_process("diff", "HEAD:m.onnx", "m.onnx", folder=repository).exit_code == 0
