@@ -1,4 +1,4 @@
-"""Conflicts of a merge, as they stand in a text (docs/format.md, section 13).
+"""Conflicts of a merge, as they stand in a text (docs/format.md, section 11b).
 
 A conflict is a slot of the model with the value that it has in the base and on both sides. The model of the text has
 what ours has. Conflicts with one id belong together: they are settled at once, or not at all.

@@ -151,6 +151,17 @@ _OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
 """Fields whose text is not what their kind says."""
 
 
+_CONFLICTS: Final[Schema] = {
+    "description": "What a merge left to decide; a text with conflicts is no model yet.",
+    **_list(
+        _record(
+            {"id": _reference("string"), "at": _reference("string"), "base": {}, "ours": {}, "theirs": {}},
+            required=["id", "at"],
+        )
+    ),
+}
+
+
 def document_schema() -> Schema:
     """The schema of an ``onnxjson/1`` document, with one definition for each message."""
     definitions = {message.__name__: _definition(message) for message in FIELDS if message is not d.Model}
@@ -162,6 +173,7 @@ def document_schema() -> Schema:
         **_record(
             {
                 "format": {"const": "onnxjson/1"},
+                "conflicts": _CONFLICTS,
                 "weights": {"const": "digest"},
                 "blobs": {"type": "string", "minLength": 1},
                 **_properties(d.Model),

@@ -1,4 +1,4 @@
-"""The conflicts of a merge in a text (docs/format.md, section 13)."""
+"""The conflicts of a merge in a text (docs/format.md, section 11b)."""
 
 from onnxjson.conflicts import Conflict, Slot, slot_at
 from onnxjson.errors import AddressError

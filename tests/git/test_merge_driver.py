@@ -81,11 +81,9 @@ def has_both(model: Model) -> bool:
     assert model.graph is not None
     node = model.graph.node[1]
     keys = {entry.key for entry in model.metadata_props}
-    return (
-        keys == {"ours", "theirs"}
-        and node.output == ("other",)
-        and node.attribute == OURS(BASE).graph.node[1].attribute
-    )  # type: ignore[union-attr]
+    changed = OURS(BASE).graph
+    assert changed is not None
+    return keys == {"ours", "theirs"} and node.output == ("other",) and node.attribute == changed.node[1].attribute
 
 
 def test_merge_has_both_changes(tmp_path: Path, name: str) -> None:
@@ -256,9 +254,8 @@ def test_side_with_conflicts_is_not_merged(tmp_path: Path) -> None:
     repository.run("merge", "topic")
     content = repository.path.read_bytes()
     places = [tmp_path / each for each in ("o", "a", "b")]
-    for place, each in zip(
-        places, (repository.bytes_of(BASE), content, repository.bytes_of(THEIRS(BASE))), strict=True
-    ):
+    contents = (repository.bytes_of(BASE), content, repository.bytes_of(THEIRS(BASE)))
+    for place, each in zip(places, contents, strict=True):
         place.write_bytes(each)
     assert main([*map(str, places), "7", "m.onnx"]) == 65
     assert places[1].read_bytes() == content
