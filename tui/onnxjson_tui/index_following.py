@@ -1,0 +1,101 @@
+"""The index of a model kept valid across a patch, in the time that the patch is long and not the model."""
+
+from collections.abc import Iterator
+
+from onnxjson.addresses import resolve
+from onnxjson.document import Attribute, Function, Graph, Model
+from onnxjson.index import Index, Scope
+from onnxjson.patching.changes import Change, Fields, Members, segment
+
+_NODES_ONLY = frozenset({"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"})
+"""Fields of a graph that say nothing about which names it defines but by its nodes."""
+
+
+class _MovedError(Exception):
+    """Nodes or graphs came, went or moved, so that the index must be made anew."""
+
+
+def follow(index: Index, model: Model, change: Fields | None) -> bool:
+    """Gives an index the model after a change; False, and an untouched index, where it must be made anew.
+
+    Args:
+        index: that of the model before.
+        model: the model after.
+        change: the tree of the patch between them.
+    """
+    if change is None:
+        return True
+    scopes = {scope.address: scope for scope in index.scopes}
+    try:
+        found = list(_changed(change, scopes))
+    except _MovedError:
+        return False
+    records: list[tuple[Scope, Graph | Function, list[int], bool]] = []
+    for address, positions, is_wide in found:
+        record = resolve(model, address)
+        assert isinstance(record, Graph | Function)
+        records.append((scopes[address], record, positions, is_wide))
+    for scope, record, positions, is_wide in records:
+        index.follow(model, {scope.address: record}, scope, positions)
+        if is_wide:
+            # Inputs and constants define names, too: who takes them from inner graphs is found anew.
+            index.follow(model, {scope.address: record})
+    index.follow(model, {})
+    return True
+
+
+def _changed(model: Fields, scopes: dict[str, Scope]) -> Iterator[tuple[str, list[int], bool]]:
+    """The graphs that change: address, positions of changed nodes, whether more than nodes changes.
+
+    Raises:
+        _MovedError: nodes or graphs come, go or move.
+    """
+    for name, change in model.changes.items():
+        if name == "graph":
+            yield from _graph(change, "/graph", scopes)
+        elif name == "functions":
+            for position, below in _members(change):
+                yield from _graph(below, f"/functions/{position}", scopes)
+        elif name == "training_info":
+            raise _MovedError
+
+
+def _members(change: Change) -> list[tuple[int | str, Fields]]:
+    if not isinstance(change, Members) or change.sequence is not None:
+        raise _MovedError
+    return list(change.changes.items())
+
+
+def _graph(change: Change, address: str, scopes: dict[str, Scope]) -> Iterator[tuple[str, list[int], bool]]:
+    if not isinstance(change, Fields) or address not in scopes or "attribute_proto" in change.changes:
+        raise _MovedError
+    nodes = _members(change.changes["node"]) if "node" in change.changes else []
+    positions = [int(position) for position, _ in nodes]
+    yield address, positions, not change.changes.keys() <= _NODES_ONLY
+    owners = {child.owner.position for child in scopes[address].children if child.owner is not None}
+    for position, node in nodes:
+        attributes = node.changes.get("attribute")
+        if attributes is None:
+            continue
+        place = f"{address}/node/{position}/attribute"
+        yield from _attributes(attributes, place, scopes, owns=int(position) in owners)
+
+
+def _attributes(
+    change: Change, place: str, scopes: dict[str, Scope], *, owns: bool
+) -> Iterator[tuple[str, list[int], bool]]:
+    if not isinstance(change, Members):
+        raise _MovedError
+    added = [each for each in change.sequence or () if isinstance(each, Attribute)]
+    if (owns and change.sequence is not None) or any(each.g is not None or each.graphs for each in added):
+        raise _MovedError
+    for key, attribute in change.changes.items():
+        here = f"{place}/{segment(key, is_named=True)}"
+        for name, below in attribute.changes.items():
+            if name == "g":
+                yield from _graph(below, f"{here}/g", scopes)
+            elif name == "graphs":
+                for position, inner in _members(below):
+                    yield from _graph(inner, f"{here}/graphs/{position}", scopes)
+            elif name == "name" and owns:
+                raise _MovedError

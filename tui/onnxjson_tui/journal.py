@@ -1,0 +1,312 @@
+"""The journal of a session: a file in the state folder to which every step is appended before it is shown.
+
+::
+
+    $XDG_STATE_HOME/onnxjson/journals/      mode 0700
+        a91f...c3/                          a model, by the hash of its key
+            01760000000000000000-4711-9f...  one session: time in ns, process, a random number
+
+A line is ``CRC32 JSON``, so that a line that a kill or a full disk cut short is known as such. The first one is the
+header; each of the others is a step (its edits and its patch), an undo, or a redo.
+
+A line is with the system before the edit returns: that survives any end of this process, SIGKILL too. The disk is asked
+to have it (fsync) half a second later at most, by a thread, since only the end of the whole machine needs that, and it
+can take long where the home folder is on a network.
+
+The lock on the file says that its session is alive; it goes with the process, however that ends.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import re
+import secrets
+import stat
+import threading
+import time
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.display import visible
+from onnxjson.errors import FileError
+from onnxjson.sinks import system_errors
+from onnxjson.state import state_folder
+
+FORMAT: Final = "onnxjson-journal/1"
+"""What the key "format" of a header says."""
+
+SYNC_SECONDS: Final = 0.5
+"""How long a line may be with the system and not surely on the disk."""
+
+JOURNALS_A_MODEL: Final = 8
+"""Journals of sessions that ended without saving or discarding, that are kept of a model; the oldest go first."""
+
+BYTES_IN_ALL: Final = 2 * 10**9
+"""Bytes of all such journals that are kept."""
+
+_NAME: Final = re.compile(r"([0-9]{20})-([0-9]{1,10})-[0-9a-f]{16}")
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """The first line: what the steps were made on, and with what."""
+
+    format: str
+    version: str
+    """Of this package."""
+    key: str
+    name: str
+    """What the person called the model."""
+    size: int
+    """Bytes of the file that was opened."""
+    mtime_ns: int
+    sha256: str | None = None
+    """Of that file, hexadecimal; of a big one it stands in a line of its own once it is known."""
+    started: int
+    """When, in ns since 1970."""
+
+
+class StepLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A step that was made."""
+
+    patch: str
+    """Its text, ``onnxjson-patch/1``; payloads of the opened model and of earlier lines are only named."""
+    edits: tuple[str, ...] = ()
+    """As they stand in a rewrite script."""
+    title: str = ""
+    apart: dict[str, int] = {}
+    """Payloads of the opened model that the patch names: SHA-256 -> bytes."""
+    has_files: bool = False
+    """Whether the edits put values into files when the model is saved."""
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A line after the header: one of these."""
+
+    step: StepLine | None = None
+    undo: bool = False
+    redo: bool = False
+    sha256: str | None = None
+    """That of the file that was opened."""
+
+
+class Journal:
+    """One journal that this process writes. All methods may be called from any thread."""
+
+    def __init__(self, path: Path, descriptor: int, size: int) -> None:
+        """Takes over an opened and locked file that has `size` bytes of whole lines."""
+        self.path = path
+        self._descriptor = descriptor
+        self.size = size
+        """Bytes of whole lines."""
+        self._changed = threading.Condition()
+        self._is_dirty = False
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+
+    def append(self, record: Header | Line) -> None:
+        """One more line; it is with the system when this returns.
+
+        Raises:
+            FileError, AccessDeniedError, OutputError: the system did not take it; the journal is as before.
+        """
+        data = encoded(record)
+        with self._changed:
+            if self._is_closed:
+                raise FileError(f"the journal {visible(str(self.path), None)} is closed")
+            try:
+                with system_errors(f"the journal {visible(str(self.path), None)} cannot be written"):
+                    done = 0
+                    while done < len(data):
+                        done += os.pwrite(self._descriptor, data[done:], self.size + done)
+            except BaseException:
+                with suppress(OSError):
+                    os.ftruncate(self._descriptor, self.size)
+                raise
+            self.size += len(data)
+            self._is_dirty = True
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._sync_later, name="journal", daemon=True)
+                self._thread.start()
+            self._changed.notify_all()
+
+    def sync(self) -> None:
+        """Wait until the disk has every line; for the end of a session and for signals."""
+        with self._changed:
+            self._sync()
+
+    def close(self) -> None:
+        """Sync, and let others take the journal up."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._sync()
+            self._is_closed = True
+            os.close(self._descriptor)
+            self._changed.notify_all()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    def remove(self) -> None:
+        """The session is saved, or not wanted: nothing is to be recovered."""
+        with suppress(OSError):
+            self.path.unlink()
+        self.close()
+        with suppress(OSError):
+            self.path.parent.rmdir()  # if it was the last one of the model
+
+    def _sync(self) -> None:
+        if not self._is_closed:
+            with suppress(OSError):  # Some file systems cannot; the line is with the system all the same.
+                os.fsync(self._descriptor)
+            self._is_dirty = False
+
+    def _sync_later(self) -> None:
+        while True:
+            with self._changed:
+                while not self._is_dirty and not self._is_closed:
+                    self._changed.wait()
+                if self._is_closed:
+                    return
+                self._changed.wait_for(lambda: self._is_closed, SYNC_SECONDS * 0.8)
+                if self._is_closed:
+                    return
+                descriptor = os.dup(self._descriptor)
+                self._is_dirty = False
+            # Without the lock, so that no edit waits for the disk.
+            with suppress(OSError):
+                os.fsync(descriptor)
+            with suppress(OSError):
+                os.close(descriptor)
+
+
+def begin(header: Header) -> Journal:
+    """A new, locked journal with its header.
+
+    Raises:
+        FileError, AccessDeniedError, OutputError: the state folder cannot be written.
+    """
+    folder = folder_of(header.key)
+    with system_errors(f"no journal can be kept in {visible(str(folder), None)}"):
+        _make_private(folder)
+        _let_go(folder)
+        path = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(8)}"
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        descriptor = os.open(path, flags, 0o600)
+        with suppress(OSError):  # Some network file systems have no locks; there the process is asked for.
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    journal = Journal(path, descriptor, 0)
+    try:
+        journal.append(header)
+    except BaseException:
+        journal.remove()
+        raise
+    return journal
+
+
+def encoded(record: Header | Line) -> bytes:
+    """The line of a record."""
+    # Paths that are not UTF-8 are escaped as lone surrogates, which only the standard library writes and reads.
+    text = json.dumps(msgspec.to_builtins(record), ensure_ascii=True, allow_nan=False).encode()
+    return b"%08x %b\n" % (zlib.crc32(text), text)
+
+
+def decoded(line: bytes) -> Any:
+    """What a line without its end says.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    check, _, text = line.partition(b" ")
+    if len(check) != 8 or int(check, 16) != zlib.crc32(text):
+        raise ValueError("the checksum is another")
+    return json.loads(text)
+
+
+def folder_of(key: str) -> Path:
+    """Where the journals of a model stand."""
+    return state_folder() / "journals" / hashlib.sha256(os.fsencode(key)).hexdigest()[:32]
+
+
+def in_folder(folder: Path) -> list[Path]:
+    """The journals in a folder, newest first."""
+    try:
+        return sorted([folder / name for name in os.listdir(folder) if _NAME.fullmatch(name)], reverse=True)
+    except OSError:
+        return []
+
+
+def lock_abandoned(path: Path) -> int | None:
+    """A descriptor that holds the lock on a journal whose session has ended; None where it lives, or cannot be had."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+            raise BlockingIOError
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise
+        except OSError:
+            if _is_running(path):
+                raise
+        # Whoever had the lock before may have removed the file.
+        if os.fstat(descriptor).st_nlink == 0:
+            raise BlockingIOError
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _is_running(path: Path) -> bool:
+    found = _NAME.fullmatch(path.name)
+    try:
+        os.kill(int(found[2]) if found else 0, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (state_folder(), folder.parent, folder):
+        if stat.S_IMODE(place.stat().st_mode) != 0o700:
+            place.chmod(0o700)
+
+
+def _let_go(folder: Path) -> None:
+    """Removes journals of ended sessions beyond the limits, oldest first."""
+    for path in in_folder(folder)[JOURNALS_A_MODEL - 1 :]:
+        _remove_abandoned(path)
+    total = 0
+    for size, path in sorted(_all_journals(folder.parent), key=lambda each: each[1].name, reverse=True):
+        total += size
+        if total > BYTES_IN_ALL:
+            _remove_abandoned(path)
+
+
+def _all_journals(root: Path) -> Iterator[tuple[int, Path]]:
+    with suppress(OSError):
+        for name in os.listdir(root):
+            for path in in_folder(root / name):
+                with suppress(OSError):
+                    yield path.stat().st_size, path
+
+
+def _remove_abandoned(path: Path) -> None:
+    descriptor = lock_abandoned(path)
+    if descriptor is not None:
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)

@@ -1,0 +1,115 @@
+"""The list of the nodes of one graph: position, lanes, operator, name, type of the first output."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.operators import operator_name
+from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.types import format_type
+from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes
+
+_LONGEST_NAME: Final = 1000
+"""Characters of a name that are looked at; more never fit into a row."""
+
+
+class NodeRow(NamedTuple):
+    """One row; every text is safe to show."""
+
+    position: int
+    """Of the node in its graph."""
+    lanes: str
+    operator: str
+    name: str
+    """Of the node, or, where it has none, of what it makes."""
+    output: str
+    """The type of its first output, "" where the model does not say it."""
+    has_graphs: bool
+    """Whether there are graphs to go into."""
+
+
+class NodeRows:
+    """Rows of one graph, made when they are asked for; all of its nodes, or those of a filter."""
+
+    def __init__(
+        self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", lanes: bool = True
+    ) -> None:
+        """Prepares the rows.
+
+        Args:
+            scope: the graph.
+            positions: the nodes to show, ascending; all where it is None. Those of a filter have no lanes.
+            glyphs: the characters of lanes.
+            lanes: whether lanes are drawn.
+        """
+        self.scope = scope
+        self._positions = range(len(scope.graph.node)) if positions is None else positions
+        self._glyphs: Glyphs = glyphs
+        self._lanes = Lanes(scope) if lanes and positions is None else None
+        self._owners = {child.owner.position for child in scope.children if child.owner is not None}
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def row(self, number: int) -> NodeRow:
+        """The row of a number from 0; it has the node as the scope has it now."""
+        position = self._positions[number]
+        node = self.scope.graph.node[position]
+        name = node.name or next((each for each in node.output if each), "")
+        return NodeRow(
+            position,
+            "" if self._lanes is None else self._lanes.text(position, self._glyphs),
+            visible(operator_name(node.domain, node.op_type)),
+            visible(name, _LONGEST_NAME),
+            output_type(self.scope, node.output),
+            position in self._owners,
+        )
+
+    def number_of(self, position: int) -> int | None:
+        """The row of a node; None where a filter leaves it out."""
+        positions = self._positions
+        if isinstance(positions, range):
+            return position if position in positions else None
+        from bisect import bisect_left
+
+        number = bisect_left(positions, position)
+        return number if number < len(positions) and positions[number] == position else None
+
+    @property
+    def lanes_width(self) -> int:
+        """Columns that lanes need."""
+        if self._lanes is None:
+            return 0
+        return 2 * min(self._lanes.width, MOST_LANES) + (3 if self._lanes.width > MOST_LANES else 0)
+
+
+def output_type(scope: Scope, outputs: Sequence[str]) -> str:
+    """What the model says of the type of the first output, visible."""
+    first = next((each for each in outputs if each), None)
+    found = None if first is None else Index.type_of(scope, first)
+    return "" if found is None else visible(format_type(found) or "?")
+
+
+def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
+    """The positions of the nodes of one graph among those that a selector found, ascending."""
+    return sorted([ref.position for ref in refs if ref.scope is scope])
+
+
+def node_line(row: NodeRow, width: int, *, digits: int, lanes: int) -> str:
+    """A row as text of `width` columns: names give way first, in their middle.
+
+    Args:
+        row: the row.
+        width: columns of a terminal.
+        digits: columns of the position.
+        lanes: columns of the lanes.
+    """
+    start = f"{row.position:>{digits}} " + (padded(row.lanes, lanes) if lanes else "")
+    room = max(width - cells(start), 0)
+    operator = shortened(row.operator, 20)
+    output = shortened(row.output, max(room // 3, 1)) if row.output else ""
+    middle = max(room - 21 - (cells(output) + 1 if output else 0), 0)
+    name = shortened(row.name, middle) if middle else ""
+    line = start + padded(operator, 21) + padded(name, middle) + (f" {output}" if output else "")
+    return padded(shortened(line, width), width) if cells(line) > width else padded(line, width)
