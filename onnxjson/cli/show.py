@@ -128,7 +128,10 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
     from onnxjson.index import Index
 
     # Blobs that are not there matter only to those who want their bytes: `_view_tensor` looks for those of one tensor.
-    loaded = files.load(path, weights_from=weights_from, bind=weights_from is not None)
+    loaded = files.load(path, weights_from=weights_from, bind=weights_from is not None, conflicted=True)
+    if loaded.conflicts:
+        count = output.counted(len({conflict.id for conflict in loaded.conflicts}), "conflict")
+        output.warn(f"{path} holds {count} of a merge; shown is what ours has: onnxjson conflicts {path}")
     output.findings(loaded.warnings, limit=failures.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
     return _Opened(path, loaded.format, loaded.identity.size, loaded.model, Index(loaded.model), resolver)

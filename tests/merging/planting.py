@@ -77,7 +77,7 @@ def _near(base: Model, mutation: Mutation) -> set[str]:
     places = _places(mutation)
     found = set(places)
     for scope in Index(base).scopes:
-        names = set()
+        names: set[str] = set()
         for position, node in enumerate(scope.graph.node):
             if f"{scope.address}/node/{position}" in places:
                 names.update(node.input, node.output)
@@ -123,7 +123,9 @@ def _events(base: Model, target: Model) -> tuple[Counter[str], Counter[str], Cou
         operators.append(Counter(_said(ref.node) for ref in index.node_refs))
         tensors = [tensor for scope in index.scopes for tensor in getattr(scope.graph, "initializer", ())]
         constants.append(Counter(repr((each.dims, each.data_type, hash(each.raw_data))) for each in tensors))
-    kinds = Counter({event.kind: event.count for event in diff_models(base, target, ignore=IGNORED).events})
+    kinds: Counter[str] = Counter()
+    for event in diff_models(base, target, ignore=IGNORED).events:
+        kinds[event.kind] += event.count
     return operators[1] - operators[0], constants[1] - constants[0], kinds
 
 
