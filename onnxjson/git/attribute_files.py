@@ -2,12 +2,12 @@
 
 import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from onnxjson.display import visible
 from onnxjson.errors import OutputError
+from onnxjson.git.driver_lines import ATTRIBUTES
 from onnxjson.identity import reading_error
 from onnxjson.saving import save_file
 
@@ -17,14 +17,16 @@ _NEW_FILE: Final = b", and the file, which they began"
 _OPEN_LINE: Final = b", and the line feed before them"
 _END: Final = b"# <<< onnxjson <<<"
 
+_OURS: Final = frozenset(line.encode() for line in ATTRIBUTES)
+
 _BLOCK: Final = re.compile(
-    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?# <<< onnxjson <<<(?:\n|\Z)",
+    rb"^# >>> onnxjson >>>(?P<note>[^\n]*)\n(?P<lines>(?:(?!# >>> onnxjson >>>)[^\n]*\n)*?)# <<< onnxjson <<<(?:\n|\Z)",
     re.MULTILINE,
 )
 
 
-def put_block(path: Path, lines: Sequence[str]) -> bool:
-    """Let a file end with a block of lines, made if it is not there; whether anything was written.
+def put_block(path: Path) -> bool:
+    """Let a file end with the block of our lines, made if it is not there; whether anything was written.
 
     Raises:
         OutputError: the file is a link, which git does not follow, or a mark of a block in it is gone.
@@ -38,7 +40,7 @@ def put_block(path: Path, lines: Sequence[str]) -> bool:
         note, before = _OPEN_LINE, rest + b"\n"
     else:
         note, before = b"", rest
-    block = [_MARK + _NOTE + note, *(line.encode() for line in lines), _END, b""]
+    block = [_MARK + _NOTE + note, *(line.encode() for line in ATTRIBUTES), _END, b""]
     wanted = before + b"\n".join(block)
     if wanted == content:
         return False
@@ -86,6 +88,10 @@ def _without_block(path: Path, content: bytes) -> bytes | None:
             raise OutputError(f"a mark of the lines of onnxjson in {name} is gone; take those lines out by hand")
         return content
     before, after = content[: found.start()], content[found.end() :]
+    # What another program, such as `git lfs track`, wrote between the marks is no line of ours.
+    strangers = [line for line in found["lines"].splitlines(keepends=True) if line.strip() not in _OURS]
+    if strangers:
+        return before + b"".join(strangers) + after
     if not before and not after and found["note"].endswith(_NEW_FILE):
         return None
     if found["note"].endswith(_OPEN_LINE):

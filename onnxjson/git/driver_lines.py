@@ -8,11 +8,14 @@ import shlex
 from typing import Final
 
 ATTRIBUTES: Final = (
-    "*.onnx diff=onnx merge=onnx -text",
-    "*.onnx.json diff=onnxjson merge=onnxjson text eol=lf linguist-language=JSON",
-    "**/*.blobs/* -diff -merge -text",
+    "**/*.onnx diff=onnx merge=onnx -text",
+    "**/*.onnx.json diff=onnxjson merge=onnxjson text eol=lf linguist-language=JSON",
+    "**/*.blobs/** -diff -merge -text",
 )
-"""Lines of a .gitattributes; the last one is about the bytes of weights."""
+"""Lines of a .gitattributes; the last one is about the bytes of weights.
+
+Not ``*.onnx``, which means the same: `git lfs track` changes the line that begins with what it is told to track.
+"""
 
 ALIAS: Final = "alias.onnxdiff"
 

@@ -9,7 +9,7 @@ from onnxjson.display import visible
 from onnxjson.errors import MissingInputError, OutputError
 from onnxjson.git import attribute_files, self_test
 from onnxjson.git.commands import CommandError, Git
-from onnxjson.git.driver_lines import ALIAS, ATTRIBUTES, OURS, settings_for
+from onnxjson.git.driver_lines import ALIAS, OURS, settings_for
 
 Scope = Literal["local", "global", "worktree"]
 """One repository, everything that the user has, one work tree of several."""
@@ -88,7 +88,7 @@ def install(place: Place, python: str = sys.executable) -> list[str]:
         raise OutputError(f"git does not write its {place.scope} settings: {error}") from error
     if changed:
         said.append(f"wrote {len(changed)} {place.scope} settings of git")
-    if attribute_files.put_block(place.attributes, ATTRIBUTES):
+    if attribute_files.put_block(place.attributes):
         said.append(f"wrote {visible(str(place.attributes), None)}")
     return said
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from onnxjson import api, document, files
+from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.cli import group
 from tests.cli.running import run
 from tests.git.small_models import binary, text
@@ -51,7 +52,7 @@ def test_file_without_the_other_is_fine_and_one_that_cannot_be_read_is_not(folde
 
 
 @pytest.mark.parametrize("mode", ["inline", "blobs", "digest"])
-def test_weights_in_a_text_are_found_and_agree_in_every_form(mode: files.WeightsMode, folder: Path) -> None:
+def test_weights_in_a_text_are_found_and_agree_in_every_form(mode: WeightsMode, folder: Path) -> None:
     model = api.loads(text().decode())
     tensor = document.Tensor(name="w", data_type=1, dims=(10_000,), raw_data=bytes(40_000))
     assert model.graph is not None

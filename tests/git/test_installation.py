@@ -74,6 +74,20 @@ def test_lines_that_are_overruled_are_found_and_moved_to_the_end(repository: Any
 
 
 @pytest.mark.usefixtures("untried")
+def test_lines_that_others_write_between_the_marks_are_kept(repository: Any) -> None:
+    place = installation.place_of("local")
+    installation.install(place)
+    path = repository.top / ".gitattributes"
+    tracked = "*.onnx filter=lfs diff=lfs merge=lfs -text"  # as git lfs changes a line that is there
+    path.write_text(path.read_text().replace(ATTRIBUTES[0], tracked))
+    installation.install(place)
+    assert path.read_text().startswith(f"{tracked}\n# >>> onnxjson")
+    path.write_text(path.read_text().replace(ATTRIBUTES[0], "*.png binary"))
+    installation.uninstall(place)
+    assert path.read_text() == f"{tracked}\n*.png binary\n"
+
+
+@pytest.mark.usefixtures("untried")
 def test_settings_of_somebody_else_are_refused_and_kept(repository: Any) -> None:
     repository.git("config", "diff.onnx.textconv", "strings")
     before = state(repository.top)
