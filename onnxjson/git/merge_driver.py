@@ -17,7 +17,6 @@ from typing import Final, NamedTuple
 from onnxjson.display import visible
 from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.git import lfs
-from onnxjson.git.commands import CommandError, Git
 from onnxjson.identity import open_source, sha256_of
 from onnxjson.payloads import CHUNK
 
@@ -101,14 +100,20 @@ def _side(path: Path, what: str) -> _Side:
     wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
     if wanted is None:
         return _Side(path, sha256_of(path), is_pointer=False, is_empty=not source.size)
-    try:
-        store = lfs.storage(Git(Path.cwd()))
-    except CommandError as error:
-        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
+    store = _lfs_storage()
     stored = lfs.stored(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
         raise FileError(f"what Git LFS has for {what} is damaged; git lfs fsck says more")
     return _Side(stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
+
+
+def _lfs_storage() -> Path:
+    from onnxjson.git.commands import CommandError, Git
+
+    try:
+        return lfs.storage(Git(Path.cwd()))
+    except CommandError as error:
+        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
 
 
 def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
@@ -151,10 +156,7 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
     from onnxjson.saving import make_folder, save_file
 
     sha256, size = sha256_of(content), content.stat().st_size
-    try:
-        store = lfs.storage(Git(Path.cwd()))
-    except CommandError as error:
-        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
+    store = _lfs_storage()
     place = store / "objects" / sha256[:2] / sha256[2:4] / sha256
     if not place.is_file():
         for folder in (store, place.parents[2], place.parents[1], place.parents[0]):

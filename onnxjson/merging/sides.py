@@ -17,6 +17,7 @@ from onnxjson.edits.renaming import defined, renamed
 from onnxjson.index import Index, Scope
 from onnxjson.matching.alignment import Alignment
 from onnxjson.merging.broken import Broken
+from onnxjson.merging.by_names import align_by_names
 from onnxjson.merging.pairing import GraphMatch, graph_matches
 from onnxjson.operators import plain_domain
 from onnxjson.patching.changes import Fields
@@ -51,11 +52,10 @@ class Side:
     """
 
     def __init__(self, base: Model, side: Model) -> None:
-        from onnxjson.matching.aligning import align  # which loads numpy
 
         self._base = base
         self.original = side
-        self.alignment: Alignment = align(base, side)
+        self.alignment = _aligned(base, side)
         self.fresh: dict[str, str] = {}
         self.nodes: dict[str, str | None] = {}
         self.functions: dict[FunctionKey, FunctionKey] = {}
@@ -131,6 +131,15 @@ class Side:
         if wanted:
             self.model = renamed(index, wanted)
             self.changes = self._difference()
+
+
+def _aligned(base: Model, side: Model) -> Alignment:
+    known = align_by_names(base, side)
+    if known is not None:
+        return known
+    from onnxjson.matching.aligning import align
+
+    return align(base, side)
 
 
 class _Everything:

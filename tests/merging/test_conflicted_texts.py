@@ -40,7 +40,8 @@ def test_text_with_conflicts_is_read_as_it_was_written(name: str) -> None:
 
 
 def test_conflicts_stand_right_after_the_format() -> None:
-    assert conflicted_bytes(*_parts(MANY)).startswith(b'{\n"format": "onnxjson/1",\n"conflicts": [\n  {"id": "1", "at": ')
+    text = conflicted_bytes(*_parts(MANY))
+    assert text.startswith(b'{\n"format": "onnxjson/1",\n"conflicts": [\n  {"id": "1", "at": ')
 
 
 def _parts(merged: object) -> tuple[Model, tuple[Conflict, ...]]:
