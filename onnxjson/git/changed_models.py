@@ -170,7 +170,10 @@ class _Comparison:
     def _of_work_tree(self) -> Iterator[_Entry]:
         # Without renames, for which git would read files through the filters of the repository.
         options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
-        yield from _entries(self._git.items(*_without_filters(self._git), "diff-files", *options, "--"))
+        found = list(_entries(self._git.items(*_without_filters(self._git), "diff-files", *options, "--")))
+        # A path in conflict is listed twice: as such, and as what became of ours.
+        unmerged = {entry.new for entry in found if entry.status == b"U"}
+        yield from (entry for entry in found if entry.status == b"U" or entry.new not in unmerged)
 
     def _is_wanted(self, entry: _Entry) -> bool:
         paths = [path for path in (entry.old, entry.new) if path is not None]

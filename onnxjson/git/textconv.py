@@ -106,7 +106,7 @@ def _model_text(path: Path) -> Pieces:
         lines = _readable_lines(path)
         if lines is None:
             raise
-        return [_reason(path, error) + b"\n", *lines]
+        return [_reason(path, error).replace(b"not shown", b"shown as it is", 1) + b"\n", *lines]
     shown_text.write(loaded.model, text_of_model.write)
     if not _is_canonical(path, loaded):
         what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"

@@ -152,6 +152,17 @@ def test_what_is_nowhere_is_named(history: Any) -> None:
     assert "have no common ancestor" in run("diff", "main...island").stderr
 
 
+def test_model_in_conflict_is_compared_with_ours(history: Any) -> None:
+    history.git("checkout", "-q", "side")
+    history.commit("theirs", **{"m.onnx": binary(alpha=0.9)})
+    history.git("checkout", "-q", "main")
+    merged = subprocess.run(["git", "merge", "side"], cwd=history.top, capture_output=True, timeout=60, check=False)
+    assert merged.returncode == 1
+    assert run("diff", "--git").stderr == ":2:m.onnx and m.onnx are the same: 2 nodes\n"
+    history.write("m.onnx", binary(alpha=0.9))
+    assert changes() == [("changed", ":2:m.onnx", "m.onnx")]
+
+
 def test_before_the_first_commit_everything_that_is_staged_is_new(history: Any) -> None:
     history.git("checkout", "-q", "--orphan", "island")
     assert changes("--staged") == [("added", None, ":m.onnx"), ("added", None, ":sub/n.onnx.json")]

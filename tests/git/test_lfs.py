@@ -42,7 +42,7 @@ def test_what_was_not_fetched_is_one_line(tracked: Any, monkeypatch: pytest.Monk
     monkeypatch.setenv("GIT_LFS_SKIP_SMUDGE", "1")
     shutil.rmtree(tracked.top / ".git" / "lfs" / "objects")
     shown = tracked.git("log", "-p", "--format=%s")
-    assert shown.count("weights not fetched: git lfs pull") == 3  # two versions on one side, one of them on the other, too
+    assert shown.count("weights not fetched: git lfs pull") == 3
     result = run("diff", "HEAD~1", "HEAD")
     assert result.exit_code == 66
     assert "weights not fetched" in result.stderr

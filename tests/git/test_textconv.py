@@ -114,7 +114,7 @@ def test_text_that_is_no_model_is_its_lines_behind_the_reason(tmp_path: Path) ->
     content = text().replace(b"0.1", b"zero").replace(b'"g"', b'"' + b"g" * 5000 + b'"')
     (tmp_path / "m.onnx.json").write_bytes(content)
     first, *lines = run("m.onnx.json", folder=tmp_path).splitlines()
-    assert first == 'not shown: the file:18:17: zero has no quotes; write "zero"'
+    assert first == 'shown as it is: the file:18:17: zero has no quotes; write "zero"'
     assert lines[:3] == text().decode().splitlines()[:3]
     assert [len(line) < 200 for line in lines if "sha256" in line] == [True]
 
