@@ -50,6 +50,10 @@ _READING: Final = "reading and writing"
 """What is left when every transformer is disabled: local functions are inlined, opsets added, metadata lost."""
 
 
+_REORDERING: Final = b"Reorder"
+"""How the operators begin that change layouts."""
+
+
 class Report(NamedTuple):
     """A session that wrote its graph."""
 
@@ -88,7 +92,7 @@ class Sessions:
     def optimized(self, without: Iterable[str] = ()) -> bytes:
         """The serialised graph as onnxruntime would run it, `without` some transformers or rules."""
         self._run([*self._disabled, *without], severity=3)
-        return self._place.read_bytes()
+        return _steady(self._place.read_bytes())
 
     def reported(self) -> Report:
         """The graph, and who made it."""
@@ -98,7 +102,7 @@ class Sessions:
         turns = [(name.decode(), changed == b"1") for name, changed in _MODIFIED.findall(log.read_bytes())]
         transformers = dict.fromkeys(name for name, _ in turns)
         modified = dict.fromkeys(name for name, changed in turns if changed)
-        return Report(self._place.read_bytes(), tuple(transformers), tuple(modified))
+        return Report(_steady(self._place.read_bytes()), tuple(transformers), tuple(modified))
 
     def stages(self) -> Iterator[PartStage]:
         """The graph after each transformer that changed it, and within those made of rules after each rule.
@@ -155,6 +159,24 @@ class Sessions:
         self._place.unlink(missing_ok=True)
         session: Any = onnxruntime.InferenceSession
         session(self._model, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled or None)
+
+
+def _steady(model: bytes) -> bytes:
+    """The model with names for the nodes that change layouts that are the same each time.
+
+    onnxruntime numbers them in the order of addresses in memory.
+    """
+    from onnx import ModelProto
+
+    if _REORDERING not in model:
+        return model
+    proto = ModelProto.FromString(model)
+    reordering = [node for node in proto.graph.node if node.op_type.encode().startswith(_REORDERING)]
+    taken = {node.name for node in proto.graph.node} - {node.name for node in reordering}
+    for number, node in enumerate(reordering):
+        name = f"{node.op_type}_{number}"
+        node.name = name if name not in taken else f"{name}_layout"
+    return bytes(proto.SerializeToString())
 
 
 def _differ(one: bytes, other: bytes) -> bool:
