@@ -2,16 +2,19 @@
 
 A value has a lane from the node that makes it to the last one that takes it; lanes that are free again are taken by
 the next values. Values that many nodes take, or a node far below, would only be lines past everything: they have none,
-and neither have inputs and constants of the graph, nor what nodes make of constants alone. A node stands on the lane of what it makes:
+and neither have inputs and constants of the graph, nor what nodes make of constants alone. A node stands on the lane
+of what it makes::
 
-    *        a makes one value
-    +-*      b takes it, and c will
-    * |      c
-    *-'      d takes what b and c make
+    *        a makes a value that b and d take
+    | *      b takes it, and makes another one
+    | *      c takes that
+    *-'      d takes what a and c made
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
+from itertools import count
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.document import Node
@@ -25,6 +28,9 @@ LONGEST: Final = 500
 
 MOST_LANES: Final = 12
 """Lanes that are drawn; of those beyond, their number."""
+
+_BLOCK: Final = 128
+"""Rows that are made together."""
 
 Glyphs = Literal["unicode", "ascii"]
 
@@ -53,18 +59,17 @@ class Row(NamedTuple):
 class Lanes:
     """The lanes of one graph. Finding them takes a pass over its nodes; rows are made when they are asked for."""
 
-    _EVERY: Final = 256
-    """Rows between two that are remembered, from which those between are found."""
-
     def __init__(self, scope: Scope) -> None:
         self._nodes: Sequence[Node] = scope.graph.node
-        self._ends, self._inner = _needed(scope)
-        self._lane: dict[str, int] = {}
-        self._columns: list[int] = []
-        self._live_at: list[dict[str, int]] = []
+        self._inner = _captured(scope)
+        # A number for each value that a node makes, in their order; the lists say the rest of it.
+        self._values: dict[str, int] = {}
+        self._starts: list[int] = []
+        self._ends: list[int] = []
+        self._lanes: list[int] = []
         self.width = 0
         """Lanes that are in use at once."""
-        self._assign()
+        self._assign(self._find(scope))
         self._block: tuple[int, list[Row]] = (-1, [])
 
     def __len__(self) -> int:
@@ -72,91 +77,91 @@ class Lanes:
 
     def row(self, position: int) -> Row:
         """What is drawn beside the node at a position."""
-        block = position // self._EVERY
+        block = position // _BLOCK
         if self._block[0] != block:
-            self._block = (block, list(self._rows(block)))
-        return self._block[1][position - block * self._EVERY]
+            self._block = (block, list(self._rows(block * _BLOCK)))
+        return self._block[1][position - block * _BLOCK]
 
     def text(self, position: int, glyphs: Glyphs = "unicode") -> str:
         """The characters beside the node at a position."""
         return drawn(self.row(position), glyphs)
 
-    def _assign(self) -> None:
-        """Gives each value its lane: the lowest that is free where it is made."""
-        ends, lanes, columns = self._ends, self._lane, self._columns
-        free: list[int] = []
-        width = 0
-        live: dict[str, int] = {}
-        ending: dict[int, list[str]] = {}
+    def _find(self, scope: Scope) -> list[int]:
+        """Finds who makes each value and who takes it last; how many take it."""
+        values, starts, ends, inner = self._values, self._starts, self._ends, self._inner
+        constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
+        counts: list[int] = []
+        number_of = values.get
         for position, node in enumerate(self._nodes):
-            if not position % self._EVERY:
-                self._live_at.append(live.copy())
-            for name in ending.pop(position, ()):
-                heappush(free, live.pop(name))
-            column = -1
-            for name in node.output:
-                end = ends.get(name, -1)
-                if end > position and name not in lanes:
-                    if free:
-                        lane = heappop(free)
-                    else:
-                        lane, width = width, width + 1
-                    lanes[name] = live[name] = lane
-                    if column < 0:
-                        column = lane
-                    if end in ending:
-                        ending[end].append(name)
-                    else:
-                        ending[end] = [name]
-            columns.append(column if column >= 0 else free[0] if free else width)
-        self.width = max(width, max(columns, default=-1) + 1)
+            is_constant = True
+            for name in node.input:
+                value = number_of(name)
+                if value is not None:
+                    ends[value] = position
+                    counts[value] += 1
+                    is_constant = False
+                elif name not in constants:
+                    is_constant = False
+            if position in inner:
+                is_constant = False
+                for name in inner[position]:
+                    value = number_of(name)
+                    if value is not None:
+                        ends[value] = position
+                        counts[value] += 1
+            if not is_constant:
+                for name in node.output:
+                    if name:
+                        values[name] = len(starts)
+                        starts.append(position)
+                        ends.append(-1)
+                        counts.append(0)
+        return counts
 
-    def _rows(self, block: int) -> Iterator[Row]:
-        start = block * self._EVERY
-        live = dict(self._live_at[block])
-        for position in range(start, min(start + self._EVERY, len(self._nodes))):
-            node = self._nodes[position]
-            before = tuple(sorted(live.values()))
-            names = dict.fromkeys((*node.input, *self._inner.get(position, ())))
-            taken = tuple(sorted([live[name] for name in names if name in live]))
-            for name in names:
-                if self._ends.get(name) == position:
-                    live.pop(name, None)
+    def _assign(self, counts: list[int]) -> None:
+        """Gives each value its lane: the lowest that is free where it is made."""
+        free: list[int] = []
+        ending: list[tuple[int, int]] = []
+        add = self._lanes.append
+        width = 0
+        for start, end, takers in zip(self._starts, self._ends, counts, strict=True):
+            while ending and ending[0][0] <= start:
+                heappush(free, heappop(ending)[1])
+            if end <= start or takers > MOST_TAKERS or end - start > LONGEST:
+                add(-1)
+                continue
+            if free:
+                lane = heappop(free)
+            else:
+                lane, width = width, width + 1
+            add(lane)
+            heappush(ending, (end, lane))
+        self.width = width
+
+    def _rows(self, first: int) -> Iterator[Row]:
+        """The rows of a block."""
+        starts, ends, lanes = self._starts, self._ends, self._lanes
+        # No lane is longer than that, so what comes from above began there at most.
+        number = bisect_left(starts, first - LONGEST)
+        live: set[int] = set()
+        while number < len(starts) and starts[number] < first:
+            if lanes[number] >= 0 and ends[number] >= first:
+                live.add(number)
+            number += 1
+        for position in range(first, min(first + _BLOCK, len(self._nodes))):
+            before = sorted([lanes[value] for value in live])
+            names = dict.fromkeys((*self._nodes[position].input, *self._inner.get(position, ())))
+            taken = sorted([lanes[value] for value in map(self._values.get, names) if value in live])
+            live = {value for value in live if ends[value] != position}
             made = []
-            for name in node.output:
-                if self._ends.get(name, -1) > position and name in self._lane and name not in live:
-                    live[name] = self._lane[name]
-                    made.append(self._lane[name])
-            after = tuple(sorted(live.values()))
-            yield Row(before, after, taken, tuple(made), self._columns[position])
-
-
-def _needed(scope: Scope) -> tuple[dict[str, int], dict[int, list[str]]]:
-    """The last node that takes each value with a lane, and what subgraphs of nodes take from this graph."""
-    nodes = scope.graph.node
-    made: dict[str, int] = {}
-    constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
-    for position, node in enumerate(nodes):
-        if not constants.issuperset(node.input):  # else it is a constant in another dress, such as of Identity
-            for name in node.output:
-                if name not in made:
-                    made[name] = position
-    inner = {owner: [name for name in names if name in made] for owner, names in _captured(scope).items()}
-    ends: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    for position, node in enumerate(nodes):
-        for name in node.input:
-            if name in made:
-                ends[name] = position
-                counts[name] = counts.get(name, 0) + 1
-        if position in inner:
-            for name in inner[position]:
-                ends[name] = position
-                counts[name] = counts.get(name, 0) + 1
-    for name in [name for name, end in ends.items() if counts[name] > MOST_TAKERS or end - made[name] > LONGEST]:
-        del ends[name]
-    ends.pop("", None)
-    return ends, inner
+            while number < len(starts) and starts[number] == position:
+                if lanes[number] >= 0:
+                    live.add(number)
+                    made.append(lanes[number])
+                number += 1
+            after = sorted([lanes[value] for value in live])
+            column = made[0] if made else next(lane for lane in count() if lane not in after)
+            yield Row(tuple(before), tuple(after), tuple(taken), tuple(made), column)
 
 
 def _captured(scope: Scope) -> dict[int, list[str]]:

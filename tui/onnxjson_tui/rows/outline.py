@@ -22,39 +22,14 @@ _NAMESPACE: Final = "namespace"
 MOST_LEVELS: Final = 4096
 """Scopes within each other; what a name says beyond them is left out."""
 
+_LONG: Final = 250
+"""Characters of the start of a name from which it is taken apart at once: it may have thousands of parts."""
+
 _LABEL: Final = 200
 """Characters of a label."""
 
 _MOST_INDENTED: Final = 10
 """Levels that are indented; deeper ones stand below those."""
-
-
-class Branch:
-    """One scope."""
-
-    __slots__ = ("children", "count", "first", "name", "operators", "parent")
-
-    def __init__(self, name: str, parent: "Branch | None") -> None:
-        self.name = name
-        """The last part."""
-        self.parent = parent
-        self.children: dict[str, Branch] = {}
-        self.operators: list[str | None] = []
-        """Of the nodes that stand in it and not deeper."""
-        self.first = -1
-        """The position of its first node, deeper ones too."""
-        self.count = 0
-        """Nodes, deeper ones too."""
-
-    @property
-    def path(self) -> str:
-        """The names of the scopes around it and its own, slashes between them."""
-        names: list[str] = []
-        branch: Branch | None = self
-        while branch is not None and branch.parent is not None:
-            names.append(branch.name)
-            branch = branch.parent
-        return "/".join(reversed(names))
 
 
 class OutlineRow(NamedTuple):
@@ -75,93 +50,125 @@ class OutlineRow(NamedTuple):
 
 
 class _Item(NamedTuple):
-    """One scope, or several that repeat each other."""
+    """One scope, or several that repeat each other, by their numbers."""
 
-    members: tuple[Branch, ...]
+    members: tuple[int, ...]
     label: str
-
-    @property
-    def key(self) -> str:
-        """See `OutlineRow.key`."""
-        return self.members[0].path + (".." if len(self.members) > 1 else "")
 
 
 class Outline:
     """The scopes of one graph; which of them are open is told when rows are asked for."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        self.root = Branch("", None)
-        self._branches: list[Branch] = [self.root]
+        # Scopes have numbers, each more than the one around it; the lists say the rest of them. A big model has as many
+        # scopes as nodes, and objects would take four times as long.
+        self._names = [""]
+        self._parents = [-1]
+        self._firsts = [-1]
+        self._counts = [0]
+        self._contents = [0]
+        """A number for what each scope holds; the same where two hold the same."""
         self._fill(nodes)
-        self._contents = self._compared()
+        self._below_of: dict[int, list[int]] | None = None
 
     def rows(self, opened: Collection[str] = ()) -> list[OutlineRow]:
         """The rows that are seen where the scopes and groups of these keys are open."""
         found: list[OutlineRow] = []
-        pending = [(item, 0) for item in reversed(self._below(self.root))]
+        pending = [(item, 0) for item in reversed(self._below(0))]
         while pending:
             item, level = pending.pop()
-            first = item.members[0]
-            key = item.key
-            has_more = len(item.members) > 1 or bool(first.children)
+            members, first = item.members, item.members[0]
+            key = self._path(first) + (".." if len(members) > 1 else "")
+            has_more = len(members) > 1 or bool(self._children(first))
             is_open = key in opened if has_more else None
-            count = sum(member.count for member in item.members)
+            nodes = sum([self._counts[each] for each in members])
             label = visible(item.label, _LABEL)
-            found.append(OutlineRow(key, level, label, len(item.members), count, first.first, is_open))
+            found.append(OutlineRow(key, level, label, len(members), nodes, self._firsts[first], is_open))
             if is_open:
-                inner = [self._item([each]) for each in item.members] if item.members[1:] else self._below(first)
+                inner = [self._item([each]) for each in members] if len(members) > 1 else self._below(first)
                 pending += [(each, level + 1) for each in reversed(inner)]
         return found
 
     def _fill(self, nodes: Sequence[Node]) -> None:
-        known: dict[str, Branch] = {}
+        known = {"": 0}
+        places: dict[tuple[int, str], int] = {}
+        numbers: dict[object, int] = {None: 0}
+        firsts, counts, contents = self._firsts, self._counts, self._contents
         for position, node in enumerate(nodes):
-            name = node.name or ""
-            # Nodes of one scope have the same start; only the first of them is taken apart.
-            where = name[: max(name.rfind("/"), name.rfind(".")) + 1]
+            name = node.name
+            where = name[: max(name.rfind("/"), name.rfind(".")) + 1] if name else ""
             if node.metadata_props:
                 said = next((entry.value for entry in node.metadata_props if entry.key == _NAMESPACE), None)
                 where = f"\0{said}" if said else where
-            branch = known.get(where)
-            if branch is None:
-                branch = known[where] = self._branch(_parts(where))
-            branch.operators.append(node.op_type)
-            if branch.first < 0:
-                branch.first = position
-        for branch in reversed(self._branches):
-            branch.count += len(branch.operators)
-            for child in branch.children.values():
-                branch.count += child.count
-                branch.first = child.first if branch.first < 0 else min(branch.first, child.first)
+            # Nodes of one scope have the same start; only the first of them is taken apart.
+            scope = known.get(where)
+            if scope is None:
+                scope = self._scope(where, known, places)
+            if firsts[scope] < 0:
+                firsts[scope] = position
+            counts[scope] += 1
+            contents[scope] = numbers.setdefault((contents[scope], node.op_type), len(numbers))
+        names, parents = self._names, self._parents
+        for scope in range(len(names) - 1, 0, -1):
+            parent = parents[scope]
+            counts[parent] += counts[scope]
+            if firsts[parent] < 0 or firsts[scope] < firsts[parent]:
+                firsts[parent] = firsts[scope]
+            contents[parent] = numbers.setdefault((contents[parent], names[scope], contents[scope]), len(numbers))
 
-    def _branch(self, parts: Sequence[str]) -> Branch:
-        branch = self.root
-        for name in parts:
-            child = branch.children.get(name)
-            if child is None:
-                child = branch.children[name] = Branch(name, branch)
-                self._branches.append(child)
-            branch = child
-        return branch
+    def _scope(self, where: str, known: dict[str, int], places: dict[tuple[int, str], int]) -> int:
+        """The scope that the start of a name, or the metadata of an exporter, says."""
+        if where.startswith("\0") or len(where) > _LONG:
+            scope = 0
+            for name in _parts(where):
+                scope = self._inner(scope, name, places)
+        else:
+            # The scopes around it mostly are there already.
+            stem = where.rstrip("/.")
+            around = _start(stem)
+            found = known.get(around)
+            scope = self._scope(around, known, places) if found is None else found
+            if stem:
+                scope = self._inner(scope, stem[len(around) :], places)
+        known[where] = scope
+        return scope
 
-    def _compared(self) -> dict[Branch, int]:
-        """A number for each scope; those with the same number hold the same."""
-        numbers: dict[object, int] = {}
-        found: dict[Branch, int] = {}
-        for branch in reversed(self._branches):  # each before the one around it
-            below = tuple([(child.name, found[child]) for child in branch.children.values()])
-            found[branch] = numbers.setdefault((tuple(branch.operators), below), len(numbers))
+    def _inner(self, scope: int, name: str, places: dict[tuple[int, str], int]) -> int:
+        place = (scope, name)
+        found = places.get(place)
+        if found is None:
+            found = places[place] = len(self._names)
+            self._names.append(name)
+            self._parents.append(scope)
+            self._firsts.append(-1)
+            self._counts.append(0)
+            self._contents.append(0)
         return found
 
-    def _below(self, parent: Branch) -> list[_Item]:
+    def _path(self, scope: int) -> str:
+        """The names of the scopes around one and its own, slashes between them."""
+        names: list[str] = []
+        while scope > 0:
+            names.append(self._names[scope])
+            scope = self._parents[scope]
+        return "/".join(reversed(names))
+
+    def _children(self, scope: int) -> list[int]:
+        if self._below_of is None:
+            self._below_of = {}
+            for number, parent in enumerate(self._parents):
+                self._below_of.setdefault(parent, []).append(number)
+        return self._below_of.get(scope, [])
+
+    def _below(self, parent: int) -> list[_Item]:
         return [self._item(run) for run in self._runs(parent)]
 
-    def _runs(self, parent: Branch) -> list[list[Branch]]:
+    def _runs(self, parent: int) -> list[list[int]]:
         """The scopes in a scope; those that repeat each other under counted names together."""
-        found: list[list[Branch]] = []
-        last: dict[tuple[str, str, int], tuple[int, list[Branch]]] = {}
-        for child in parent.children.values():
-            numbered = _NUMBER.fullmatch(child.name)
+        found: list[list[int]] = []
+        last: dict[tuple[str, str, int], tuple[int, list[int]]] = {}
+        for child in self._children(parent):
+            numbered = _NUMBER.fullmatch(self._names[child])
             if numbered is None:
                 found.append([child])
                 continue
@@ -177,24 +184,31 @@ class Outline:
                 last[kind] = (int(number), run)
         return found
 
-    def _item(self, run: list[Branch]) -> _Item:
+    def _item(self, run: list[int]) -> _Item:
         """A row for scopes; one that holds nothing but others of one row shares it with them."""
-        labels = [_label(run)]
-        while len(run) == 1 and run[0].children and not run[0].operators:
+        labels = [self._label(run)]
+        while len(run) == 1 and self._has_no_nodes(run[0]):
             inner = self._runs(run[0])
             if len(inner) != 1:
                 break
             run = inner[0]
-            labels += ["." if run[0].name[:1].isdigit() else "/", _label(run)]
+            labels += ["." if self._names[run[0]][:1].isdigit() else "/", self._label(run)]
         return _Item(tuple(run), "".join(labels))
 
+    def _has_no_nodes(self, scope: int) -> bool:
+        return self._counts[scope] == sum([self._counts[each] for each in self._children(scope)])
 
-def _label(run: Sequence[Branch]) -> str:
-    name = run[0].name
-    numbered = _NUMBER.fullmatch(run[-1].name) if len(run) > 1 else None
-    if numbered is None:
-        return name
-    return name[: len(name) - len(numbered[3])] + f"-{numbered[2]}{numbered[3]}"
+    def _label(self, run: Sequence[int]) -> str:
+        name = self._names[run[0]]
+        numbered = _NUMBER.fullmatch(self._names[run[-1]]) if len(run) > 1 else None
+        if numbered is None:
+            return name
+        return name[: len(name) - len(numbered[3])] + f"-{numbered[2]}{numbered[3]}"
+
+
+def _start(name: str) -> str:
+    """A name without its last part; what separates them stays."""
+    return name[: max(name.rfind("/"), name.rfind(".")) + 1]
 
 
 def _parts(where: str) -> list[str]:

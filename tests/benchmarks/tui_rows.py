@@ -1,0 +1,170 @@
+"""``python -m tests.benchmarks.tui_rows``: what the lists of the terminal workbench take on a model of 100,000 nodes."""
+
+import argparse
+import gc
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.index import Index
+from onnxjson.selectors import select_nodes
+from onnxjson.types import parse_type
+from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
+from onnxjson_tui.rows.outline import Outline
+from onnxjson_tui.session import Session
+from tests.benchmarks.report import table
+
+NODES: Final = 100_000
+ROUNDS: Final = 5
+
+BLOCK: Final = (
+    ("norm/LayerNormalization", ("{last}", "scale"), "norm"),
+    ("attn/q/MatMul", ("{b}norm", "w"), "q"),
+    ("attn/k/MatMul", ("{b}norm", "w"), "k"),
+    ("attn/v/MatMul", ("{b}norm", "w"), "v"),
+    ("attn/MatMul", ("{b}q", "{b}k"), "scores"),
+    ("attn/Add", ("{b}scores", "mask"), "masked"),
+    ("attn/Softmax", ("{b}masked",), "weights"),
+    ("attn/MatMul_1", ("{b}weights", "{b}v"), "mixed"),
+    ("attn/out/MatMul", ("{b}mixed", "w"), "out"),
+    ("Add", ("{last}", "{b}out"), "sum"),
+    ("mlp/up/MatMul", ("{b}sum", "w"), "up"),
+    ("mlp/act/Relu", ("{b}up",), "act"),
+    ("mlp/down/MatMul", ("{b}act", "w"), "down"),
+    ("Add_1", ("{b}sum", "{b}down"), "end"),
+)
+"""The nodes of one layer of a transformer: name, inputs, output."""
+
+
+def transformer(count: int) -> Model:
+    """A model of `count` nodes, in layers, every value with a type."""
+    nodes: list[Node] = []
+    types: list[ValueInfo] = []
+    said = parse_type("float[N,128,512]")
+    last = "x"
+    for index in range(count):
+        layer, part = divmod(index, len(BLOCK))
+        name, inputs, output = BLOCK[part]
+        block = f"/layers.{layer}/"
+        places = tuple([each.format(b=block, last=last) for each in inputs])
+        operator = name.rpartition("/")[2].partition("_")[0]
+        nodes.append(Node(places, (block + output,), block + name, operator))
+        types.append(ValueInfo(block + output, said))
+        if part == len(BLOCK) - 1:
+            last = block + output
+    weights = [Tensor(name=name, data_type=1, dims=(), raw_data=bytes(4)) for name in ("w", "scale", "mask")]
+    graph = Graph(
+        tuple(nodes),
+        "big",
+        tuple(weights),
+        input=(ValueInfo("x", said),),
+        output=(ValueInfo(nodes[-1].output[0], said),),
+        value_info=tuple(types[:-1]),
+    )
+    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
+
+
+def _measured(work: Callable[[], object], rounds: int = ROUNDS) -> float:
+    """The median CPU seconds."""
+    taken = []
+    for _ in range(rounds):
+        start = time.process_time()
+        work()
+        taken.append(time.process_time() - start)
+    return sorted(taken)[rounds // 2]
+
+
+def rows_of_lists(model: Model) -> list[tuple[str, str]]:
+    """What lists take."""
+    assert model.graph is not None
+    scope = Index(model).scopes[0]
+    assert scope.types
+    rows = NodeRows(scope)
+    digits = len(str(len(rows)))
+
+    def page(start: int) -> object:
+        numbers = range(start, min(start + 45, len(rows)))
+        return [node_line(rows.row(each), 120, digits=digits, lanes=rows.lanes_width) for each in numbers]
+
+    outline = Outline(model.graph.node)
+    places = iter(range(0, len(rows), max(len(rows) // 7, 1)))
+    index = Index(model)
+    select_nodes(model, index, "op:Relu")
+    return [
+        ("the index of the model", _ms(_measured(lambda: Index(model)))),
+        ("types of all values", _ms(_measured(lambda: Index(model).scopes[0].types))),
+        ("node list with lanes, prepared", _ms(_measured(lambda: NodeRows(scope)))),
+        ("node list, a page of 45 rows elsewhere", _ms(_measured(lambda: page(next(places))))),
+        ("node list, filter op:Softmax", _ms(_measured(lambda: _filter(model, index)))),
+        ("outline, prepared", _ms(_measured(lambda: Outline(model.graph.node if model.graph else ())))),
+        ("outline, rows of all layers", _ms(_measured(lambda: outline.rows({"layers/0.."})))),
+    ]
+
+
+def _filter(model: Model, index: Index) -> NodeRows:
+    scope = index.scopes[0]
+    return NodeRows(scope, filtered(select_nodes(model, index, "op:Softmax"), scope))
+
+
+def rows_of_edits(model: Model) -> list[tuple[str, str]]:
+    """What one session takes."""
+    found: list[tuple[str, str]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_STATE_HOME"] = folder
+        path = Path(folder, "big.onnx")
+        onnxjson.save(model, path)
+        opened = Session.open(path)
+        assert isinstance(opened, Session)
+        with opened as session:
+            assert session.index.scopes[0].makers
+            changes = {
+                "one attribute": edits.SetAttribute(node="/layers.9/attn/Softmax", attribute="axis", value=1),
+                "one name": edits.Rename(kind="node", from_="/layers.9/mlp/act/Relu", to="other"),
+                "one node deleted": edits.DeleteNode(node="/layers.99/mlp/act/Relu", bypass=0),
+            }
+            for name, edit in changes.items():
+                start = time.process_time()
+                preview = session.preview(edit)
+                middle = time.process_time()
+                session.accept(preview)
+                found.append((f"{name}: preview", _ms(middle - start)))
+                found.append((f"{name}: accept, with the journal", _ms(time.process_time() - middle)))
+                found.append((f"{name}: undo", _ms(_timed(session.undo))))
+                found.append((f"{name}: redo", _ms(_timed(session.redo))))
+                if name == "one node deleted":
+                    found.append((f"{name}: new index", _ms(_timed(lambda: session.index))))
+            session.discard()
+    return found
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:,.1f} ms"
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.tui_rows", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=NODES, help=f"{NODES:,} if left out")
+    given = parser.parse_args(arguments)
+    model = transformer(given.nodes)
+    gc.freeze()  # as a program does that has read a model
+    rows = [*rows_of_lists(model), *rows_of_edits(model)]
+    print(table("Lists and steps of the terminal workbench", [f"{given.nodes:,} nodes", "CPU"], rows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
