@@ -8,7 +8,7 @@ from onnxjson.display import visible
 from onnxjson.document import Type
 from onnxjson.edits.constant_types import type_of_constant
 from onnxjson.edits.declaration import Edit, name_of
-from onnxjson.edits.operator_checks import dtype_of
+from onnxjson.edits.operator_checks import Known, dtype_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.result_types import ResultTypes, Value
@@ -56,6 +56,7 @@ class _Deletion:
         self._refs = refs
         self._gone = set(refs)
         self._changes = Changes(workspace)
+        self._known: Known = {}
         self._results: dict[tuple[Scope, str], str] = {}
         """Values that get the name of an output of the graph: their graph and old name -> the new name."""
 
@@ -83,8 +84,7 @@ class _Deletion:
             if use.position is not None:
                 home, other = self._resolved(scope, name, use)
                 self._changes.take(use, self._final(home, other))
-                if self._bypass is not None:
-                    dtypes[scope, name] = dtype_of(self._workspace, home, other)
+                dtypes[scope, name] = dtype_of(self._workspace, home, other, self._known)
         gone: dict[Scope, dict[int, NodeChange]] = {}
         for ref in refs:
             gone.setdefault(ref.scope, {})[ref.position] = None
@@ -139,7 +139,9 @@ class _Deletion:
                 return self._bypass
             raise self._refused(ref, f"{operator} has no input {self._bypass}; it takes {_listed(node.input)}")
         slots = [slot for slot, each in enumerate(node.input) if each and not self._is_constant(ref.scope, each)]
-        if len({node.input[slot] for slot in slots}) == 1:
+        # What an If or a Loop makes comes from its subgraphs; a condition is nothing like it.
+        has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
+        if len({node.input[slot] for slot in slots}) == 1 and not has_graphs:
             return slots[0]
         if not any(node.input):
             raise self._refused(ref, f"{taken}, and {operator} has no input to put in its place; rewire that first")
@@ -159,7 +161,7 @@ class _Deletion:
 
     def _check_dtypes(self, ref: NodeRef, output: str, other: str) -> None:
         """Do nothing if an input can stand for an output, as far as their dtypes are known, or the person chose it."""
-        made, taken = (dtype_of(self._workspace, ref.scope, each) for each in (output, other))
+        made, taken = (dtype_of(self._workspace, ref.scope, each, self._known) for each in (output, other))
         if self._bypass is None and made and taken and made != taken:
             raise self._refused(
                 ref,
@@ -190,7 +192,7 @@ class _Deletion:
             EditError: it is of another dtype or shape.
         """
         said = Index.type_of(scope, name)
-        dtype = dtype_of(self._workspace, home, other)
+        dtype = dtype_of(self._workspace, home, other, self._known)
         elem_type = said.tensor_type.elem_type if said is not None and said.tensor_type is not None else None
         known = Index.type_of(home, other)
         constant = home.initializer(other)

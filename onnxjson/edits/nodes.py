@@ -10,7 +10,7 @@ from onnxjson.document import Attribute, Node
 from onnxjson.edits.attributes import attribute_of
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.node_order import in_order, needed_names
-from onnxjson.edits.operator_checks import check_node, dtype_conflict, dtype_made, dtype_of
+from onnxjson.edits.operator_checks import Known, check_node, dtype_conflict, dtype_made, dtype_of
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.result_types import ResultTypes, replace_nodes
@@ -142,6 +142,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
         """See `Edit.change`."""
         changes: dict[Scope, dict[int, NodeChange]] = {}
         dropped: dict[str, int] = {}
+        dtypes: Known = {}
         refs = workspace.select(self.node)
         for ref in refs:
             known = known_attributes(self.domain, self.op_type, workspace.opset(ref.scope, self.domain))
@@ -157,7 +158,7 @@ class ReplaceNode(Edit, frozen=True, kw_only=True, eq=False, tag="replace-node")
                 ref.node, op_type=self.op_type, domain=self.domain or None, overload=None, attribute=attributes
             )
             check_node(workspace, ref.scope, node, f"{name_of(self)}: {ref.address}")
-            conflict = dtype_conflict(workspace, ref.scope, node)
+            conflict = dtype_conflict(workspace, ref.scope, node, None, dtypes)
             if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
                 raise EditError(f"{name_of(self)}: {ref.address}: {conflict}", ref.address)
             changes.setdefault(ref.scope, {})[ref.position] = node
@@ -193,6 +194,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
     def change(self, workspace: Workspace) -> Outcome:
         """See `Edit.change`."""
         refs = workspace.select(self.node)
+        dtypes: Known = {}
         changes: dict[Scope, dict[int, NodeChange]] = {}
         rewired: list[tuple[NodeRef, str]] = []
         for ref in refs:
@@ -206,7 +208,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
             while names and not names[-1]:
                 names.pop()
             new = msgspec.structs.replace(ref.node, input=tuple(names))
-            _check_rewired(workspace, ref, new, name_of(self))
+            _check_rewired(workspace, ref, new, name_of(self), dtypes)
             changes.setdefault(ref.scope, {})[ref.position] = new
             rewired.append((ref, wanted))
         _check_cycles(workspace.index, rewired, name_of(self))
@@ -245,6 +247,7 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
         if self.first == self.second:
             raise EditError(f"{name_of(self)}: {self.first} and {self.second} are one input; name two")
         refs = workspace.select(self.node)
+        dtypes: Known = {}
         changes: dict[Scope, dict[int, NodeChange]] = {}
         for ref in refs:
             names = list(ref.node.input)
@@ -253,7 +256,7 @@ class SwapInputs(Edit, frozen=True, kw_only=True, eq=False, tag="swap-inputs"):
                 raise EditError(f"{name_of(self)}: {ref.address} has {len(names)} inputs, none at {last}", ref.address)
             names[self.first], names[self.second] = names[self.second], names[self.first]
             new = msgspec.structs.replace(ref.node, input=tuple(names))
-            _check_rewired(workspace, ref, new, name_of(self))
+            _check_rewired(workspace, ref, new, name_of(self), dtypes)
             changes.setdefault(ref.scope, {})[ref.position] = new
         workspace.replace_nodes_in(changes)
         return Outcome(len(refs))
@@ -328,9 +331,9 @@ def _put_in_order(workspace: Workspace, scopes: list[Scope]) -> None:
             workspace.replace_graph(scope, msgspec.structs.replace(scope.graph, node=ordered))
 
 
-def _check_rewired(workspace: Workspace, ref: NodeRef, new: Node, edit: str) -> None:
+def _check_rewired(workspace: Workspace, ref: NodeRef, new: Node, edit: str, known: Known) -> None:
     check_node(workspace, ref.scope, new, f"{edit}: {ref.address}")
-    conflict = dtype_conflict(workspace, ref.scope, new)
+    conflict = dtype_conflict(workspace, ref.scope, new, None, known)
     if conflict is not None and dtype_conflict(workspace, ref.scope, ref.node) is None:
         raise EditError(f"{edit}: {ref.address}: {conflict}; add-node puts a Cast between", ref.address)
 

@@ -22,6 +22,9 @@ _MOST: Final = 2**31 - 1
 Dtypes = Mapping[str, int]
 """Data types of values that are about to have others than the model says, by name."""
 
+Known = dict[tuple[Scope, str], int | None]
+"""Data types that were found before, None where nobody knows them: the graph that defines a value, and its name."""
+
 
 def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
     """Do nothing if a node is one that its operator allows.
@@ -106,22 +109,41 @@ def _check_required(place: str, operator: str, node: Node, required: list[str]) 
             raise EditError(f'{place}: {operator} needs its input {slot} ("{name}")')
 
 
-def dtype_of(workspace: Workspace, scope: Scope, name: str) -> int | None:
-    """The data type of a value that is used in a graph, as far as the model says it, or operators hand it on."""
+def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
+    """The data type of a value that is used in a graph, as far as the model says it, or operators hand it on.
+
+    Args:
+        workspace: has the model.
+        scope: the graph in which the name means something.
+        name: of the value.
+        known: what was found of this very model before; gets what is found now.
+    """
+    known = {} if known is None else known
+    path: list[tuple[Scope, str]] = []
+    found: int | None = None
     for _ in range(_FARTHEST):
         home = Index.home(scope, name)
         if home is None:
-            return None
-        said = _said_dtype(home, name)
+            break
+        if (home, name) in known:
+            found = known[home, name]
+            break
+        path.append((home, name))
+        found = _said_dtype(home, name)
         producer = workspace.index.producer(home, name)
-        if said is not None or producer is None:
-            return said
+        if found is not None or producer is None:
+            break
         scope, node = producer.scope, producer.node
         handed_on = dtype_made(workspace, scope, node, node.output.index(name))
         if not isinstance(handed_on, str):
-            return handed_on
+            found = handed_on
+            break
         name = handed_on
-    return None
+    else:
+        # What is nearer to where it comes from may still be found.
+        del path[1:]
+    known.update(dict.fromkeys(path, found))
+    return found
 
 
 def dtype_made(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
@@ -175,7 +197,9 @@ def _handed_on(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int
     return None
 
 
-def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtypes | None = None) -> str | None:
+def dtype_conflict(
+    workspace: Workspace, scope: Scope, node: Node, dtypes: Dtypes | None = None, known: Known | None = None
+) -> str | None:
     """What is wrong with the dtypes of the inputs of a node, in words; None where nothing is known to be.
 
     Args:
@@ -183,6 +207,7 @@ def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtype
         scope: the graph in which the names of the node mean something.
         node: with its inputs.
         dtypes: what some values are going to be.
+        known: see `dtype_of`.
     """
     found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
     if found is None:
@@ -195,7 +220,7 @@ def dtype_conflict(workspace: Workspace, scope: Scope, node: Node, dtypes: Dtype
         if slot >= last and found.is_mixed:
             break
         formal = found.inputs[min(slot, last)]
-        dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name)
+        dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
         if dtype is None:
             continue
         allowed = found.types.get(formal.types) or frozenset([formal.types])

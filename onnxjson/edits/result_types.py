@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from onnxjson.display import visible
 from onnxjson.document import Node
-from onnxjson.edits.operator_checks import dtype_conflict, dtype_made, dtype_of
+from onnxjson.edits.operator_checks import Known, dtype_conflict, dtype_made, dtype_of
 from onnxjson.edits.rewiring import Changes
 from onnxjson.edits.workspace import NodeChange, Workspace
 from onnxjson.errors import EditError
@@ -45,6 +45,7 @@ class ResultTypes:
         self._nodes = nodes
         self._given = dict(values or {})
         self._dtypes: dict[Value, int] = {}
+        self._known: Known = {}
         self._pending: deque[tuple[Scope, int]] = deque()
         self._takers: dict[tuple[Scope, int], None] = {}
         self.notes: list[str] = []
@@ -96,11 +97,11 @@ class ResultTypes:
             return found
         home = Index.home(scope, found)
         known = None if home is None else self._dtypes.get((home, found))
-        return known or dtype_of(self._workspace, scope, found)
+        return known or dtype_of(self._workspace, scope, found, self._known)
 
     def _found(self, scope: Scope, name: str, dtype: int | None) -> None:
         """Notes that a value has a dtype, if it had another one, and has those who take it looked at."""
-        before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name)
+        before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name, self._known)
         if dtype is None or dtype == before:
             return
         self._dtypes[scope, name] = dtype
@@ -129,8 +130,9 @@ class ResultTypes:
             node = self._node(scope, position)
             if node is None:
                 continue
-            conflict = dtype_conflict(self._workspace, scope, node, names)
-            if conflict is None or dtype_conflict(self._workspace, scope, scope.graph.node[position]) is not None:
+            old = scope.graph.node[position]
+            conflict = dtype_conflict(self._workspace, scope, node, names, self._known)
+            if conflict is None or dtype_conflict(self._workspace, scope, old, None, self._known) is not None:
                 continue
             place = f"{scope.address}/node/{position}"
             raise EditError(f"{self._edit}: {place}: {conflict}; add-node puts a Cast between", place)

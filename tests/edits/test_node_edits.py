@@ -397,3 +397,40 @@ def test_dtypes_follow_within_functions_and_stop_at_the_edge_of_a_subgraph() -> 
     )
     with pytest.raises(EditError, match='"a" would be int32, and what is around this graph takes float32'):
         apply(model, edits.SetAttribute(node="output:a", attribute="to", value=6))
+
+
+def test_the_condition_of_an_if_takes_its_place_only_where_that_is_meant() -> None:
+    model = model_of(
+        """g (bool c, float[2] x) => (float[2] y, bool z) {
+            h = If(c) <then_branch = t () => (float[2] p) { p = Neg(x) },
+                       else_branch = e () => (float[2] q) { q = Abs(x) }>
+            y = Relu(h)
+            i = If(c) <then_branch = t2 () => (bool r) { r = Not(c) },
+                       else_branch = e2 () => (bool s) { s = Identity(c) }>
+            z = Not(i)
+        }"""
+    )
+    for node in ("output:h", "output:i"):
+        with pytest.raises(EditError, match="bypass says which of them takes its place"):
+            apply(model, edits.DeleteNode(node=node))
+    with pytest.raises(EditError, match=r'Relu takes .* and "h" is bool'):
+        apply(model, edits.DeleteNode(node="output:h", bypass=0))
+    after = apply(model, edits.DeleteNode(node="output:i", bypass=0))
+    require_valid(after)
+    found = run(after, {"c": np.array(True), "x": np.ones(2, np.float32)})
+    assert not found[1]
+
+
+def test_thousands_of_nodes_of_which_no_type_is_said_are_edited_at_once() -> None:
+    """Each asks for a dtype that is known only a long way up."""
+    import time
+
+    names = [f"t{place}" for place in range(4001)]
+    kinds = ("Relu", "Identity")
+    nodes = "\n".join([f"{names[i + 1]} = {kinds[i % 2]}({names[i]})" for i in range(4000)])
+    model = model_of(f"g (float[2] t0) => (float[2] t4000) {{\n{nodes}\n}}")
+    start = time.process_time()
+    for edit in (edits.DeleteNode(node="op:Identity !output:t4000"), edits.ReplaceNode(node="op:Relu", op_type="Neg")):
+        apply(model, edit)
+    # Walks of hundreds of nodes for each of them took 25 s.
+    assert time.process_time() - start < 5
