@@ -101,13 +101,9 @@ def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, fir
 
 def _is_sound(merged: Model, *sides: Model) -> bool:
     """Whether a model has no mistake of a kind that none of the others has."""
-    known = {_kind(finding) for side in sides for finding in _mistakes(side)}
-    return all(_kind(finding) in known for finding in _mistakes(merged))
+    found = {finding.code for finding in _mistakes(merged)}
+    return not found or found <= {finding.code for side in sides for finding in _mistakes(side)}
 
 
 def _mistakes(model: Model) -> list[Finding]:
     return [each for each in check_structure(model) if each.severity == "error" or each.code == "missing-opset"]
-
-
-def _kind(finding: Finding) -> str:
-    return finding.code

@@ -23,7 +23,7 @@ class Soundness:
     def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge) -> None:
         self._base = {scope.address: scope for scope in Index(base).scopes}
         self._models = (base, sides[0].model, sides[1].model)
-        self._known = [side.broken for side in sides]
+        self._sides = sides
         self._merged = merged
         self._tree = tree
         self._index = Index(merged)
@@ -33,15 +33,15 @@ class Soundness:
         """The units of each problem that neither side has."""
         broken = Broken(self._index)
         for scope, name in broken.undefined.values():
-            if not any(name in side.undefined for side in self._known):
+            if not any(name in side.broken.undefined for side in self._sides):
                 yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
         for scope, name in broken.duplicates.values():
-            if not any(name in side.duplicates for side in self._known):
+            if not any(name in side.broken.duplicates for side in self._sides):
                 yield self._definers(scope, name)
         for scope, name in broken.disputed.values():
-            if not any(name in side.disputed for side in self._known):
+            if not any(name in side.broken.disputed for side in self._sides):
                 yield self._declarations(scope, name)
-        if not any(side.has_cycle for side in self._known):
+        if broken.has_cycle and not any(side.broken.has_cycle for side in self._sides):
             for scope, positions in broken.rings:
                 yield [key for position in positions for key in self._changes_of(NodeRef(scope, position))]
         yield from self._calls()

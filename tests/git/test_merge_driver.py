@@ -17,7 +17,9 @@ from onnxjson.document import Model
 from onnxjson.errors import ConflictError
 from onnxjson.git import driver_lines
 from onnxjson.git.merge_driver import main
+from onnxjson.git.unmerged import unmerged_models
 from onnxjson.merging.resolving import resolve
+from tests.cli.running import run
 from tests.git.conftest import Repository
 from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
 
@@ -142,6 +144,21 @@ def test_conflict_has_both_sides_in_the_file(tmp_path: Path, name: str) -> None:
     assert taken.graph == RIVAL(BASE).graph
 
 
+def test_conflicts_of_the_repository_are_found_from_a_subfolder(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = Merging(tmp_path / "r", name, theirs=RIVAL)
+    folder = repository.write("sub/other.txt", b"").parent
+    monkeypatch.chdir(folder)
+    assert unmerged_models(Path()) == []
+    repository.run("merge", "topic")
+    assert unmerged_models(Path()) == [Path("..", name)]
+    repository.git("add", name)
+    assert unmerged_models(Path()) == [Path("..", name)]
+    assert run("resolve", Path("..", name), "--ours").exit_code == 0
+    assert unmerged_models(Path()) == []
+
+
 def test_model_added_on_both_sides_is_a_conflict_of_all(tmp_path: Path, name: str) -> None:
     repository = Merging(tmp_path / "r", name)
     other = "n" + name[1:]
@@ -187,6 +204,7 @@ BROKEN = {
     "missing": "/nowhere/python",
     "crashing": "sh -c 'exit 70' -",
     "killed": "sh -c 'kill -KILL $$' -",
+    "out of disk": f"""sh -c 'ulimit -f 0; exec "$@"' - {shlex.quote(sys.executable)}""",
     "writing half": """sh -c 'head -c 100 "$5" >"$4.half"; mv "$4.half" "$4"; exit 1' -""",
 }
 
@@ -285,6 +303,17 @@ def test_pointers_of_lfs_merge_to_a_pointer(repository: Repository, tmp_path: Pa
     merged = repository.top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256
     assert written == _pointer(merged.read_bytes())
     assert has_both(onnxjson.load(merged))
+
+
+def test_conflict_of_pointers_is_a_pointer_to_both_sides(repository: Repository, tmp_path: Path) -> None:
+    contents = [stored(change(BASE), tmp_path, "m.onnx") for change in (both(), OURS, RIVAL)]
+    places = [
+        repository.write(f"side{number}", _into_store(repository.top, each)) for number, each in enumerate(contents)
+    ]
+    assert main([*map(str, places), "7", "m.onnx"]) == 16
+    sha256 = places[1].read_bytes().split(b"sha256:")[1][:64].decode()
+    merged = repository.top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256
+    assert len(files.load(merged, conflicted=True).conflicts) == 1
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
