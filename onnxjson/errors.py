@@ -186,7 +186,7 @@ class EvaluationError(WorkerError):
 class PassError(WorkerError):
     """A pass crashed, hung, failed, is not installed, or what it gave is no model; the model is as it was before it."""
 
-    def __init__(self, message: str, name: str, printed: str = "") -> None:
+    def __init__(self, message: str, name: str = "", printed: str = "") -> None:
         super().__init__(message)
         self.name = name
         """The pass, as it was spelled."""

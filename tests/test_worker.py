@@ -298,5 +298,5 @@ def test_versions_are_converted(worker: Worker) -> None:
 
 def test_an_operator_without_adapter_is_an_error_of_the_worker(worker: Worker) -> None:
     new = model(helper.make_node("Gelu", ["x"], ["y"]), opset_imports=[helper.make_opsetid("", 20)])
-    with pytest.raises(WorkerError, match="the version converter of onnx does not take this model: .*Gelu"):
+    with pytest.raises(WorkerError, match=r"the version converter of onnx does not take this model: .*Gelu"):
         worker.convert_version(new, 11)

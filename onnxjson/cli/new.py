@@ -85,7 +85,7 @@ def command(
 
     \b
     onnxjson new Conv -o conv.onnx
-    onnxjson new Gemm --opset 13 --input A:float16[2,3] --input B:float16[4,3] --attr transB=1 -o gemm.onnx.json
+    onnxjson new Gemm --input A:float16[2,3] --input B:float16[4,3] --attr transB=1
     onnxjson new --component nms-yolact -o nms.onnx
     onnxjson new --all parts
     """

@@ -303,6 +303,8 @@ def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_ma
         model(f"{G}<{weights}> {{ {start}{before}{end} }}", domains=', "d": 1'),
         model(f"{G}<{weights}> {{ {start}{after}{end} }}", domains=', "d": 1'),
     )
-    assert [(event.kind, event.pattern, event.count) for event in found.events] == [("fused", "Mul+Add -> d::MulAdd", 3)]
+    assert [(event.kind, event.pattern, event.count) for event in found.events] == [
+        ("fused", "Mul+Add -> d::MulAdd", 3)
+    ]
     assert found.regions[0, 1].inputs == (("b0", "b0"),)
     assert found.regions[0, 1].outputs == (("b1", "b1"),)
