@@ -1,0 +1,340 @@
+"""A session: edits, undo, selection, saving, scripts."""
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
+from onnxjson.index import Index
+from onnxjson.patching import Patch
+from onnxjson_tui.opening import Unreadable
+from onnxjson_tui.session import Session
+from tests.edits.graphs import model_of
+from tests.edits.random_models import random_model
+from tests.tui.sessions import bytes_of, edit_somehow, opened, saved, small
+
+ALPHA = edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)
+
+
+def test_no_module_of_sessions_and_rows_imports_textual_or_rich() -> None:
+    names = ["session", "recovery", "rows.nodes", "rows.outline", "rows.lanes"]
+    code = "import sys\n" + "\n".join(f"import onnxjson_tui.{name}" for name in names)
+    code += "\nprint({'textual', 'rich', 'onnx', 'numpy', 'click'} & set(sys.modules))"
+    paths = os.pathsep.join(str(Path(module.__file__ or "").parent.parent) for module in (onnxjson,))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([paths, str(Path(paths) / "tui")])}
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment, timeout=60
+    )
+    assert result.stdout.strip() == "set()"
+
+
+def test_an_edit_is_one_step_that_undo_takes_back_and_redo_makes_again(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        before = bytes_of(session.model)
+        changed = session.edit(ALPHA)
+        assert changed is not None
+        assert changed.kind == "made"
+        after = bytes_of(session.model)
+        assert before != after
+        assert session.is_changed
+        assert [step.commands for step in session.history] == [("set-attribute op:LeakyRelu alpha 0.5",)]
+        session.undo()
+        assert bytes_of(session.model) == before
+        assert not session.is_changed
+        session.redo()
+        assert bytes_of(session.model) == after
+        assert session.redo() is None
+        session.discard()
+
+
+def test_an_edit_that_changes_nothing_is_no_step(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.edit(ALPHA)
+        assert session.edit(ALPHA) is None
+        assert len(session.history) == 1
+        session.discard()
+
+
+def test_a_preview_changes_nothing_and_shows_the_diff(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        preview = session.preview(ALPHA)
+        assert preview.matches == 1
+        assert [event.kind for event in preview.difference().events] == ["attribute-changed"]
+        assert any("0.5" in line.text for line in preview.lines("m.onnx"))
+        assert not session.is_changed
+        assert session.journal_path is None
+        session.accept(preview)
+        with pytest.raises(EditError, match="look at it again"):
+            session.accept(preview)
+        session.discard()
+
+
+def test_edits_on_a_selection_are_one_step_by_names_that_fit_other_models(tmp_path: Path) -> None:
+    model = model_of("g (float[4] x) => (float[4] y) { [one] a = LeakyRelu(x) [two] b = LeakyRelu(a) y = Neg(b) }")
+    with opened(saved(tmp_path / "m.onnx", model)) as session:
+        session.select("op:LeakyRelu")
+        found = session.on_selection(edits.SetAttribute(node="?", attribute="alpha", value=0.5))
+        assert [edit.node for edit in found if isinstance(edit, edits.SetAttribute)] == ["name:two", "name:one"]
+        session.edit(*found)
+        assert len(session.history) == 1
+        assert session.history.made[0].commands == (
+            "set-attribute name:two alpha 0.5",
+            "set-attribute name:one alpha 0.5",
+        )
+        session.edit(*session.on_selection(edits.DeleteNode(node="?", bypass=0)))
+        assert [node.op_type for node in session.model.graph.node] == ["Neg"]  # type: ignore[union-attr]
+        assert not session.places.selected
+        session.undo()
+        assert list(session.places.selected) == ["/graph/node/0", "/graph/node/1"]
+        session.discard()
+
+
+def test_an_edit_that_is_not_of_nodes_is_refused_for_a_selection(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.select("op:Add")
+        with pytest.raises(ParameterError, match="not for a selection"):
+            session.on_selection(edits.Prune())
+        session.places.select(())
+        with pytest.raises(EditError, match="no node is selected"):
+            session.on_selection(ALPHA)
+
+
+def test_cursor_and_marks_follow_what_they_are_at(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.places.cursor = "/graph/node/2"
+        session.places.marks = {"a": "/graph/node/3", "b": "/graph/node/2"}
+        session.places.jumps.leave("/graph/node/3")
+        session.edit(edits.AddNode(op_type="Neg", input=("x",), output=("n",), insert=True))
+        assert session.places.cursor == "/graph/node/3"
+        assert session.places.marks == {"a": "/graph/node/4", "b": "/graph/node/3"}
+        assert list(session.places.jumps) == ["/graph/node/4"]
+        session.edit(edits.DeleteNode(node="op:LeakyRelu", bypass=0))
+        assert session.places.cursor == "/graph/node/3"  # what stood behind it
+        session.undo()
+        assert session.places.cursor == "/graph/node/3"
+        assert session.places.marks["b"] == "/graph/node/3"
+        session.discard()
+
+
+def test_a_session_that_is_read_only_refuses_every_change_and_keeps_no_journal(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+    before = path.read_bytes()
+    with opened(path, readonly=True) as session:
+        preview = session.preview(ALPHA)
+        for change in (
+            lambda: session.edit(ALPHA),
+            lambda: session.accept(preview),
+            session.undo,
+            session.redo,
+            session.save,
+        ):
+            with pytest.raises(AccessDeniedError):
+                change()
+        assert session.journal_path is None
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["m.onnx", "m.onnx.json", "m.onnxjson"])
+def test_a_save_keeps_the_form_of_the_file_and_ends_the_journal(tmp_path: Path, name: str) -> None:
+    path = saved(tmp_path / name)
+    with opened(path) as session:
+        session.edit(ALPHA)
+        journal = session.journal_path
+        assert journal is not None
+        assert journal.exists()
+        answer = session.save()
+        assert (answer.kind, answer.exit_code) == ("saved", 0)
+        assert not journal.exists()
+        assert not session.is_changed
+        assert onnxjson.load(path) == session.model
+        session.undo()
+        assert session.is_changed
+        session.redo()
+        assert not session.is_changed
+    with opened(path) as again:
+        assert again.opened.format == session.opened.format
+        assert not again.recoverable()
+
+
+def test_a_file_that_was_changed_on_disk_is_not_replaced_unless_a_person_says_so(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+    with opened(path) as session:
+        assert session.disk_state() == "same"
+        session.edit(ALPHA)
+        other = replace(small(), producer_name="other")
+        onnxjson.save(other, path)
+        assert session.disk_state() == "changed"
+        answer = session.save()
+        assert (answer.kind, answer.exit_code) == ("changed-on-disk", 75)
+        assert "changed by another program" in answer.message
+        assert onnxjson.load(path) == other
+        assert session.is_changed
+        assert session.save(overwrite=True).kind == "saved"
+        assert onnxjson.load(path) == session.model
+
+
+def test_saving_under_another_name_asks_before_it_replaces_and_goes_on_there(tmp_path: Path) -> None:
+    path, other = saved(tmp_path / "m.onnx"), saved(tmp_path / "other.onnx.json")
+    before = other.read_bytes()
+    with opened(path) as session:
+        session.edit(ALPHA)
+        assert session.save(other).kind == "exists"
+        assert other.read_bytes() == before
+        assert session.save(other, overwrite=True).kind == "saved"
+        assert session.opened.path == other
+        assert session.opened.format == "json"
+        session.undo()
+        assert session.save().kind == "saved"
+        assert onnxjson.load(other) == small()
+    assert onnxjson.load(path) == small()
+
+
+def test_a_broken_model_is_shown_edited_and_saved(tmp_path: Path) -> None:
+    model = small()
+    assert model.graph is not None
+    nodes = (replace(model.graph.node[0], input=("nowhere",)), *model.graph.node[1:])
+    path = saved(tmp_path / "m.onnx", replace(model, graph=replace(model.graph, node=nodes)))
+    with opened(path) as session:
+        assert [finding.code for finding in session.check()]
+        session.edit(ALPHA)
+        assert session.save().kind == "saved"
+        session.edit(edits.Rewire(node="op:Relu", input=0, tensor="x"))
+        assert not [finding for finding in session.check() if finding.severity == "error"]
+        session.discard()
+
+
+def test_a_text_that_is_no_model_opens_on_its_findings(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx.json"
+    path.write_text('{"format": "onnxjson/1",\n "graf": {}}')
+    found = Session.open(path)
+    assert isinstance(found, Unreadable)
+    assert found.is_text
+    assert {finding.line for finding in found.findings} == {2}
+
+
+def test_a_binary_that_is_no_model_says_the_byte(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+    path.write_bytes(path.read_bytes()[:-5])
+    found = Session.open(path)
+    assert isinstance(found, Unreadable)
+    assert not found.is_text
+    assert found.offset is not None
+    assert f"{found.offset:,}" in found.message
+
+
+def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(MissingInputError):
+        Session.open(tmp_path / "none.onnx")
+
+
+def test_a_revision_is_edited_and_saved_under_another_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=n", "-c", "user.email=e@e", "commit", "-qm", "m"]):
+        subprocess.run(["git", *words], check=True, timeout=30)
+    with opened(Path("HEAD:m.onnx")) as session:
+        assert session.disk_state() == "none"
+        session.edit(ALPHA)
+        with pytest.raises(onnxjson.OutputError, match="revision"):
+            session.save()
+        assert session.save("new.onnx").kind == "saved"
+    assert onnxjson.load("new.onnx") == session.model
+
+
+def test_the_exported_script_replays_on_another_model(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.edit(ALPHA)
+        session.edit(edits.DeleteNode(node="op:Relu", bypass=0))
+        session.edit(edits.SetMetadata(key="k", value="v"))
+        session.undo()
+        exported = session.export_script()
+        assert not exported.left_out
+        other = replace(small(), producer_name="other")
+        assert onnxjson.apply(other, edits.Script.loads(exported.script.dumps())) == replace(
+            session.model, producer_name="other"
+        )
+        session.discard()
+
+
+def test_a_change_from_elsewhere_is_said_in_edits_when_it_is_exported(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.edit(edits.SetMetadata(key="k", value="v"))
+        changed = onnxjson.apply(session.model, ALPHA)
+        session.accept(session.preview_model(changed, "edit op:LeakyRelu"))
+        session.edit(edits.SetMetadata(key="l", value="v"))
+        assert [step.title for step in session.history][1] == "edit op:LeakyRelu"
+        exported = session.export_script()
+        assert not exported.left_out
+        assert onnxjson.apply(small(), exported.script) == session.model
+        session.discard()
+
+
+def test_values_that_edits_put_into_files_are_written_when_the_model_is_saved(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.edits_folder = tmp_path
+        session.edit(edits.InitializersToInputs(tensor="w", save="w.npy"))
+        assert list(session.history.made[0].files)
+        assert not list(tmp_path.rglob("*.npy"))
+        session.save()
+        assert list(tmp_path.rglob("*.npy"))
+        session.edit(edits.SetMetadata(key="k", value="v"))
+        assert session.save().kind == "saved"
+
+
+def _names(index: Index) -> object:
+    return [
+        (
+            scope.address,
+            scope.inputs,
+            scope.initializers,
+            scope.makers,
+            scope.takers,
+            scope.types,
+            [[use.address for use in index.consumers(scope, name)] for name in sorted(scope.makers)],
+        )
+        for scope in index.scopes
+    ]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_edits_keep_the_index_true_and_undo_restores_every_byte(tmp_path: Path, seed: int) -> None:
+    rng = random.Random(seed)
+    path = saved(tmp_path / "m.onnx", random_model(rng))
+    with opened(path) as session:
+        states = [bytes_of(session.model)]
+        for _ in range(25):
+            assert _names(session.index)  # so that everything is known, and has to follow
+            kind = rng.random()
+            if kind < 0.65:
+                if edit_somehow(session, rng):
+                    del states[session.history.position :]
+                    states.append(bytes_of(session.model))
+            elif kind < 0.85:
+                session.undo()
+            else:
+                session.redo()
+            assert bytes_of(session.model) == states[session.history.position]
+            assert _names(session.index) == _names(Index(session.model))
+        while session.undo():
+            assert bytes_of(session.model) == states[session.history.position]
+        assert bytes_of(session.model) == path.read_bytes()
+        while session.redo():
+            assert bytes_of(session.model) == states[session.history.position]
+        session.discard()
+
+
+def test_a_patch_is_a_step_too(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        patch = Patch.between(small(), replace(small(), producer_name="other"))
+        session.edit(patch, title="apply change.json")
+        assert session.model.producer_name == "other"
+        assert session.history.made[0].commands == ()
+        assert session.history.made[0].title == "apply change.json"
+        session.discard()
