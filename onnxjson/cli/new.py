@@ -85,7 +85,7 @@ def command(
 
     \b
     onnxjson new Conv -o conv.onnx
-    onnxjson new Gemm --input A:float16[2,3] --input B:float16[4,3] --attr transB=1
+    onnxjson new Softmax --input x:float16[2,3] --attr axis=0 -o softmax.onnx
     onnxjson new --component nms-yolact -o nms.onnx
     onnxjson new --all parts
     """

@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks.tui_rows``: what the lists of the terminal workbench take on a model of 100,000 nodes."""
+"""``python -m tests.benchmarks.tui_rows``: what the lists of the terminal workbench take on 100,000 nodes."""
 
 import argparse
 import gc
