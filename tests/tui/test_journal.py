@@ -241,6 +241,38 @@ def test_a_journal_goes_with_saving_with_discarding_and_with_undoing_all(tmp_pat
     assert not folder_of(str(path)).exists()
 
 
+def test_a_kill_between_the_save_and_the_end_of_the_journal_leaves_nothing_to_recover(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path / "m.onnx")
+    killed = opened(path)
+    killed.edit(ALPHA)
+    killed.edit(edits.DeleteNode(node="op:Relu", bypass=0))
+    with monkeypatch.context() as patch:
+        patch.setattr(killed, "_saved", lambda *_: None)
+        assert killed.save().kind == "saved"
+    name = _left_by(killed)
+    with opened(path) as session:
+        assert session.model == killed.model
+        assert not session.recoverable()
+    assert not name.exists()
+
+
+def test_a_journal_of_a_save_that_another_program_replaced_is_still_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = saved(tmp_path / "m.onnx")
+    killed = opened(path)
+    killed.edit(ALPHA)
+    with monkeypatch.context() as patch:
+        patch.setattr(killed, "_saved", lambda *_: None)
+        killed.save()
+    _left_by(killed)
+    saved(path, replace(small(), producer_name="other"))
+    with opened(path) as session:
+        assert session.why_not(_only(session))
+
+
 def test_undo_beyond_a_save_is_recovered_too(tmp_path: Path) -> None:
     path = saved(tmp_path / "m.onnx")
     killed = opened(path)

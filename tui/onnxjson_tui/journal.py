@@ -7,7 +7,7 @@
             01760000000000000000-4711-9f...  one session: time in ns, process, a random number
 
 A line is ``CRC32 JSON``, so that a line that a kill or a full disk cut short is known as such. The first one is the
-header; each of the others is a step (its edits and its patch), an undo, or a redo.
+header; each of the others is a step (its edits and its patch), an undo, a redo, or that a save begins.
 
 A line is with the system before the edit returns: that survives any end of this process, SIGKILL too. The disk is asked
 to have it (fsync) half a second later at most, by a thread, since only the end of the whole machine needs that, and it
@@ -91,6 +91,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     step: StepLine | None = None
     undo: bool = False
     redo: bool = False
+    saving: bool = False
+    """The steps are about to be saved to the file that was opened."""
     sha256: str | None = None
     """That of the file that was opened."""
 

@@ -115,6 +115,11 @@ class Recorder:
             self._made.append(None)
             self._undone.clear()
 
+    def saving(self) -> None:
+        """The model is about to be saved to its file: a kill right after that leaves a journal of what is saved."""
+        if self._journal is not None:
+            self._write(Line(saving=True))
+
     def finish(self, base: Base) -> None:
         """The model was saved: there is nothing to recover, and what follows begins with what was saved."""
         self.discard()

@@ -179,6 +179,20 @@ class Abandoned:
                 break
         return Replay(now, tuple([step for step, _ in made]), tuple(undone), trouble, frozenset(known))
 
+    def is_saved_in(self, model: Model) -> bool:
+        """Whether a save had begun, and the steps can be taken back from a model one by one: it is what was saved."""
+        if not self.lines or not self.lines[-1].saving or self.header.version != __version__:
+            return False
+        known: dict[str, Data] = {}
+        try:
+            # In the order of the journal, since a payload stands where it comes first.
+            patches = {id(line.step): self._step(line.step, model, known).forward for line in self.lines if line.step}
+            for step in reversed(self.steps):
+                model = patches[id(step)].invert().apply(model)
+        except OnnxJsonError:
+            return False
+        return True
+
     def _step(self, line: StepLine, model: Model, known: dict[str, Data]) -> Step:
         _find_payloads(line.apart, model, known)
         patch = parse_patch(line.patch.encode(), elsewhere=known)

@@ -361,6 +361,8 @@ class Session:
         expect = self.opened.identity if is_same and not overwrite else None
         if not is_same and not overwrite and target.exists():
             return SaveAnswer("exists", target, "the file is there already; it is replaced only if you say so", 73)
+        if is_same:
+            self._recorder.saving()
         try:
             with files_written(Result(self._model, (), self._pending_files()), target):
                 files.save(
@@ -409,9 +411,16 @@ class Session:
     def recoverable(self) -> tuple[Abandoned, ...]:
         """Journals of sessions on this model that ended without saving, newest first; this process holds them now.
 
-        Give each to `recover`, or call its ``discard`` or, to keep it for later, its ``release``.
+        Give each to `recover`, or call its ``discard`` or, to keep it for later, its ``release``. One of a session that
+        ended between a save and the end of its journal has nothing to recover, and goes.
         """
-        return abandoned(self.opened.key)
+        found: list[Abandoned] = []
+        for journal in abandoned(self.opened.key):
+            if self.why_not(journal) and journal.is_saved_in(self.opened.model):
+                journal.discard()
+            else:
+                found.append(journal)
+        return tuple(found)
 
     def why_not(self, journal: Abandoned) -> str:
         """Why a journal is only to be shown and exported; "" where `recover` takes it."""
