@@ -156,9 +156,9 @@ def command(
 
     \b
     onnxjson bench m.onnx --preset seed
-    onnxjson bench a.onnx b.onnx --variant both=onnxoptimizer,onnxsim -o report.md -o report.svg
-    onnxjson bench m.onnx --variant int8=quantize-static --input calibration/ --score accuracy.py
-    onnxjson bench m.onnx --tune threads=1,2 mode=sequential,parallel level=basic,all
+    onnxjson bench m.onnx --variant both=onnxoptimizer,onnxsim -o report.md
+    onnxjson bench m.onnx --preset quantized --score accuracy.py
+    onnxjson bench m.onnx --tune threads=1,2 level=basic,all
     """  # fmt: skip
     from onnxjson.benchmarking import Options
 

@@ -32,7 +32,7 @@ def command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, destina
 
     \b
     onnxjson merge base.onnx mine.onnx other.onnx -o merged.onnx
-    onnxjson merge main~3:m.onnx.json main:m.onnx.json topic:m.onnx.json -o m.onnx.json
+    onnxjson merge main~3:m.onnx main:m.onnx topic:m.onnx -o m.onnx
     """
     from onnxjson import files
     from onnxjson.merging.merge import merge

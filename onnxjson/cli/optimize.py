@@ -147,7 +147,7 @@ def command(
 
     \b
     onnxjson optimize m.onnx -p onnxsim -o small.onnx
-    onnxjson optimize m.onnx -p onnxoptimizer:fuse_bn_into_conv -p 'onnxsim{fold=false}' --dry-run
+    onnxjson optimize m.onnx -p onnxoptimizer:fuse_bn_into_conv --dry-run
     onnxjson optimize m.onnx -p 'onnxscript*' -p prune -i
     onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small/
     onnxjson optimize m.onnx -p onnxsim -p onnxruntime -o small.onnx --trace steps
