@@ -165,8 +165,9 @@ class ListMerge:
             self._absent.append((position, values, key))
             return
         self._tree.clash(key, "", values, key)
-        if position in ours.changes:
-            self._changed[position] = ours.changes[position]
+        kept = self._tree.alone(old, ours.changes.get(position), key)
+        if kept is not None:
+            self._changed[position] = kept
 
     def _additions(self) -> set[Item]:
         """Deal with the members that both sides add; those of them that are not in the result."""

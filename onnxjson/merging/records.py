@@ -19,7 +19,7 @@ _CONTENT: Final = frozenset(field.name for field in FIELDS[d.Tensor]) - {"name",
 _OPERATOR: Final = frozenset({"op_type", "domain", "overload"})
 _GRAPHS: Final = ("g", "graphs")
 
-_WHOLE: Final = (d.SparseTensor, d.Segment, d.ShardingSpec)
+_WHOLE: Final = (d.StringStringEntry, d.OperatorSetId, d.SparseTensor, d.Segment, d.ShardingSpec)
 """Messages that are one slot each, as are those with a oneof: half of one and half of another says nothing."""
 
 
@@ -69,7 +69,7 @@ class TreeMerge:
             return its if mine is None else mine
         if address in self.units or self._is_one_slot(record, changes):
             self.clash(address, "", (record, record_after(record, mine), record_after(record, its)), address)
-            return mine
+            return self.alone(record, mine, address)
         found: dict[str, Change] = {}
         ours, theirs = [{} if each is None else each.changes for each in changes]
         for name in record.__struct_fields__:
@@ -78,6 +78,15 @@ class TreeMerge:
                 if change is not None:
                     found[name] = change
         return Fields(found) if found else None
+
+    def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
+        """The change of the side that comes first as it is; where its members come from is noted."""
+        if _leads_to_graphs(record, changes):
+            noted = TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
+            noted.record(record, (changes, None), address)
+            self.origins.update(noted.origins)
+            self.added.update(noted.added)
+        return changes
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
         """Whether both sides change what cannot be taken apart, and differ."""
