@@ -1,0 +1,296 @@
+"""Rows of the node list and the outline, as golden text."""
+
+import random
+import unicodedata
+from itertools import pairwise
+
+import pytest
+from msgspec.structs import replace
+
+from onnxjson.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
+from onnxjson.index import Index, Scope
+from onnxjson.node_properties import scopes_of
+from onnxjson.rendering.tables import cells
+from onnxjson.selectors import select_nodes
+from onnxjson_tui.rows.lanes import LONGEST, MOST_LANES, MOST_TAKERS, Glyphs, Lanes, drawn
+from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
+from onnxjson_tui.rows.outline import Outline, outline_line
+from tests.edits.graphs import EXPORTED, exported, model_of
+from tests.edits.random_models import random_model
+
+
+def _scope(*nodes: Node, inputs: tuple[str, ...] = ("x",)) -> Scope:
+    graph = Graph(nodes, "g", input=tuple([ValueInfo(name) for name in inputs]))
+    return Index(Model(graph=graph)).scopes[0]
+
+
+def _node(operator: str, inputs: str, outputs: str, name: str = "") -> Node:
+    return Node(tuple(inputs.split()), tuple(outputs.split()), name or None, operator)
+
+
+def _lines(scope: Scope, width: int = 60, glyphs: Glyphs = "unicode") -> list[str]:
+    rows = NodeRows(scope, glyphs=glyphs)
+    return [node_line(rows.row(each), width, digits=2, lanes=rows.lanes_width).rstrip() for each in range(len(rows))]
+
+
+RESIDUAL = (
+    _node("Relu", "x", "a"),
+    _node("Neg", "a", "b"),
+    _node("Abs", "b", "c"),
+    _node("Add", "a c", "d"),
+    _node("Split", "d", "e f"),
+    _node("Mul", "e f", "g"),
+)
+
+
+def test_a_residual_is_drawn_beside_what_it_skips() -> None:
+    assert _lines(_scope(*RESIDUAL)) == [
+        " 0 ●   Relu                 a",
+        " 1 ├─● Neg                  b",
+        " 2 │ ● Abs                  c",
+        " 3 ●─┘ Add                  d",
+        " 4 ●─┐ Split                e",
+        " 5 ○─┘ Mul                  g",
+    ]
+
+
+def test_lanes_have_characters_for_terminals_without_boxes() -> None:
+    lanes = [line[3:7].rstrip() for line in _lines(_scope(*RESIDUAL), glyphs="ascii")]
+    assert lanes == ["*", "+-*", "| *", "*-'", "*-.", "o-'"]
+
+
+def test_a_lane_that_only_passes_is_crossed_and_not_joined() -> None:
+    scope = _scope(
+        _node("Relu", "x", "a"),
+        _node("Neg", "x", "b"),
+        _node("Abs", "x", "c"),
+        _node("Add", "a c", "d"),
+        _node("Add", "b d", "e"),
+        _node("Relu", "a e", "f"),
+    )
+    assert [line[3:10].rstrip() for line in _lines(scope)] == [
+        "●     R",
+        "│ ●   N",
+        "│ │ ● A",
+        "├─│─● A",
+        "│ ●─┘ A",
+        "○─┘   R",
+    ]
+
+
+def test_what_a_subgraph_takes_is_needed_until_its_node() -> None:
+    model = model_of(
+        """g (float[4] x, bool c) => (float[4] y) {
+            a = Relu(x)
+            b = Neg(x)
+            d = If(c) <then_branch = t () => (float[4] p) { p = Add(a, a) },
+                       else_branch = e () => (float[4] q) { q = Abs(x) }>
+            y = Add(b, d)
+        }"""
+    )
+    scope = Index(model).scopes[0]
+    assert [line[3:7].rstrip() for line in _lines(scope)] == ["●", "│ ●", "● │", "○─┘"]
+    rows = Lanes(scope)
+    assert rows.row(2).taken == (0,)
+    assert NodeRows(scope).row(2).has_graphs
+
+
+def test_values_that_many_take_or_that_are_needed_far_below_have_no_lane() -> None:
+    many = [_node("Relu", "x", "a"), *[_node("Neg", "a", f"b{each}") for each in range(MOST_TAKERS + 1)]]
+    assert Lanes(_scope(*many)).width == 0
+    assert Lanes(_scope(*many[:-1])).width == 1
+    far = [_node("Relu", "x", "a"), *[_node("Neg", "x", f"b{each}") for each in range(LONGEST)], _node("Abs", "a", "c")]
+    assert Lanes(_scope(*far)).width == 0
+    del far[5]
+    lanes = Lanes(_scope(*far))
+    assert lanes.width == 1
+    assert {lanes.row(each).before for each in range(1, len(far))} == {(0,)}
+
+
+def test_lanes_beyond_the_most_are_counted() -> None:
+    count = MOST_LANES + 5
+    nodes = [_node("Relu", "x", f"a{each}") for each in range(count)]
+    nodes.append(_node("Concat", " ".join(f"a{each}" for each in range(count)), "y"))
+    scope = _scope(*nodes)
+    texts = [drawn(Lanes(scope).row(each)) for each in range(count + 1)]
+    assert texts[MOST_LANES - 1].endswith("●")
+    assert texts[MOST_LANES].endswith(" +1")
+    assert texts[-1].endswith(" +5")
+    rows = NodeRows(scope)
+    assert max(cells(text) for text in texts) <= rows.lanes_width
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_every_lane_begins_at_its_maker_and_ends_at_its_last_taker(seed: int) -> None:
+    for scope in Index(random_model(random.Random(seed))).scopes:
+        _check_lanes(scope)
+
+
+@pytest.mark.parametrize("name", EXPORTED)
+def test_lanes_of_exported_models_are_whole(name: str) -> None:
+    for scope in Index(exported(name)).scopes:
+        _check_lanes(scope)
+
+
+def _check_lanes(scope: Scope) -> None:
+    lanes = Lanes(scope)
+    rows = [lanes.row(each) for each in range(len(lanes))]
+    assert [Lanes(scope).row(each) for each in reversed(range(len(rows)))] == rows[::-1]
+    for above, below in pairwise(rows):
+        assert above.after == below.before
+    for row in rows:
+        assert len(set(row.before)) == len(row.before)
+        assert len(set(row.after)) == len(row.after)
+        assert set(row.taken) <= set(row.before)
+        assert set(row.made) <= set(row.after)
+        assert set(row.before) - set(row.after) <= set(row.taken)
+        assert set(row.after) - set(row.before) <= set(row.made)
+        assert row.column in row.made or row.column not in row.after
+    assert not rows or not rows[0].before
+    assert not rows or not rows[-1].after
+
+
+def test_rows_of_a_filter_are_those_nodes_without_lanes() -> None:
+    model = Model(graph=Graph(RESIDUAL))
+    index = Index(model)
+    scope = index.scopes[0]
+    rows = NodeRows(scope, filtered(select_nodes(model, index, "op:A*"), scope))
+    assert [rows.row(each).position for each in range(len(rows))] == [2, 3]
+    assert [rows.row(each).lanes for each in range(len(rows))] == ["", ""]
+    assert [rows.number_of(each) for each in range(6)] == [None, None, 0, 1, None, None]
+
+
+def test_rows_show_names_and_types_of_exported_models() -> None:
+    scope = Index(exported("mobile_ts.onnx")).scopes[0]
+    lines = _lines(scope, 80)
+    assert all(cells(line) <= 80 for line in lines)
+    assert all((scope.graph.node[each].op_type or "") in line for each, line in enumerate(lines))
+
+
+HOSTILE = (
+    "x[/]",
+    "[@click=app.bell]y",
+    "a\x1b]52;c;AAAA\x07b",
+    "two\nlines\ttab",
+    "\u202edesrever\u202c",
+    "n" * 10_000,
+    "漢字" * 100,
+    "e" + "\u0301" * 50,
+    "\udcff\udc80",
+    "\x00",
+    "/".join("s" * 1_200),
+    "...///...",
+    "layers.99999999999999999999999.x",
+)
+
+
+@pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_names_are_shown_on_one_line_of_the_right_width(name: str) -> None:
+    scope = _scope(Node((name,), (name,), name, name, domain=name), Node((name,), ("y",), f"{name}/z", "Relu"))
+    rows = NodeRows(scope)
+    outline = Outline(scope.graph.node)
+    lines = [node_line(rows.row(each), 60, digits=4, lanes=rows.lanes_width) for each in range(2)]
+    folded = outline.rows()
+    lines += [outline_line(row, 60) for row in outline.rows({row.key for row in folded})]
+    for line in lines:
+        assert cells(line) == 60
+        assert not [each for each in line if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp")]
+
+
+@pytest.mark.parametrize("width", [1, 10, 24, 40, 80, 160])
+def test_lines_have_the_width_that_is_asked_for(width: int) -> None:
+    rows = NodeRows(Index(exported("mobile_ts.onnx")).scopes[0])
+    for number in range(0, len(rows), 7):
+        assert cells(node_line(rows.row(number), width, digits=4, lanes=rows.lanes_width)) == width
+
+
+def test_a_cyclic_graph_and_undefined_inputs_have_rows() -> None:
+    scope = _scope(
+        _node("A", "b nowhere", "a"), _node("B", "a", "b"), _node("C", "b b", "b"), Node(), Node(output=("",))
+    )
+    assert len(_lines(scope)) == 5
+    for row in map(Lanes(scope).row, range(5)):
+        assert drawn(row)
+
+
+def _layers(count: int, *, odd: int | None = None) -> list[Node]:
+    nodes = [_node("Gather", "x", "e", "/embed/words/Gather")]
+    for layer in range(count):
+        operator = "Gelu" if layer == odd else "Relu"
+        nodes += [
+            _node("MatMul", "x", f"q{layer}", f"/layers.{layer}/attn/q/MatMul"),
+            _node("MatMul", "x", f"k{layer}", f"/layers.{layer}/attn/k/MatMul"),
+            _node(operator, "x", f"r{layer}", f"/layers.{layer}/mlp/act/{operator}"),
+            _node("Add", "x", f"s{layer}", f"/layers.{layer}/Add"),
+        ]
+    return [*nodes, _node("Softmax", "x", "y", "Softmax_1")]
+
+
+def _outline(nodes: list[Node], *opened: str) -> list[str]:
+    return [outline_line(row, 34, ascii_only=True) for row in Outline(nodes).rows(opened)]
+
+
+def test_scopes_that_repeat_each_other_are_one_row() -> None:
+    assert _outline(_layers(12)) == [
+        "  embed/words                    1",
+        "+ layers.0-11 x12               48",
+    ]
+
+
+def test_folded_scopes_open_one_by_one() -> None:
+    assert _outline(_layers(3), "layers/0..", "layers/1", "layers/1/attn") == [
+        "  embed/words                    1",
+        "- layers.0-2 x3                 12",
+        "  + 0                            4",
+        "  - 1                            4",
+        "    - attn                       2",
+        "        q                        1",
+        "        k                        1",
+        "      mlp/act                    1",
+        "  + 2                            4",
+    ]
+
+
+def test_a_scope_that_differs_stands_alone_between_those_that_do_not() -> None:
+    assert _outline(_layers(12, odd=5), "layers") == [
+        "  embed/words                    1",
+        "- layers                        48",
+        "  + 0-4 x5                      20",
+        "  + 5                            4",
+        "  + 6-11 x6                     24",
+    ]
+
+
+def test_the_metadata_of_an_exporter_goes_before_names() -> None:
+    said = "model: a.M/model.block: a.B/model.block.fc: torch.Linear/linear: aten.linear"
+    nodes = [replace(_node("Gemm", "x", "y", "node_7"), metadata_props=(StringStringEntry("namespace", said),))]
+    assert _outline([*nodes, nodes[0]]) == ["  model/block/fc                 2"]
+
+
+def test_counts_of_an_outline_are_those_of_the_graph() -> None:
+    for name in EXPORTED:
+        nodes = Index(exported(name)).scopes[0].graph.node
+        rows = Outline(nodes).rows()
+        assert sum(row.nodes for row in rows) == sum(1 for node in nodes if scopes_of(node))
+        assert {row.label.partition("/")[0].partition(".")[0] for row in rows} <= {
+            scopes_of(node)[0].partition("/")[0] for node in nodes if scopes_of(node)
+        }
+
+
+def test_1200_levels_of_scopes_are_one_row_and_open_level_by_level() -> None:
+    deep = [Node((), (), "/".join(["s"] * level) + "/Relu", "Relu") for level in range(1, 1201)]
+    outline = Outline(deep)
+    assert [row.is_open for row in outline.rows()] == [False]
+    rows = outline.rows({"/".join(["s"] * level) for level in range(1, 1201)})
+    assert [row.nodes for row in rows] == list(range(1200, 0, -1))
+    assert all(cells(outline_line(row, 40)) == 40 for row in rows)
+    (row,) = Outline(deep[-1:]).rows()
+    assert len(row.label) <= 200
+
+
+def test_an_attribute_with_graphs_marks_the_row() -> None:
+    inner = Graph((_node("Relu", "a", "b"),))
+    scope = _scope(
+        Node(("x",), ("y",), None, "If", (Attribute("then_branch", g=inner, type=5),)), _node("Neg", "y", "z")
+    )
+    assert [NodeRows(scope).row(each).has_graphs for each in range(2)] == [True, False]
