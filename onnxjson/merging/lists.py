@@ -80,6 +80,7 @@ class ListMerge:
     ) -> None:
         self._tree = tree
         self._owner = owner
+        self._record_with = record
         self._plan = plan
         self._name = plan.field.name
         self._address = f"{owner}/{self._name}"
@@ -123,7 +124,7 @@ class ListMerge:
     def _whole(self) -> Change | None:
         values = [value_after(self._old, each, self._plan) for each in self._members]
         self._tree.clash(self._owner, f"/{self._name}", (self._old, values[OURS], values[THEIRS]), self._address)
-        return self._members[OURS]
+        return self._tree.list_alone(self._record_with, self._plan, self._members[OURS], self._owner)
 
     def _key(self, position: int) -> str:
         if self._names is not None:

@@ -82,11 +82,24 @@ class TreeMerge:
     def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
         """The change of the side that comes first as it is; where its members come from is noted."""
         if _leads_to_graphs(record, changes):
-            noted = TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
-            noted.record(record, (changes, None), address)
-            self.origins.update(noted.origins)
-            self.added.update(noted.added)
+            alone = self._empty()
+            alone.record(record, (changes, None), address)
+            self._note(alone)
         return changes
+
+    def list_alone(self, record: d.Record, plan: FieldPlan, members: Members | None, address: str) -> Change | None:
+        """The same for a list of a record."""
+        alone = self._empty()
+        change = ListMerge(alone, record, plan, (members, None), address).merged()
+        self._note(alone)
+        return change
+
+    def _empty(self) -> "TreeMerge":
+        return TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
+
+    def _note(self, other: "TreeMerge") -> None:
+        self.origins.update(other.origins)
+        self.added.update(other.added)
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
         """Whether both sides change what cannot be taken apart, and differ."""
