@@ -348,6 +348,7 @@ def test_a_journal_that_grows_too_long_is_written_anew_as_what_changed(
         assert killed.journal_path is not None
         sizes.append(killed.journal_path.stat().st_size)
     assert max(sizes) < 6_000
+    assert killed.journal_path is not None
     assert len(list(killed.journal_path.parent.iterdir())) == 1
     _left_by(killed)
     with opened(path) as session:

@@ -56,6 +56,14 @@ class _Item(NamedTuple):
     label: str
 
 
+class _Numbers(dict[str, int]):
+    """A number for each text that is asked for."""
+
+    def __missing__(self, text: str) -> int:
+        number = self[text] = len(self)
+        return number
+
+
 class Outline:
     """The scopes of one graph; which of them are open is told when rows are asked for."""
 
@@ -64,7 +72,7 @@ class Outline:
         # scopes as nodes, and objects would take four times as long.
         self._names = [""]
         self._parents = [-1]
-        self._firsts = [-1]
+        self._firsts = [0]
         self._counts = [0]
         self._contents = [0]
         """A number for what each scope holds; the same where two hold the same."""
@@ -91,9 +99,11 @@ class Outline:
 
     def _fill(self, nodes: Sequence[Node]) -> None:
         known = {"": 0}
-        places: dict[tuple[int, str], int] = {}
-        numbers: dict[object, int] = {None: 0}
-        firsts, counts, contents = self._firsts, self._counts, self._contents
+        places: dict[int, int] = {}
+        names = _Numbers()
+        operators: dict[str | None, int] = {}
+        counts, contents = self._counts, self._contents
+        numbers: dict[int, int] = {}
         for position, node in enumerate(nodes):
             name = node.name
             where = name[: max(name.rfind("/"), name.rfind(".")) + 1] if name else ""
@@ -103,47 +113,50 @@ class Outline:
             # Nodes of one scope have the same start; only the first of them is taken apart.
             scope = known.get(where)
             if scope is None:
-                scope = self._scope(where, known, places)
-            if firsts[scope] < 0:
-                firsts[scope] = position
+                scope = self._scope(where, position, known, places, names)
             counts[scope] += 1
-            contents[scope] = numbers.setdefault((contents[scope], node.op_type), len(numbers))
-        names, parents = self._names, self._parents
-        for scope in range(len(names) - 1, 0, -1):
-            parent = parents[scope]
-            counts[parent] += counts[scope]
-            if firsts[parent] < 0 or firsts[scope] < firsts[parent]:
-                firsts[parent] = firsts[scope]
-            contents[parent] = numbers.setdefault((contents[parent], names[scope], contents[scope]), len(numbers))
+            operator = operators.setdefault(node.op_type, len(operators))
+            # What a scope holds up to here and one operator more; numbers in one, since tuples cost collections.
+            contents[scope] = numbers.setdefault(contents[scope] << 32 | operator, len(numbers) + 1)
+        self._sum_up(names, len(numbers) + 1)
 
-    def _scope(self, where: str, known: dict[str, int], places: dict[tuple[int, str], int]) -> int:
-        """The scope that the start of a name, or the metadata of an exporter, says."""
-        if where.startswith("\0") or len(where) > _LONG:
-            scope = 0
-            for name in _parts(where):
-                scope = self._inner(scope, name, places)
+    def _sum_up(self, names: "_Numbers", start: int) -> None:
+        """Gives each scope what the scopes in it have; numbers of contents begin at `start`."""
+        counts, contents = self._counts, self._contents
+        numbers: dict[int, int] = {}
+        for scope in range(len(counts) - 1, 0, -1):
+            parent = self._parents[scope]
+            counts[parent] += counts[scope]
+            held = contents[parent] << 64 | names[self._names[scope]] << 32 | contents[scope]
+            contents[parent] = numbers.setdefault(held, start + len(numbers))
+
+    def _scope(
+        self, where: str, position: int, known: dict[str, int], places: dict[int, int], names: "_Numbers"
+    ) -> int:
+        """The scope that the start of a name, or the metadata of an exporter, says; a new one where it is not there."""
+        if len(where) > _LONG or where[0] == "\0":
+            scope, parts = 0, _parts(where)
         else:
             # The scopes around it mostly are there already.
             stem = where.rstrip("/.")
-            around = _start(stem)
+            around = stem[: max(stem.rfind("/"), stem.rfind(".")) + 1]
             found = known.get(around)
-            scope = self._scope(around, known, places) if found is None else found
-            if stem:
-                scope = self._inner(scope, stem[len(around) :], places)
+            scope = self._scope(around, position, known, places, names) if found is None else found
+            parts = [stem[len(around) :]] if stem else []
+        for name in parts:
+            place = scope << 32 | names[name]
+            inner = places.get(place)
+            if inner is None:
+                inner = places[place] = len(self._names)
+                self._names.append(name)
+                self._parents.append(scope)
+                # Nodes come in their order, so nobody stands in it, or in a scope around it that is new, before.
+                self._firsts.append(position)
+                self._counts.append(0)
+                self._contents.append(0)
+            scope = inner
         known[where] = scope
         return scope
-
-    def _inner(self, scope: int, name: str, places: dict[tuple[int, str], int]) -> int:
-        place = (scope, name)
-        found = places.get(place)
-        if found is None:
-            found = places[place] = len(self._names)
-            self._names.append(name)
-            self._parents.append(scope)
-            self._firsts.append(-1)
-            self._counts.append(0)
-            self._contents.append(0)
-        return found
 
     def _path(self, scope: int) -> str:
         """The names of the scopes around one and its own, slashes between them."""
@@ -204,11 +217,6 @@ class Outline:
         if numbered is None:
             return name
         return name[: len(name) - len(numbered[3])] + f"-{numbered[2]}{numbered[3]}"
-
-
-def _start(name: str) -> str:
-    """A name without its last part; what separates them stays."""
-    return name[: max(name.rfind("/"), name.rfind(".")) + 1]
 
 
 def _parts(where: str) -> list[str]:
