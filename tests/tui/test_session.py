@@ -180,6 +180,27 @@ def test_a_file_that_was_changed_on_disk_is_not_replaced_unless_a_person_says_so
         assert onnxjson.load(path) == session.model
 
 
+def test_what_another_program_saved_is_merged_with_the_steps(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+    with opened(path) as session:
+        session.edit(ALPHA)
+        onnxjson.save(replace(small(), producer_name="other"), path)
+        assert session.save().kind == "changed-on-disk"
+        answer = session.merge_with_disk()
+        assert answer.conflicts == ()
+        assert session.model.producer_name != "other"
+        session.accept_merge(answer)
+        assert session.is_changed
+        assert session.model == onnxjson.apply(replace(small(), producer_name="other"), ALPHA)
+        session._recorder.close()  # as a kill would
+    with opened(path) as again:
+        (journal,) = again.recoverable()
+        again.recover(journal)
+        assert again.model == session.model
+        assert again.save().kind == "saved"
+    assert onnxjson.load(path) == session.model
+
+
 def test_saving_under_another_name_asks_before_it_replaces_and_goes_on_there(tmp_path: Path) -> None:
     path, other = saved(tmp_path / "m.onnx"), saved(tmp_path / "other.onnx.json")
     before = other.read_bytes()

@@ -10,8 +10,10 @@ from onnxjson.edits.declaration import Edit
 from onnxjson.edits.script import Script
 from onnxjson.patching import Patch
 from onnxjson_tui.history import Step
+from onnxjson_tui.opening import Opened
 
 if TYPE_CHECKING:
+    from onnxjson.conflicts import Conflict
     from onnxjson.diffing.difference import Diff
     from onnxjson.document import Model
     from onnxjson.rendering.unified import DiffLine
@@ -98,6 +100,17 @@ class SaveAnswer(NamedTuple):
     message: str
     exit_code: int
     """That of the command line: 0, 75 or 73."""
+
+
+class MergeAnswer(NamedTuple):
+    """The steps of a session merged with what another program wrote to the file."""
+
+    preview: Preview
+    """What the merge changes of the session's model; to be looked at, then for `Session.accept_merge`."""
+    conflicts: "tuple[Conflict, ...]"
+    """Slots that both changed; the merged model has the session's value."""
+    theirs: Opened
+    """The file as it is now."""
 
 
 class Exported(NamedTuple):

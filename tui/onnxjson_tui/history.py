@@ -99,3 +99,7 @@ class History:
     def mark_saved(self) -> None:
         """The model as it is now is the saved one."""
         self._saved = self.position
+
+    def forget_saved(self) -> None:
+        """No number of steps leads to what is saved."""
+        self._saved = None

@@ -44,10 +44,10 @@ from onnxjson.index import Index, NodeRef
 from onnxjson.patching import Patch
 from onnxjson.selectors import select_nodes
 from onnxjson.structure import check_structure
-from onnxjson_tui.answers import Changed, Exported, Preview, SaveAnswer
+from onnxjson_tui.answers import Changed, Exported, MergeAnswer, Preview, SaveAnswer
 from onnxjson_tui.history import History, Step
 from onnxjson_tui.index_following import follow
-from onnxjson_tui.opening import Opened, Unreadable, open_model
+from onnxjson_tui.opening import Opened, Unreadable, open_file, open_model
 from onnxjson_tui.recording import Base, Recorder
 from onnxjson_tui.recovery import Abandoned, Replay, abandoned
 from onnxjson_tui.selection import Lost, Places, selector_of
@@ -379,6 +379,44 @@ class Session:
             return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
         self._saved(target, form)
         return SaveAnswer("saved", target, "", 0)
+
+    def merge_with_disk(self) -> MergeAnswer:
+        """What comes of merging this session's steps with what another program wrote to the file; nothing is changed.
+
+        Raises:
+            OutputError: the model is that of a revision.
+            EditError: what stands there is no model.
+            OnnxJsonError: it cannot be read.
+        """
+        from onnxjson.merging.merge import merge
+
+        if self.opened.path is None:
+            raise OutputError("a revision of a repository does not change, so there is nothing to merge")
+        theirs = open_file(self.opened.path)
+        if isinstance(theirs, Unreadable):
+            raise EditError(f"what another program wrote is no model: {theirs.message}")
+        merged = merge(self._saved_model, self._model, theirs.model)
+        preview = self.preview_model(merged.model, "merge with what another program saved")
+        return MergeAnswer(preview, tuple(merged.conflicts), theirs)
+
+    def accept_merge(self, answer: MergeAnswer) -> Changed | None:
+        """Makes the merge one step, and takes the file as it is now for the one that was opened.
+
+        Raises:
+            AccessDeniedError, EditError: see `accept`.
+        """
+        changed = self.accept(answer.preview)
+        theirs = answer.theirs
+        self.opened = theirs
+        self._saved_model = theirs.model
+        # A journal on the file as it was would fit nothing any more.
+        self._recorder.finish(Base(theirs.key, theirs.name, theirs.model, theirs.identity))
+        if Patch.between(theirs.model, self._model):
+            self.history.forget_saved()
+            self._recorder.write_anew()
+        else:
+            self.history.mark_saved()
+        return changed
 
     def _saved(self, path: Path, form: Format) -> None:
         real = path.resolve()
