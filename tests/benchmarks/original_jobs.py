@@ -461,7 +461,7 @@ JOBS: Sequence[Job] = (
         "a model with bool inputs is run",
         model("g (bool[2] x) => (bool[2] y) { y = Not (x) }"),
         ("-if", "m.onnx", "-oep", "cpu", "-tlc", "1"),
-        (),
+        ("run", "m.onnx"),
         lambda outcome: require(outcome.code == 0, "it is not run"),
     ),
     Job(
@@ -469,7 +469,7 @@ JOBS: Sequence[Job] = (
         "1.2345678901234567 as base64",
         lambda _: None,
         ("-cs", "[1.2345678901234567]", "-d", "float64", "-m", "encode"),
-        ("tensor", "encode", "[1.2345678901234567]", "--dtype", "float64"),
+        ("tensor", "encode", "[1.2345678901234567]", "--type", "float64"),
         encoded,
     ),
 )
