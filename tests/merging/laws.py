@@ -8,6 +8,7 @@ from typing import Any
 from onnxjson.conflicts import Conflict
 from onnxjson.document import Attribute, Graph, Model, Node, Tensor, ValueInfo
 from onnxjson.errors import ConflictError
+from onnxjson.index import Index
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.storing import conflicted_bytes
@@ -72,28 +73,48 @@ def _require_sound(model: Model, given: Triple) -> None:
 
 
 def _require_nothing_lost_or_invented(model: Model, given: Triple) -> None:
-    before, ours, theirs, after = [Counter(_elements(each)) for each in (*given, model)]
-    for element in before.keys() | ours.keys() | theirs.keys() | after.keys():
-        was = before[element]
-        changes = [ours[element] - was, theirs[element] - was]
-        most = was + max(changes[0], 0) + max(changes[1], 0)
-        least = was + min(changes[0], 0) + min(changes[1], 0)
-        if min(changes) >= 0:
-            least = was + max(changes)
-        assert least <= after[element] <= most, (element, was, changes, after[element])
+    """What a side adds is there, and what is there was there or was added; counted by what and not by name."""
+    placed = [Counter(_elements(each)) for each in given]
+    before, after = _counted(placed[0]), _counted(Counter(_elements(model)))
+    came = [_counted(each - placed[0]) for each in placed[1:]]
+    went = [_counted(placed[0] - each) for each in placed[1:]]
+    for element in before.keys() | after.keys() | came[0].keys() | came[1].keys():
+        most = before[element] + came[0][element] + came[1][element]
+        least = before[element] - went[0][element] - went[1][element] + max(came[0][element], came[1][element])
+        assert least <= after[element] <= most, (element, least, after[element], most)
 
 
-def _elements(model: Model) -> Iterator[Any]:
-    """What a model consists of, without names of values."""
-    for node in walk(model, Node):
-        yield ("node", node.domain, node.op_type)
-    for attribute in walk(model, Attribute):
-        if attribute.g is None and not attribute.graphs:
-            yield ("attribute", attribute)
-    for tensor in walk(model, Tensor):
-        yield ("tensor", tensor.dims, tensor.data_type, tensor.raw_data)
+def _counted(placed: Counter[tuple[Any, Any]]) -> Counter[Any]:
+    found: Counter[Any] = Counter()
+    for (element, _), count in placed.items():
+        found[element] += count
+    return found
+
+
+def _elements(model: Model) -> Iterator[tuple[Any, Any]]:
+    """What a model consists of, without names of values, each with its place."""
+    for scope in Index(model).scopes:
+        for node in scope.graph.node:
+            place = (scope.address, node.output[:1])
+            yield ("node", node.domain, node.op_type), place
+            for attribute in node.attribute:
+                if attribute.g is None and not attribute.graphs:
+                    yield from _parts(attribute, place)
+        for tensor in getattr(scope.graph, "initializer", ()):
+            yield _tensor(tensor), (scope.address, (tensor.name,))
     for entry in model.metadata_props:
-        yield ("metadata", entry)
+        yield ("metadata", entry), entry.key
+
+
+def _parts(attribute: Attribute, place: Any) -> Iterator[tuple[Any, Any]]:
+    if attribute.t is not None:
+        yield _tensor(attribute.t), place
+    else:
+        yield ("attribute", attribute), place
+
+
+def _tensor(tensor: Tensor) -> Any:
+    return ("tensor", tensor.dims, tensor.data_type, tensor.float_data, tensor.raw_data)
 
 
 def _require_recoverable(merged: Merged, given: Triple) -> None:
