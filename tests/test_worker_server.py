@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -186,8 +187,8 @@ def test_nothing_is_left_open_or_waiting() -> None:
     for _ in range(20):
         run(lambda: os.abort())
     assert os.listdir("/dev/fd") == before
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+    with suppress(ChildProcessError):  # there may be a child of another test that lives on
+        assert os.waitpid(-1, os.WNOHANG) == (0, 0)
 
 
 def test_the_server_ends_when_its_client_does() -> None:

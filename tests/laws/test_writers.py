@@ -18,9 +18,20 @@ LOOKING = {"shutil.which", "shutil.get_terminal_size"}
 OTHERS = {
     "cli/demo.py": "plays the person who edits a text",
     "cli/output.py": "opens the null device",
+    "cli/rewrite.py": "writes text to a help formatter, not to a file",
     "constants/archives.py": "opens members of an archive that goes to a sink",
     "drafts.py": "removes drafts that are saved or given up",
     "example.py": "makes a new file, never replaces one",
+    "git/merge_driver.py": "puts its result where git asks for it; pointers of weights that have no file yet",
+    "git/repository.py": "lays out a revision in a private temporary folder",
+    "git/self_test.py": "tries settings in a temporary repository",
+    "git/text_cache.py": "keeps texts in the cache folder, verified when they are read",
+    "merging/sides.py": "renames values, not files",
+    "passes/onnxruntime_sessions.py": "hands a model over in the private folder of a pass",
+    "passes/pipeline.py": "makes the private folder of a pass",
+    "running/executing.py": "reports from a guarded process, in its private folder",
+    "running/guarded.py": "makes the private folder of a run",
+    "tracing/storing.py": "removes the patches of the trace that is replaced",
 }
 
 
