@@ -118,17 +118,15 @@ def sketch(data: Data, data_type: int) -> int:
     """A number that is the same for the same elements in any order: the sum of 64-bit mixes of their bits."""
     import numpy
 
+    from onnxjson.matching.labels import mix  # which loads numpy
+
     size = elements.BITS[data_type]
     word = f"<u{size // 8}" if size in (8, 16, 32, 64) else "<u8" if size == 128 else "<u1"
     total = numpy.uint64(0)
     with numpy.errstate(over="ignore"):
         for piece in even_pieces(data):
             words = numpy.frombuffer(piece, word).astype(numpy.uint64)
-            # The finaliser of splitmix64 (Steele, Lea and Flood, 2014).
-            words += numpy.uint64(0x9E3779B97F4A7C15)
-            words = (words ^ (words >> numpy.uint64(30))) * numpy.uint64(0xBF58476D1CE4E5B9)
-            words = (words ^ (words >> numpy.uint64(27))) * numpy.uint64(0x94D049BB133111EB)
-            total += (words ^ (words >> numpy.uint64(31))).sum(dtype=numpy.uint64)
+            total += mix(words + numpy.uint64(0x9E3779B97F4A7C15)).sum(dtype=numpy.uint64)
     return int(total)
 
 

@@ -20,7 +20,7 @@ _SHIFTS: Final = tuple(np.uint64(each) for each in (30, 27, 31))
 
 
 def mix(words: Words) -> Words:
-    """Spread the bits of each word (the finalizer of splitmix64)."""
+    """Spread the bits of each word (the finalizer of splitmix64; Steele, Lea and Flood, 2014)."""
     words = (words ^ (words >> _SHIFTS[0])) * _ODD[1]
     words = (words ^ (words >> _SHIFTS[1])) * _ODD[2]
     return words ^ (words >> _SHIFTS[2])
