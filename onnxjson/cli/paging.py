@@ -10,7 +10,7 @@ import click
 from onnxjson.cli import output, processes
 
 if TYPE_CHECKING:
-    from onnxjson.rendering.diff_text import Line
+    from onnxjson.rendering.spans import Line
     from onnxjson.rendering.unified import DiffLine
 
 Colour = Literal["auto", "always", "never"]

@@ -13,7 +13,7 @@ from onnxjson.cli.paths import DestinationPath, FilePath
 
 if TYPE_CHECKING:
     from onnxjson.index import NodeRef
-    from onnxjson.rendering.diff_text import Line
+    from onnxjson.rendering.spans import Line
     from onnxjson.rendering.trace_text import Subject
     from onnxjson.tracing import Provenance, Trace
 

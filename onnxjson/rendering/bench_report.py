@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from onnxjson.benchmarking.rows import Report, Row
 from onnxjson.display import counted, visible
-from onnxjson.rendering.diff_text import Line, Span, Style
+from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import GAP, cells, padded, shortened, wrapped
 from onnxjson.running.tasks import Settings
 

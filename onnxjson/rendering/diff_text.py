@@ -12,10 +12,8 @@ from onnxjson.diffing.places import called
 from onnxjson.display import ELLIPSIS, counted, visible
 from onnxjson.matching.alignment import UNMATCHED
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
+from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import GAP, cells, padded, shortened, size, wrapped
-
-Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
-"""What a span is; the effects of events, and good or bad for what was verified."""
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -31,21 +29,6 @@ _PARTS: Final[frozenset[Kind]] = frozenset({
     "info-changed", "field-changed",
 })  # fmt: skip
 """Kinds whose details are about parts that a model has or has not; those of the others say what was found."""
-
-
-class Span(NamedTuple):
-    """A part of a line."""
-
-    text: str
-    style: Style = "plain"
-
-
-Line = tuple[Span, ...]
-
-
-def plain(line: Line) -> str:
-    """A line without its styles."""
-    return "".join(span.text for span in line)
 
 
 def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator[Line]:

@@ -8,7 +8,7 @@ import msgspec
 from onnxjson.display import counted, visible
 from onnxjson.document import Tensor
 from onnxjson.names import COMPLEX, STRING
-from onnxjson.rendering.diff_text import Line, Span
+from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import number, table
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.tasks import Settings

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
-from onnxjson.rendering.diff_text import Line, Span, Style
+from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import GAP, cells, padded, shortened, size
 from onnxjson.tracing.records import Size
 

@@ -8,7 +8,8 @@ from onnxjson.diffing.places import called
 from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
-from onnxjson.rendering.diff_text import Line, Span, event_lines
+from onnxjson.rendering.diff_text import event_lines
+from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.stage_table import Column, table_lines
 from onnxjson.rendering.tables import GAP, shortened, size, wrapped
 from onnxjson.tracing.provenance import Provenance, Story, Touch

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from onnxjson.display import counted, visible
-from onnxjson.rendering.diff_text import Line, Span
+from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.running.locating import Location, Place
 from onnxjson.running.tolerances import Comparison, Tolerance

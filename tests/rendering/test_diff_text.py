@@ -5,7 +5,8 @@ import pytest
 from onnxjson.diffing.events import KINDS, Detail, Event, Member
 from onnxjson.rendering.diff_nodes import node_rows
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, Nodes, report
-from onnxjson.rendering.diff_text import detail_text, diff_lines, plain
+from onnxjson.rendering.diff_text import detail_text, diff_lines
+from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, networks
 
