@@ -48,6 +48,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("merge", "Merge two changes of one model, node by node."),
         Entry("conflicts", "List the conflicts of merges, and what each side has."),
         Entry("resolve", "Settle conflicts of a merge by taking one side."),
+        Entry("mergetool", "Settle the conflicts of a merge one by one, on a screen."),
     ),
     "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),
     "Tools": (

@@ -19,9 +19,13 @@ Not ``*.onnx``, which means the same: `git lfs track` changes the line that begi
 
 ALIAS: Final = "alias.onnxdiff"
 
+MERGETOOL: Final = "mergetool.onnxjson.cmd"
+
 _DIFF_COMMAND: Final = "-I -m onnxjson diff --git"
 
-OURS: Final = ("onnxjson.git.textconv", "onnxjson.git.merge_driver", _DIFF_COMMAND)
+_MERGETOOL_COMMAND: Final = "-I -m onnxjson mergetool"
+
+OURS: Final = ("onnxjson.git.textconv", "onnxjson.git.merge_driver", _DIFF_COMMAND, _MERGETOOL_COMMAND)
 """A line that git runs and that has one of these in it was written here."""
 
 NAMED: Final = (
@@ -58,6 +62,9 @@ def settings_for(python: str) -> dict[str, str]:
         "merge.onnxjson.name": "ONNX models as text, by structure",
         "merge.onnxjson.driver": _merge_driver(python),
         "merge.onnxjson.recursive": "binary",
+        # git runs it in its shell, with the names of the four files in variables.
+        MERGETOOL: f'{shlex.quote(python)} {_MERGETOOL_COMMAND} -- "$BASE" "$LOCAL" "$REMOTE" "$MERGED"',
+        "mergetool.onnxjson.trustExitCode": "true",
         ALIAS: _alias(python),
     }
 

@@ -129,7 +129,7 @@ def _listed(key: str) -> str:
 def _is_ours(key: str, present: dict[str, str]) -> bool:
     """Whether a setting, or that of its section which git runs, was written here."""
     section = key.rpartition(".")[0]
-    commands = (ALIAS,) if key == ALIAS else (f"{section}.textconv", f"{section}.driver")
+    commands = (ALIAS,) if key == ALIAS else (f"{section}.textconv", f"{section}.driver", f"{section}.cmd")
     return any(mark in present.get(command, "") for command in commands for mark in OURS)
 
 

@@ -10,7 +10,7 @@ from onnxjson import files
 from onnxjson.display import visible
 from onnxjson.errors import OnnxJsonError
 from onnxjson.git.commands import CommandError, Git
-from onnxjson.git.driver_lines import ALIAS, ATTRIBUTES
+from onnxjson.git.driver_lines import ALIAS, ATTRIBUTES, MERGETOOL
 
 _SECONDS: Final = 60.0
 
@@ -112,12 +112,24 @@ def _tried(trial: _Trial, settings: Mapping[str, str]) -> list[str]:
                 found.append(f"{section}.textconv shows of a small model: {visible(shown.strip(), 200) or 'nothing'}")
     if ALIAS in settings and "onnxjson diff" not in trial.run("onnxdiff", "--help"):
         found.append(f"{ALIAS} does not start onnxjson diff")
+    if MERGETOOL in settings:
+        found += _settled(trial, settings[MERGETOOL])
     ours = trial.commit("0.2", "0.5")
     trial.run("checkout", "-q", "--detach", base)
     trial.commit("0.1", "0.75")
     if {"merge.onnx.driver", "merge.onnxjson.driver"} <= set(settings):
         found += _merged(trial, ours)
     return found
+
+
+def _settled(trial: _Trial, command: str) -> list[str]:
+    """What is wrong with the command of the merge tool; three sides that are the same leave nothing to choose."""
+    files_of_git = " ".join(f"{name}=m.onnx" for name in ("BASE", "LOCAL", "REMOTE", "MERGED"))
+    try:
+        trial.run("-c", f"alias.settle=!{files_of_git}; {command}", "settle")
+    except CommandError as error:
+        return [f"{MERGETOOL} does not settle a merge: {error}"]
+    return []
 
 
 def _merged(trial: _Trial, ours: str) -> list[str]:

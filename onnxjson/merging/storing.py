@@ -4,7 +4,6 @@ A text with conflicts is written under any name, as a source file holds conflict
 model, and what `git add` takes has all sides in it.
 """
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +14,7 @@ from onnxjson.canonical.payload_forms import Weights
 from onnxjson.canonical.strings import INDENTS, string
 from onnxjson.canonical.writer import TextWriter
 from onnxjson.conflicts import Conflict, Slot, slot_at
+from onnxjson.display import visible
 from onnxjson.errors import LimitError
 from onnxjson.files import Format
 from onnxjson.identity import Identity, open_source
@@ -23,8 +23,6 @@ from onnxjson.payloads import Data
 from onnxjson.saving import save_file
 from onnxjson.sinks import Sink
 from onnxjson.text_file import read
-
-_BREAK: Final = re.compile(r"\n *")
 
 LARGEST_TEXT: Final = 512 * 1024 * 1024
 """Bytes of the longest text with conflicts that is written."""
@@ -144,16 +142,27 @@ class ConflictWriter(PatchWriter):
 
 def value_text(conflict: Conflict, side: str) -> str | None:
     """What a side has, as it stands in a text, on one line and with the sha256 of payloads; None for nothing."""
+    lines = _value_lines(conflict, side)
+    return None if lines is None else " ".join([line.lstrip(" ") for line in lines])
+
+
+def value_lines(conflict: Conflict, side: str) -> tuple[str, ...] | None:
+    """The same by the lines of the text, each made visible."""
+    lines = _value_lines(conflict, side)
+    return None if lines is None else tuple([visible(line, None) for line in lines])
+
+
+def _value_lines(conflict: Conflict, side: str) -> list[str] | None:
     value = getattr(conflict, side)
     if value is None:
         return None
     if isinstance(value, d.Model):
         nodes = 0 if value.graph is None else len(value.graph.node)
-        return f"a model of {nodes:,} nodes"
+        return [f"a model of {nodes:,} nodes"]
     parts: list[bytes] = []
     writer = ConflictWriter(parts.append, d.Model(), ())
     writer.slot_value(slot_at(conflict.at), value, Weights("digest"))
-    return _BREAK.sub(" ", b"".join(parts).decode("utf-8"))
+    return b"".join(parts).decode("utf-8").split("\n")
 
 
 def _weights(model: d.Model, conflicts: Sequence[Conflict]) -> Weights:

@@ -30,7 +30,7 @@ def test_lines_are_tried_out_written_once_and_taken_out(repository: Any) -> None
     before = state(repository.top)
     result = run_process("git", "install", folder=repository.top / "a folder")
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"wrote 14 local settings of git\nwrote {repository.top / '.gitattributes'}\n"
+    assert result.stderr == f"wrote 16 local settings of git\nwrote {repository.top / '.gitattributes'}\n"
     written = state(repository.top)
     assert run_process("git", "install", folder=repository.top).stderr == "nothing to do: everything is there\n"
     assert state(repository.top) == written

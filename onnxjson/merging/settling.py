@@ -1,0 +1,195 @@
+"""Conflicts of a merge as a person settles them: shown, a side chosen for each, a choice taken back, saved."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from onnxjson import files
+from onnxjson.conflicts import Conflict
+from onnxjson.display import visible
+from onnxjson.document import Model
+from onnxjson.errors import ConflictError, DecodeError, MissingInputError
+from onnxjson.identity import Identity, identity
+from onnxjson.merging.merge import merge
+from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.storing import save, value_lines
+
+SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+
+
+class Place(NamedTuple):
+    """A slot of the model that both sides changed."""
+
+    address: str
+    """In the model of the file; empty for the whole model."""
+    title: str
+    """The address, made visible; of the whole model, words."""
+    values: Mapping[Choice, tuple[str, ...] | None]
+    """What each side has: its canonical text by lines, made visible, payloads as SHA-256; None for nothing."""
+
+
+class Shown(NamedTuple):
+    """What is decided at once."""
+
+    id: str
+    places: tuple[Place, ...]
+
+
+class Settling:
+    """The conflicts of one file, and what was chosen so far.
+
+    Attributes:
+        path: the file that is written.
+        conflicts: what there is to decide, in the order of the file; it stays while one chooses.
+        model: with what was chosen; with what ours has where nothing was.
+        is_under_git: whether ``git mergetool`` waits, which puts the file back as it was where this fails.
+        is_stored: whether the file holds what was chosen.
+        exit_code: 0 where no conflict stands in the file, else that of `ConflictError`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        model: Model,
+        conflicts: Sequence[Conflict],
+        expect: Identity | None,
+        *,
+        is_under_git: bool = False,
+        is_stored: bool = True,
+    ) -> None:
+        """Begins with no choice made.
+
+        Args:
+            path: the file.
+            model: with what ours has in the slots of the conflicts.
+            conflicts: all of them.
+            expect: what was found at `path`; None where nothing was.
+            is_under_git: whether ``git mergetool`` waits.
+            is_stored: whether the file holds these conflicts.
+        """
+        self.path = path
+        self.is_under_git = is_under_git
+        self.is_stored = is_stored
+        self.exit_code = ConflictError.exit_code if conflicts or not is_stored else 0
+        self.conflicts = _shown(conflicts)
+        self.model = model
+        self._left: tuple[Conflict, ...] = tuple(conflicts)
+        self._choices: dict[str, Choice] = {}
+        self._start = model, self._left
+        self._expect = expect
+
+    @property
+    def choices(self) -> Mapping[str, Choice]:
+        """What was chosen, by the id of the conflict, in the order of choosing."""
+        return MappingProxyType(self._choices)
+
+    @property
+    def left(self) -> tuple[Conflict, ...]:
+        """The conflicts without a choice, as they stand in `model`."""
+        return self._left
+
+    @property
+    def remaining(self) -> int:
+        """How many conflicts have no choice."""
+        return len(self.conflicts) - len(self._choices)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether there is something to save."""
+        return not self.is_stored
+
+    def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it
+        """Settle a conflict by what one side has, also where another side was chosen before.
+
+        Raises:
+            SelectorError: no conflict has this id.
+            ConflictError: the side cannot be taken: its name is that of something else, or the slot was edited since
+                the merge. Nothing changes then.
+        """
+        if self._choices.get(id) == choice:
+            return
+        if id in self._choices:
+            self._choose_anew({key: kept for key, kept in self._choices.items() if key != id} | {id: choice})
+            return
+        self.model, self._left = resolve(self.model, self._left, choice, (id,))
+        self._choices[id] = choice
+        self.is_stored = False
+
+    def take_back(self, id: str) -> None:  # noqa: A002 - as the text calls it
+        """Let a conflict stand again; nothing happens where it has no choice.
+
+        Raises:
+            ConflictError: another choice goes only with this one. Nothing changes then.
+        """
+        if id in self._choices:
+            self._choose_anew({key: kept for key, kept in self._choices.items() if key != id})
+
+    def _choose_anew(self, choices: dict[str, Choice]) -> None:
+        model, left = self._start
+        for key, choice in choices.items():
+            model, left = resolve(model, left, choice, (key,))
+        self.model, self._left, self._choices = model, left, choices
+        self.is_stored = False
+
+    def save(self) -> None:
+        """Write the file, all or nothing: a text with the conflicts that are left, or the model as its name says.
+
+        What was there goes to the user's state folder (`onnxjson undo-save`). Choices can be changed afterwards.
+
+        Raises:
+            ChangedUnderneathError: another program changed the file.
+            LimitError, WeightsMissingError, OutputError, AccessDeniedError, FileError, EncodeError: see `storing.save`.
+        """
+        form = files.format_for(self.path)
+        model = self.model
+        if form != "json" and not self._left:
+            model = files.bound(model, folder=self.path.resolve().parent, weights_from=None)
+        save(model, self._left, self.path, form, expect=self._expect, backup=True)
+        self._expect = identity(self.path)
+        self.is_stored = True
+        self.exit_code = ConflictError.exit_code if self._left else 0
+
+
+def open_settling(path: Path, sides: tuple[Path, Path, Path] | None = None) -> Settling:
+    """The conflicts of a file, to be settled.
+
+    Args:
+        path: the file.
+        sides: files of the base, ours and theirs, as ``git mergetool`` makes them; an empty base is none. Where `path`
+            is missing, is no model, or holds one of the sides alone, they are merged anew.
+
+    Raises:
+        OnnxJsonError: a file cannot be read.
+    """
+    is_under_git = sides is not None
+    try:
+        loaded = files.load(path, bind=False, conflicted=True)
+    except (DecodeError, MissingInputError):
+        if sides is None:
+            raise
+        loaded = None
+    if sides is not None and (loaded is None or not loaded.conflicts):
+        base, ours, theirs = _side(sides[0], is_base=True), _side(sides[1]), _side(sides[2])
+        if ours is None or theirs is None:
+            raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, which is no model")
+        if loaded is None or loaded.model in (base, ours, theirs):
+            merged = merge(base, ours, theirs)
+            expect = identity(path) if path.exists() else None
+            return Settling(path, merged.model, merged.conflicts, expect, is_under_git=is_under_git, is_stored=False)
+    assert loaded is not None
+    return Settling(path, loaded.model, loaded.conflicts, loaded.identity, is_under_git=is_under_git)
+
+
+def _side(path: Path, *, is_base: bool = False) -> Model | None:
+    if path.is_file() and not path.stat().st_size:
+        return None
+    return files.load(path, bind=False, conflicted=is_base).model
+
+
+def _shown(conflicts: Sequence[Conflict]) -> tuple[Shown, ...]:
+    places: dict[str, list[Place]] = {}
+    for each in conflicts:
+        values = {side: value_lines(each, side) for side in SIDES}
+        places.setdefault(each.id, []).append(Place(each.at, visible(each.at, None) or "the whole model", values))
+    return tuple(Shown(key, tuple(found)) for key, found in places.items())
