@@ -12,13 +12,15 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from onnxjson.display import visible
 from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.git import lfs
 from onnxjson.identity import open_source, sha256_of
 from onnxjson.payloads import CHUNK
+
+T = TypeVar("T")
 
 CLEAN: Final = 0
 CONFLICTS: Final = 16
@@ -32,8 +34,12 @@ _NAMES: Final = ("the base", "ours", "theirs")
 class _Side(NamedTuple):
     """One of the three files."""
 
+    name: str
+    """For a person."""
+    file: Path
+    """The one that git made."""
     path: Path
-    """Where the content is: the file itself, or what its pointer stands for."""
+    """Where the content is: the same, or what its pointer stands for."""
     sha256: str
     """Of the content."""
     is_pointer: bool
@@ -70,23 +76,21 @@ def _say(text: str) -> None:
 
 def _merge(paths: list[Path], name: str) -> int:
     sides = [_side(path, what) for path, what in zip(paths, _NAMES, strict=True)]
-    base, ours, theirs = sides
+    as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
     # What git settles by itself, for whoever calls the driver without it, and where a pointer hides that it does.
-    if ours.sha256 in (theirs.sha256, base.sha256) or theirs.sha256 == base.sha256:
-        if ours.sha256 == base.sha256 and theirs.sha256 != base.sha256:
-            _replace(paths[1], paths[2])
-        return CLEAN
-    for side, what in zip(sides, _NAMES, strict=True):
-        if side.is_pointer and not side.path.is_file():
-            raise MissingInputError(
-                f"the weights of {what} are in Git LFS and not fetched; run `git lfs fetch --all`, then merge again"
-            )
+    sha256 = _merged_value(*[side.sha256 for side in sides])
     with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as folder:
-        result = Path(folder) / "result"
-        count = _merged(sides, result, name)
-        if ours.is_pointer:
-            result = _put_into_store(result, Path(folder) / "pointer")
-        _replace(paths[1], result)
+        count = 0
+        if sha256 is None:
+            result = Path(folder) / "result"
+            count = _merged(sides, result, name)
+            found = _Side("the result", result, result, "", is_pointer=False, is_empty=False)
+        else:
+            same = [side for side in sides[1:] if side.sha256 == sha256]
+            found = next((side for side in same if side.is_pointer == as_pointer), same[0])
+        content = _in_form(found, as_pointer, Path(folder))
+        if content != paths[1]:
+            _replace(paths[1], content)
     if not count:
         return CLEAN
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
@@ -95,16 +99,40 @@ def _merge(paths: list[Path], name: str) -> int:
     return CONFLICTS
 
 
+def _in_form(side: _Side, as_pointer: bool, folder: Path) -> Path:
+    """A file with a side as a pointer, or as what that stands for."""
+    if side.is_pointer == as_pointer:
+        return side.file
+    if as_pointer:
+        return _put_into_store(side.file, folder / "pointer")
+    _require_fetched(side)
+    return side.path
+
+
+def _merged_value(base: T, ours: T, theirs: T) -> T | None:
+    """What both sides agree on, or what one of them changed; None where each changed it in its own way."""
+    if ours == theirs or theirs == base:
+        return ours
+    return theirs if ours == base else None
+
+
+def _require_fetched(side: _Side) -> None:
+    if side.is_pointer and not side.path.is_file():
+        raise MissingInputError(
+            f"the weights of {side.name} are in Git LFS and not fetched; run `git lfs fetch --all`, then merge again"
+        )
+
+
 def _side(path: Path, what: str) -> _Side:
     source = open_source(path)
     wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
     if wanted is None:
-        return _Side(path, sha256_of(path), is_pointer=False, is_empty=not source.size)
+        return _Side(what, path, path, sha256_of(path), is_pointer=False, is_empty=not source.size)
     store = _lfs_storage()
     stored = lfs.stored(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
         raise FileError(f"what Git LFS has for {what} is damaged; git lfs fsck says more")
-    return _Side(stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
+    return _Side(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
 
 
 def _lfs_storage() -> Path:
@@ -122,16 +150,18 @@ def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
     from onnxjson.merging.merge import merge
     from onnxjson.merging.storing import save
 
+    for side in sides:
+        _require_fetched(side)
     loaded: list[files.Loaded | None] = []
-    for side, what in zip(sides, _NAMES, strict=True):
+    for side in sides:
         if side.is_empty:
             loaded.append(None)
             continue
         try:
             # A base that was committed with its conflicts is as good as any other.
-            loaded.append(files.load(side.path, bind=False, conflicted=what == "the base"))
+            loaded.append(files.load(side.path, bind=False, conflicted=side is sides[0]))
         except OnnxJsonError as error:
-            error.args = (f"{what} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
+            error.args = (f"{side.name} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
             raise
     base, ours, theirs = loaded
     if ours is None or theirs is None:

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from itertools import product
 from typing import Any
 
 import pytest
@@ -64,3 +65,40 @@ def test_text_with_blobs_in_lfs_is_shown_without_them(repository: Any) -> None:
     assert repository.git("cat-file", "-p", f"HEAD:m.blobs/{'a' * 64}").startswith("version https://git-lfs")
     repository.write("m.onnx.json", text(alpha=0.2))
     assert '+       "alpha": 0.2' in repository.git("diff")
+
+
+@pytest.mark.parametrize("tracked_sides", list(product((False, True), repeat=3)))
+@pytest.mark.parametrize("base_is", ["another", "ours", "theirs"])
+def test_pointers_on_any_of_the_three_sides(
+    repository: Any, tracked_sides: tuple[bool, bool, bool], base_is: str
+) -> None:
+    repository.git("lfs", "install", "--local")
+    set_up(repository)
+    own = (repository.top / ".gitattributes").read_bytes()
+    models = {"base": binary(), "ours": binary(alpha=0.2), "theirs": binary(beta=0.75)}
+    models["base"] = models.get(base_is, models["base"])
+    base, ours, theirs = tracked_sides
+
+    def is_pointer() -> bool:
+        command = ["git", "cat-file", "blob", "HEAD:m.onnx"]
+        return subprocess.check_output(command, cwd=repository.top).startswith(b"version https://git-lfs")
+
+    def commit(side: str, is_tracked: bool) -> None:
+        lines = b"*.onnx filter=lfs -text\n" if is_tracked else b""
+        repository.write(".gitattributes", lines + own)
+        repository.write("m.onnx", models[side])
+        repository.git("add", "--renormalize", "-A", ".")
+        repository.commit(side)
+        assert is_pointer() == is_tracked
+
+    commit("base", base)
+    repository.git("checkout", "-q", "-b", "side")
+    commit("theirs", theirs)
+    repository.git("checkout", "-q", "main")
+    commit("ours", ours)
+    subprocess.run(["git", "merge", "-q", "-m", "merged", "side"], cwd=repository.top, check=True, timeout=60)
+    wanted = {"another": binary(alpha=0.2, beta=0.75), "ours": models["theirs"], "theirs": models["ours"]}[base_is]
+    assert is_pointer() == (theirs if ours == base else ours)
+    assert (repository.top / "m.onnx").read_bytes() == wanted
+    assert repository.git("status", "--short") == ""
+    assert repository.git("lfs", "fsck") == "Git LFS fsck OK"

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -314,6 +315,31 @@ def test_conflict_of_pointers_is_a_pointer_to_both_sides(repository: Repository,
     sha256 = places[1].read_bytes().split(b"sha256:")[1][:64].decode()
     merged = repository.top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256
     assert len(files.load(merged, conflicted=True).conflicts) == 1
+
+
+@pytest.mark.parametrize("pointers", list(product((False, True), repeat=3)))
+@pytest.mark.parametrize("base_is", [None, "ours", "theirs"])
+def test_change_to_or_from_lfs_is_one_of_the_changes(
+    repository: Repository, tmp_path: Path, pointers: tuple[bool, bool, bool], base_is: str | None
+) -> None:
+    base, ours, theirs = [stored(change(BASE), tmp_path, "m.onnx") for change in (both(), OURS, THEIRS)]
+    base = {"ours": ours, "theirs": theirs}.get(base_is or "", base)
+    places = [
+        repository.write(f"side{number}", _into_store(repository.top, each) if is_pointer else each)
+        for number, (each, is_pointer) in enumerate(zip((base, ours, theirs), pointers, strict=True))
+    ]
+    assert main([*map(str, places), "7", "m.onnx"]) == 0
+    written = places[1].read_bytes()
+    is_pointer = written.startswith(b"version https://git-lfs")
+    assert is_pointer == (pointers[2] if pointers[1] == pointers[0] else pointers[1])
+    if is_pointer:
+        sha256 = written.split(b"sha256:")[1][:64].decode()
+        written = (repository.top / ".git" / "lfs" / "objects" / sha256[:2] / sha256[2:4] / sha256).read_bytes()
+    if base_is is None:
+        merged = repository.write("merged.onnx", written)
+        assert has_both(onnxjson.load(merged))
+    else:
+        assert written == {"ours": theirs, "theirs": ours}[base_is]
 
 
 @pytest.mark.parametrize("missing", [0, 1, 2])
