@@ -29,6 +29,7 @@ SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
         Entry("show", "Say what a model, a node or a tensor consists of."),
         Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),
         Entry("edit", "Change a model in your editor."),
+        Entry("tui", "Browse and edit a model in the terminal."),
         Entry("fmt", "Write texts in their one canonical form."),
         Entry("check", "Say what is wrong with models, and where."),
         Entry("diff", "Say what differs between two models."),

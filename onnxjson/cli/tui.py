@@ -1,0 +1,36 @@
+"""``onnxjson tui``: the terminal workbench."""
+
+import importlib
+import sys
+
+import click
+
+from onnxjson.cli import paging
+
+
+@click.command()
+@click.argument("models", metavar="[MODEL [OTHER]]", nargs=-1)
+@click.option("--readonly", is_flag=True, help="Refuse every change and every save.")
+@click.option(
+    "--remote",
+    type=click.Choice(["auto", "on", "off"]),
+    default="auto",
+    show_default=True,
+    help="Save bytes on a slow line; auto: over SSH.",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, default=None, help="Draw with ASCII characters only.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+def command(models: tuple[str, ...], readonly: bool, remote: str, ascii_only: bool | None, no_mouse: bool) -> None:
+    """Browse and edit a model in the terminal, or see what differs between two.
+
+    MODEL is a .onnx or .onnx.json file, or REV:PATH of a git repository. Without one, recent files are offered.
+    """
+    if len(models) > 2:
+        raise click.UsageError("name one model, or two to see what differs")
+    if not (paging.is_terminal(sys.stdin) and paging.is_terminal(sys.stdout)):
+        raise click.UsageError("the workbench needs a terminal; `onnxjson show` and `onnxjson diff` print anywhere")
+    # The terminal program stands on top of the command line; it is only imported when it is asked for.
+    start = importlib.import_module("onnxjson_tui.start")
+    code: int = start.start(models, readonly=readonly, remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
+    if code:
+        raise click.exceptions.Exit(code)

@@ -1,0 +1,92 @@
+"""From keys to actions: counts before them, sequences of keys, letters after them; what holds depends on the pane."""
+
+from collections.abc import Sequence
+from typing import Final, Literal, NamedTuple
+
+from onnxjson_tui.actions.declaration import Action, Given, Scope
+
+_MOST_DIGITS: Final = 9
+
+
+class Heard(NamedTuple):
+    """What came of a key."""
+
+    kind: Literal["nothing", "more", "action"]
+    """Nothing means it, more keys are awaited, or an action is complete."""
+    action: Action | None = None
+    given: Given = Given()
+
+
+class KeyReader:
+    """Reads keys one after the other."""
+
+    def __init__(self, actions: Sequence[Action]) -> None:
+        """Learns the keys.
+
+        Raises:
+            ValueError: two actions of one scope have the same keys, or one begins with those of another.
+        """
+        self._actions: dict[Scope, dict[tuple[str, ...], Action]] = {}
+        self._beginnings: dict[Scope, set[tuple[str, ...]]] = {}
+        for action in actions:
+            known = self._actions.setdefault(action.scope, {})
+            beginnings = self._beginnings.setdefault(action.scope, set())
+            for keys in action.keys:
+                parts = tuple(keys.split(" "))
+                if parts in known or parts in beginnings:
+                    raise ValueError(f"{keys!r} of {action.id} is taken")
+                known[parts] = action
+                beginnings |= {parts[:length] for length in range(1, len(parts))}
+            if clash := next((keys for keys in known if keys in beginnings), None):
+                raise ValueError(f"{clash} is also the beginning of other keys")
+        self._pressed: tuple[str, ...] = ()
+        self._digits = ""
+        self._waiting: Action | None = None
+
+    @property
+    def pending(self) -> str:
+        """What was typed of something that is not complete."""
+        return self._digits + "".join(self._pressed)
+
+    def forget(self) -> None:
+        """Start anew."""
+        self._pressed, self._digits, self._waiting = (), "", None
+
+    def feed(self, key: str, scope: Scope) -> Heard:
+        """Takes a key: a printable character, or the name of another key.
+
+        Args:
+            key: such as ``j``, ``G``, ``ctrl+s``, ``pagedown``.
+            scope: the pane that has the focus; its keys go before those that hold everywhere.
+        """
+        if self._waiting is not None:
+            action, given = self._waiting, Given(self._count, key)
+            self.forget()
+            return Heard("action", action, given) if len(key) == 1 else Heard("nothing")
+        if not self._pressed and key.isascii() and key.isdigit() and (self._digits or key != "0"):
+            if len(self._digits) < _MOST_DIGITS:
+                self._digits += key
+            return Heard("more")
+        pressed = (*self._pressed, key)
+        for each in (scope, "everywhere") if scope != "everywhere" else (scope,):
+            action_found = self._actions.get(each, {}).get(pressed)
+            if action_found is not None:
+                return self._complete(action_found, pressed)
+            if pressed in self._beginnings.get(each, ()):
+                self._pressed = pressed
+                return Heard("more")
+        had_more = bool(self._pressed or self._digits)
+        self.forget()
+        return Heard("more") if had_more and key == "escape" else Heard("nothing")
+
+    @property
+    def _count(self) -> int | None:
+        return int(self._digits) if self._digits else None
+
+    def _complete(self, action: Action, pressed: tuple[str, ...]) -> Heard:
+        if action.takes_letter:
+            self._waiting, self._pressed = action, pressed
+            return Heard("more")
+        given = Given(self._count)
+        self.forget()
+        return Heard("action", action, given)

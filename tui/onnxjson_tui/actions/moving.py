@@ -1,0 +1,165 @@
+"""Moving the cursor and going from pane to pane."""
+
+from typing import TYPE_CHECKING, Final
+
+from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.actions.declaration import Scope as Pane
+from onnxjson_tui.rows.listing import OutlineLines
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+_PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
+
+
+def down(bench: "Workbench", given: Given) -> None:
+    """To the next row, or as many as the count says."""
+    bench.lines.move_by(given.number or 1)
+
+
+def up(bench: "Workbench", given: Given) -> None:
+    """To the row before."""
+    bench.lines.move_by(-(given.number or 1))
+
+
+def page_down(bench: "Workbench", given: Given) -> None:
+    """A page on."""
+    bench.lines.move_by(bench.lines.page * (given.number or 1))
+
+
+def page_up(bench: "Workbench", given: Given) -> None:
+    """A page back."""
+    bench.lines.move_by(-bench.lines.page * (given.number or 1))
+
+
+def half_down(bench: "Workbench", given: Given) -> None:
+    """Half a page on."""
+    bench.lines.move_by(max(bench.lines.page // 2, 1) * (given.number or 1))
+
+
+def half_up(bench: "Workbench", given: Given) -> None:
+    """Half a page back."""
+    bench.lines.move_by(-max(bench.lines.page // 2, 1) * (given.number or 1))
+
+
+def first(bench: "Workbench", given: Given) -> None:
+    """To the first row, or to the one of the count."""
+    _leap(bench, given.number or 0)
+
+
+def last(bench: "Workbench", given: Given) -> None:
+    """To the last row; with a count to the node of that position."""
+    _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number)
+
+
+def _leap(bench: "Workbench", number: int) -> None:
+    if bench.lines is bench.nodes and bench.here is not None:
+        bench.session.places.jumps.leave(bench.here.address)
+    bench.lines.move_to(number)
+
+
+def centre(bench: "Workbench", given: Given) -> None:
+    """The row of the cursor to the middle."""
+    bench.lines.centre(0.5)
+
+
+def to_top(bench: "Workbench", given: Given) -> None:
+    """The row of the cursor to the top."""
+    bench.lines.centre(0.0)
+
+
+def to_bottom(bench: "Workbench", given: Given) -> None:
+    """The row of the cursor to the bottom."""
+    bench.lines.centre(1.0)
+
+
+def next_pane(bench: "Workbench", given: Given) -> None:
+    """The focus goes to the next pane."""
+    _turn(bench, 1)
+
+
+def previous_pane(bench: "Workbench", given: Given) -> None:
+    """The focus goes to the pane before."""
+    _turn(bench, -1)
+
+
+def _turn(bench: "Workbench", step: int) -> None:
+    panes = [each for each in _PANES if each != "drawer" or bench.drawer.is_open]
+    bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
+
+
+def maximize(bench: "Workbench", given: Given) -> None:
+    """The list of nodes takes the whole width, or no longer."""
+    bench.toggle_class("full")
+    bench.nodes.focus()
+
+
+def unfold(bench: "Workbench", given: Given) -> None:
+    """Opens the scope under the cursor; where it is open, goes into it."""
+    lines, row = _outline_row(bench)
+    if row is not None and row.is_open is False:
+        bench.opened.add(row.key)
+        lines.fold()
+        bench.outline.show(lines)
+    else:
+        bench.outline.move_by(1)
+
+
+def fold(bench: "Workbench", given: Given) -> None:
+    """Closes the scope under the cursor; where it is closed, goes to the one around it."""
+    lines, row = _outline_row(bench)
+    if row is None:
+        return
+    if row.is_open:
+        bench.opened.discard(row.key)
+        lines.fold()
+        bench.outline.show(lines)
+        return
+    number = bench.outline.cursor
+    while number > 0 and lines.shown[number].level >= row.level:
+        number -= 1
+    bench.outline.move_to(number)
+
+
+def to_scope(bench: "Workbench", given: Given) -> None:
+    """Goes to the first node of the scope under the cursor."""
+    _, row = _outline_row(bench)
+    scope = bench.scope
+    if row is not None and scope is not None:
+        bench.go(f"{scope.address}/node/{row.first}")
+        bench.focus_pane("nodes")
+
+
+def _outline_row(bench: "Workbench"):  # type: ignore[no-untyped-def]
+    lines = bench.outline.rows
+    assert isinstance(lines, OutlineLines)
+    number = bench.outline.cursor
+    return lines, lines.shown[number] if number < len(lines.shown) else None
+
+
+def choose_in_drawer(bench: "Workbench", given: Given) -> None:
+    """What enter means on this page."""
+    if bench.drawer.page is not None:
+        bench.drawer.page.choose(bench.drawer.lines.cursor)
+
+
+ACTIONS: Final = (
+    Action("down", "next row", ("j", "down"), down, "Move"),
+    Action("up", "row before", ("k", "up"), up, "Move"),
+    Action("page-down", "page on", ("pagedown", "ctrl+f"), page_down, "Move"),
+    Action("page-up", "page back", ("pageup", "ctrl+b"), page_up, "Move"),
+    Action("half-page-down", "half a page on", ("ctrl+d",), half_down, "Move"),
+    Action("half-page-up", "half a page back", ("ctrl+u",), half_up, "Move"),
+    Action("first", "first row", ("g g", "home"), first, "Move"),
+    Action("last", "last row; 120G goes to node 120", ("G", "end"), last, "Move"),
+    Action("centre", "the row to the middle", ("z z",), centre, "Move"),
+    Action("to-top", "the row to the top", ("z t",), to_top, "Move"),
+    Action("to-bottom", "the row to the bottom", ("z b",), to_bottom, "Move"),
+    Action("next-pane", "to the next pane", ("tab",), next_pane, "Panes"),
+    Action("previous-pane", "to the pane before", ("shift+tab",), previous_pane, "Panes"),
+    Action("maximize", "the nodes take the whole width", ("+", "_"), maximize, "Panes"),
+    Action("unfold", "open the scope", ("l", "right"), unfold, "Move", "outline"),
+    Action("fold", "close the scope, or go to the one around", ("h", "left"), fold, "Move", "outline"),
+    Action("to-scope", "go to the first node of the scope", ("enter",), to_scope, "Move", "outline", footer="go there"),
+    Action("choose", "what enter means on this page of the drawer", ("enter",), choose_in_drawer, "See", "drawer"),
+)

@@ -1,0 +1,56 @@
+"""The program: terminal, theme, screens."""
+
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.theme import Theme
+
+from onnxjson_tui.driver import OneFrameDriver
+from onnxjson_tui.session import Session
+from onnxjson_tui.terminal import Terminal, detect
+
+_THEME = Theme(
+    name="onnxjson",
+    primary="#7aa2c8",
+    secondary="#8fa3b0",
+    accent="#c8a96a",
+    warning="#d0a85c",
+    error="#d27a7a",
+    success="#86b58a",
+    foreground="#d4d8dc",
+    background="#16191d",
+    surface="#1b1f24",
+    panel="#23282e",
+    dark=True,
+)
+
+
+class WorkbenchApp(App[int], inherit_bindings=False):
+    """Shows one screen after the other; what they are about is in their sessions."""
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it
+        (0, "-one"),
+        (80, "-two"),
+        (120, "-three"),
+    ]
+
+    def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
+        self.terminal = terminal or detect()
+        self._first = first
+        super().__init__(driver_class=OneFrameDriver if self.terminal.is_remote else None)
+        self.register_theme(_THEME)
+        self.theme = self.terminal.theme
+        self.animation_level = "none"
+        self.sessions: list[Session] = []
+        """Those that have something to lose when the program is ended from outside."""
+        self.failures: list[BaseException] = []
+        """Errors of the program itself that were said to the person; tests want none."""
+
+    async def on_mount(self) -> None:
+        """Show the first screen."""
+        await self.push_screen(self._first)

@@ -1,0 +1,94 @@
+"""What stands in the bars: the model and its state at the top, keys and messages at the bottom."""
+
+from typing import TYPE_CHECKING
+
+from onnxjson.display import counted, visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.actions.catalogue import ACTIONS
+from onnxjson_tui.jobs import QUIET
+from onnxjson_tui.widgets.bars import Tone
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+
+def title_line(bench: "Workbench") -> Line:
+    """Name, whether it is changed, opset, the graph that is shown, what is selected and filtered."""
+    session = bench.session
+    changed = " *" if session.is_changed else ""
+    opset = next((each.version for each in session.model.opset_import if not each.domain), None)
+    spans = [Span(f" {visible(session.opened.name, 200)}", "title"), Span(changed, "changed")]
+    if session.readonly:
+        spans.append(Span("  read-only", "changed"))
+    spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
+    spans.append(Span(f"  {' > '.join(graph_names(bench))}"))
+    if bench.filter:
+        spans.append(Span(f"  filter {visible(bench.filter)}: {counted(len(bench.nodes.rows), 'node')}", "changed"))
+    if session.places.selected:
+        spans.append(Span(f"  {len(session.places.selected):,} selected", "changed"))
+    if session.trouble:
+        spans.append(Span(f"  {visible(session.trouble, 200)}", "bad"))
+    return tuple(spans)
+
+
+def graph_names(bench: "Workbench") -> list[str]:
+    """The graphs from the outermost to the one that is shown."""
+    scope = bench.scope
+    if scope is None:
+        return ["no graph"]
+    names = []
+    for each in scope.chain():
+        if each.owner is not None:
+            attribute = each.address.rpartition("/attribute/")[2].partition("/")[0]
+            names.append(
+                f"{visible(each.owner.node.name or each.owner.node.op_type or '?', 30)}.{visible(attribute, 20)}"
+            )
+        else:
+            names.append(
+                {"main": "main", "function": f"function {visible(each.graph.name or '?', 30)}"}.get(
+                    each.kind, each.kind
+                )
+            )
+    return names[::-1]
+
+
+def scope_path(bench: "Workbench") -> str:
+    """What stands at the right of the title: problems, and how many steps can be undone."""
+    parts = []
+    problems = bench.drawer.pages.get("problems")
+    if problems is not None and problems.note:
+        parts.append(problems.note)
+    history = bench.session.history
+    if len(history):
+        parts.append(f"undo {history.position}" + (f"/{len(history)}" if len(history) > history.position else ""))
+    return "  ".join(parts) + " " if parts else ""
+
+
+def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, str]:
+    """A message, or a running job, or the keys of the pane; and at the right what was typed so far."""
+    right = f"{visible(pending, 20)} " if pending else ""
+    if message:
+        return (Span(f" {message}", tone),), right
+    slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
+    if slow:
+        job = slow[0]
+        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s   esc drops it", "changed"),), right
+    return hints(bench.pane, bench.size.width - cells(right), bench.session.readonly), right
+
+
+def hints(pane: str, width: int, readonly: bool) -> Line:
+    """The keys that have a word for the footer, as many as fit, those of the pane first."""
+    wanted = [each for each in ACTIONS if each.footer and each.scope == pane]
+    wanted += [each for each in ACTIONS if each.footer and each.scope == "everywhere"]
+    spans: list[Span] = []
+    used = 0
+    for action in wanted:
+        if action.changes and readonly:
+            continue
+        key, word = action.keys[0].replace(" ", ""), action.footer
+        if used + len(key) + len(word) + 3 > width:
+            continue
+        spans += [Span(f" {key}", "title"), Span(f" {word} ", "quiet")]
+        used += len(key) + len(word) + 3
+    return tuple(spans)

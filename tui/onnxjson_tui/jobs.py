@@ -1,0 +1,133 @@
+"""Work that takes longer than a frame: in a thread, with a word at the bottom after a second, dropped on escape."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from onnxjson.errors import OnnxJsonError
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+_T = TypeVar("_T")
+
+QUIET: Final = 1.0
+"""Seconds before anything is said of a job."""
+
+
+class Job:
+    """One piece of work."""
+
+    def __init__(self, group: str, label: str) -> None:
+        self.group = group
+        self.label = label
+        self.started = time.monotonic()
+        self.is_dropped = False
+        """Whether nobody waits for what comes of it any more. Long work may look at it, and end."""
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been going on."""
+        return time.monotonic() - self.started
+
+
+class Jobs:
+    """The jobs of one screen. A new job of a group drops the one before it."""
+
+    def __init__(self, app: "App[Any]", failed: Callable[[BaseException], None], looked: Callable[[], None]) -> None:
+        """Begins with none.
+
+        Args:
+            app: on whose loop results arrive.
+            failed: is given what a job raised, unless the job says itself who wants it.
+            looked: is called when a job starts and ends, and every half second between.
+        """
+        self._app = app
+        self._failed = failed
+        self._looked = looked
+        self._jobs: dict[str, Job] = {}
+        self._timer: Any = None
+
+    @property
+    def running(self) -> tuple[Job, ...]:
+        """Jobs that somebody waits for, the oldest first."""
+        return tuple(self._jobs.values())
+
+    def start(
+        self,
+        group: str,
+        label: str,
+        work: Callable[[], _T],
+        done: Callable[[_T], None],
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> Job:
+        """Does work in a thread; `done` is called on the loop, unless the job was dropped by then.
+
+        Args:
+            group: of jobs of which only the newest counts.
+            label: what the person reads after a second.
+            work: must not touch widgets.
+            done: is given what it returns.
+            failed: is given what it raises.
+        """
+        self.drop(group)
+        job = self._jobs[group] = Job(group, label)
+
+        def answer(outcome: Callable[[], None]) -> None:
+            if self._jobs.get(group) is job:
+                del self._jobs[group]
+                self._look()
+            if not job.is_dropped:
+                outcome()
+
+        def run() -> None:
+            try:
+                result = work()
+            except BaseException as error:
+                raised = error
+                self._post(answer, lambda: (failed or self._failed)(raised))
+            else:
+                self._post(answer, lambda: done(result))
+
+        threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
+        self._look()
+        if self._timer is None:
+            self._timer = self._app.set_interval(0.5, self._look)
+        return job
+
+    def drop(self, group: str) -> None:
+        """Nobody waits for a group any more."""
+        job = self._jobs.pop(group, None)
+        if job is not None:
+            job.is_dropped = True
+            self._look()
+
+    def drop_all(self) -> bool:
+        """Nobody waits for anything any more; whether anybody did."""
+        groups = list(self._jobs)
+        for group in groups:
+            self.drop(group)
+        return bool(groups)
+
+    def _look(self) -> None:
+        if not self._jobs and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._looked()
+
+    def _post(self, answer: Callable[[Callable[[], None]], None], outcome: Callable[[], None]) -> None:
+        loop = getattr(self._app, "_loop", None)
+        if loop is None or loop.is_closed():
+            return
+        try:
+            self._app.call_from_thread(answer, outcome)
+        except RuntimeError:
+            return  # The program ended meanwhile, so nobody is there to hear.
+
+
+def said(error: BaseException) -> str:
+    """An error as a person reads it at the bottom of the screen."""
+    if isinstance(error, OnnxJsonError | OSError):
+        return str(error)
+    return f"an error of onnxjson itself, nothing was changed: {type(error).__name__}: {error}"

@@ -1,0 +1,1 @@
+"""What the drawer at the bottom shows: one module a page."""

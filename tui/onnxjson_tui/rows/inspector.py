@@ -1,0 +1,129 @@
+"""What there is to know of one node, a row each: operator, inputs, outputs, attributes, metadata."""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from onnxjson.display import visible
+from onnxjson.document import Model
+from onnxjson.index import Index, NodeRef
+from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_node
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.values import Consumer
+
+Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "metadata", "doc", "heading"]
+
+_LONGEST = 1000
+
+
+class Entry(NamedTuple):
+    """One row, and what stands in it."""
+
+    kind: Kind
+    label: str
+    """Visible."""
+    text: str
+    """Visible."""
+    slot: int = -1
+    """Of an input or output."""
+    name: str = ""
+    """Of the value, attribute or key as the model has it: never to be shown as it is."""
+    address: str = ""
+    """Of the node, initializer or value that the row leads to."""
+    style: Literal["plain", "title", "quiet"] = "plain"
+
+
+class InspectorRows:
+    """The rows of one node."""
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def line(self, number: int, width: int) -> Line:
+        """A row: what it is, then what stands there."""
+        entry = self.entries[number]
+        if entry.kind == "heading":
+            return (Span(shortened(entry.label, width), "quiet"),)
+        label = shortened(entry.label, max(width // 2, 8))
+        room = max(width - len(label) - 1, 0)
+        return (Span(label + " ", "quiet"), Span(shortened(entry.text, room), entry.style))
+
+
+def inspected(model: Model, index: Index, ref: NodeRef) -> InspectorRows:
+    """The rows of a node."""
+    view = view_node(model, index, ref, "")
+    return InspectorRows([*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)])
+
+
+def _head(view: NodeView) -> list[Entry]:
+    domain = view.domain or ""
+    operator = f"{domain}::{view.op_type}" if domain not in ("", "ai.onnx") else view.op_type or ""
+    return [
+        Entry(
+            "operator", "op", visible(operator, _LONGEST), name=view.op_type or "", address=view.address, style="title"
+        ),
+        Entry("name", "name", visible(view.name or "", _LONGEST) if view.name else "(none)", address=view.address),
+    ]
+
+
+def _inputs(view: NodeView) -> list[Entry]:
+    found = []
+    for slot, each in enumerate(view.inputs):
+        maker = visible(each.node.op_type, 60) if each.node is not None else each.made_by
+        text = f"{visible(each.name, _LONGEST)}" if each.name else "(left out)"
+        kind = f"  {visible(each.type, 200)}" if each.type else ""
+        label = f"in[{slot}]" + (f" {maker}" if each.name else "")
+        found.append(Entry("input", label, text + kind, slot, each.name, each.address or ""))
+    return found
+
+
+def _outputs(view: NodeView) -> list[Entry]:
+    found = []
+    for slot, each in enumerate(view.outputs):
+        kind = f"  {visible(each.type, 200)}" if each.type else ""
+        found.append(
+            Entry("output", f"out[{slot}]", visible(each.name, _LONGEST) + kind, slot, each.name, view.address)
+        )
+        found += [_consumer(user) for user in each.consumers[:50]]
+    return found
+
+
+def _consumer(user: Consumer) -> Entry:
+    if user.node is None:
+        return Entry("consumer", "  ->", "output of the graph", address=user.address)
+    name = visible(user.node.name or user.node.address, _LONGEST)
+    return Entry(
+        "consumer", f"  -> {visible(user.node.op_type, 60)}", f"in[{user.slot}] {name}", address=user.node.address
+    )
+
+
+def _attributes(attributes: Sequence[AttributeView]) -> list[Entry]:
+    if not attributes:
+        return []
+    return [
+        Entry("heading", "attributes", ""),
+        *[
+            Entry(
+                "attribute",
+                visible(each.name or "", 200),
+                attribute_value_text(each),
+                name=each.name or "",
+                address=each.address,
+            )
+            for each in attributes
+        ],
+    ]
+
+
+def _tail(view: NodeView) -> list[Entry]:
+    found = [Entry("doc", "doc", visible(view.doc_string, _LONGEST))] if view.doc_string else []
+    if view.metadata:
+        found.append(Entry("heading", "metadata", ""))
+        found += [
+            Entry("metadata", visible(each.key or "", 200), visible(each.value or "", _LONGEST), name=each.key or "")
+            for each in view.metadata
+        ]
+    return found

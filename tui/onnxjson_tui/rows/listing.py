@@ -1,0 +1,73 @@
+"""The rows of the node list and of the outline as lines with styles, in the columns of a width."""
+
+from typing import TYPE_CHECKING
+
+from onnxjson.index import Scope
+from onnxjson.rendering.spans import Line, Span
+from onnxjson_tui.rows.nodes import NodeRows, node_line
+from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
+
+if TYPE_CHECKING:
+    from onnxjson_tui.session import Session
+    from onnxjson_tui.workbench import Workbench
+
+_EMPTY = "no nodes"
+
+
+class NodeLines:
+    """The nodes of one graph; those that are selected are marked."""
+
+    def __init__(self, rows: NodeRows | None, session: "Session") -> None:
+        self.rows = rows
+        self._session = session
+        self._digits = len(str(len(rows.scope.graph.node))) if rows is not None else 1
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.rows is not None else 0
+
+    def line(self, number: int, width: int) -> Line:
+        """A mark for selected nodes, then position, lanes, operator, name, type."""
+        assert self.rows is not None
+        row = self.rows.row(number)
+        lanes = min(self.rows.lanes_width, max(width // 3, 8))
+        text = node_line(row, max(width - 1, 1), digits=self._digits, lanes=lanes)
+        is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
+        if is_selected:
+            return (Span("*" + text, "changed"),)
+        return (Span(" " + text),)
+
+    def position(self, number: int) -> int | None:
+        """The position of the node of a row."""
+        if self.rows is None or not 0 <= number < len(self.rows):
+            return None
+        return self.rows.row(number).position
+
+    def number_of(self, position: int) -> int | None:
+        """The row of a node."""
+        return None if self.rows is None else self.rows.number_of(position)
+
+    def refresh(self, scope: Scope | None) -> None:
+        """The graph has other nodes at the same places."""
+        if self.rows is not None and scope is not None:
+            self.rows.scope = scope
+
+
+class OutlineLines:
+    """The outline; what is open is known to the workbench."""
+
+    def __init__(self, outline: Outline | None, bench: "Workbench") -> None:
+        self.outline = outline
+        self._bench = bench
+        self.shown: list[OutlineRow] = []
+        self.fold()
+
+    def fold(self) -> None:
+        """Something was opened or closed."""
+        self.shown = [] if self.outline is None else self.outline.rows(self._bench.opened)
+
+    def __len__(self) -> int:
+        return len(self.shown)
+
+    def line(self, number: int, width: int) -> Line:
+        """Indentation, fold mark, label, how many nodes."""
+        return (Span(outline_line(self.shown[number], width, ascii_only=self._bench.terminal.glyphs == "ascii")),)

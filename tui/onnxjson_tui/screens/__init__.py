@@ -1,0 +1,1 @@
+"""Screens over the workbench: to choose, to confirm, to fill in, to read."""

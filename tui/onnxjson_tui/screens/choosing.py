@@ -1,0 +1,233 @@
+"""Small screens over the workbench: one choice of several, a question, a text to read."""
+
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from onnxjson.display import visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+
+class Choice(NamedTuple):
+    """One of several things to choose from."""
+
+    key: str
+    """What the screen gives back."""
+    label: str
+    """Visible."""
+    detail: str = ""
+    """Visible; at the right."""
+    refused: str = ""
+    """Why it cannot be chosen; "" where it can."""
+
+
+class ChoiceRows:
+    """Choices as rows."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self.choices = choices
+
+    def __len__(self) -> int:
+        return len(self.choices)
+
+    def line(self, number: int, width: int) -> Line:
+        """Label, then detail, or why it cannot be chosen."""
+        choice = self.choices[number]
+        more = choice.refused or choice.detail
+        label = shortened(choice.label, width if not more else max(width * 3 // 5, 10))
+        room = width - len(label) - 2
+        return (
+            Span(label, "quiet" if choice.refused else "plain"),
+            Span(f"  {shortened(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
+        )
+
+
+class PickerScreen(ModalScreen[str | None]):
+    """Lets a person choose one of many by typing a part of it; gives its key, or None."""
+
+    def __init__(self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "") -> None:
+        super().__init__()
+        self._title = visible(title, 200)
+        self._choices = choices
+        self._typed = typed
+        self._hint = hint or "enter choose   esc cancel   type to search"
+
+    def compose(self) -> ComposeResult:
+        """Title, field, list, hint."""
+        with Vertical(classes="dialog tall"):
+            yield Bar(id="dialog-title")
+            yield Input(self._typed, id="dialog-input", compact=True)
+            yield LineList(id="dialog-rows")
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """The field has the focus, the keys that move go to the list."""
+        self.query_one("#dialog-title", Bar).show((Span(self._title, "title"),))
+        self.query_one("#dialog-hint", Bar).show((Span(self._hint, "quiet"),))
+        self.query_one(LineList).can_focus = False
+        self.query_one(Input).focus()
+        self._find(self._typed)
+
+    def choices_for(self, typed: str) -> Sequence[Choice]:
+        """Those that have every word of what was typed, in their order; those that begin with it first."""
+        words = typed.lower().split()
+        if not words:
+            return self._choices
+        found = [
+            choice
+            for choice in self._choices
+            if all(word in choice.label.lower() or word in choice.detail.lower() for word in words)
+        ]
+        return sorted(found, key=lambda choice: not choice.label.lower().startswith(words[0]))
+
+    def _find(self, typed: str) -> None:
+        self.query_one(LineList).show(ChoiceRows(self.choices_for(typed)), 0)
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search."""
+        event.stop()
+        self._find(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Choose."""
+        event.stop()
+        self._choose(self.query_one(LineList).cursor)
+
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+        """Choose with the mouse."""
+        self._choose(event.number)
+
+    def _choose(self, number: int) -> None:
+        rows = self.query_one(LineList).rows
+        if not isinstance(rows, ChoiceRows) or not rows.choices:
+            return
+        choice = rows.choices[number]
+        if choice.refused:
+            self.query_one("#dialog-hint", Bar).show((Span(choice.refused, "bad"),))
+        else:
+            self.dismiss(choice.key)
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys of the list while the field has the focus."""
+        lines = self.query_one(LineList)
+        match event.key:
+            case "escape" | "ctrl+c":
+                self.dismiss(None)
+            case "up" | "ctrl+p":
+                lines.move_by(-1)
+            case "down" | "ctrl+n":
+                lines.move_by(1)
+            case "pageup":
+                lines.move_by(-lines.page)
+            case "pagedown":
+                lines.move_by(lines.page)
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
+
+
+class ConfirmScreen(ModalScreen[str]):
+    """Asks one question; the first answer is the default, and what escape gives."""
+
+    def __init__(
+        self, question: str, answers: Sequence[tuple[str, str, str]], *, lines: "Sequence[Line] | Sequence[str]" = ()
+    ) -> None:
+        """Prepares the question.
+
+        Args:
+            question: one line.
+            answers: a key, a word for it, and what is given back; the first one is what enter and escape mean.
+            lines: more to read before answering, every text visible.
+        """
+        super().__init__()
+        self._question = visible(question, 500)
+        self._answers = answers
+        self._lines = lines
+
+    def compose(self) -> ComposeResult:
+        """Question, more to read, answers."""
+        with Vertical(classes="dialog"):
+            yield Bar(id="dialog-title")
+            if self._lines:
+                yield LineList(TextRows(list(self._lines)), id="dialog-rows", has_cursor=False)
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """Write the answers."""
+        self.query_one("#dialog-title", Bar).show((Span(self._question, "title"),))
+        words = "   ".join(f"{key} {word}" for key, word, _ in self._answers)
+        self.query_one("#dialog-hint", Bar).show((Span(f"{words}   (enter: {self._answers[0][1]})", "plain"),))
+        for lines in self.query(LineList):
+            lines.styles.height = min(len(self._lines), max(self.app.size.height - 8, 3))
+
+    def on_key(self, event: events.Key) -> None:
+        """A key of an answer; the others scroll."""
+        event.stop()
+        event.prevent_default()
+        pressed = event.character if event.is_printable else event.key
+        if pressed in ("enter", "escape", "ctrl+c"):
+            self.dismiss(self._answers[0][2])
+            return
+        for key, _, given in self._answers:
+            if pressed == key:
+                self.dismiss(given)
+                return
+        step = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(pressed or "", 0)
+        for lines in self.query(LineList) if step else ():
+            lines.move_by(step)
+
+
+class TextScreen(ModalScreen[None]):
+    """A text to read: help, documentation, a drawing."""
+
+    BINDINGS: ClassVar = []
+
+    def __init__(self, title: str, lines: "Sequence[Line] | Sequence[str]", *, hint: str = "") -> None:
+        super().__init__()
+        self._title = visible(title, 500)
+        self._rows = TextRows(list(lines))
+        self._hint = hint or "esc close   arrows scroll"
+
+    def compose(self) -> ComposeResult:
+        """Title, text, hint."""
+        with Vertical(classes="dialog tall wide"):
+            yield Bar(id="dialog-title")
+            yield LineList(self._rows, id="dialog-rows", has_cursor=False)
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """The text has the focus."""
+        self.query_one("#dialog-title", Bar).show((Span(self._title, "title"),))
+        self.query_one("#dialog-hint", Bar).show((Span(self._hint, "quiet"),))
+        self.query_one(LineList).focus()
+
+    def on_key(self, event: events.Key) -> None:
+        """Scroll, close."""
+        event.stop()
+        event.prevent_default()
+        lines = self.query_one(LineList)
+        pressed = event.character if event.is_printable else event.key
+        match pressed:
+            case "escape" | "q" | "enter" | "ctrl+c":
+                self.dismiss(None)
+            case "up" | "k":
+                lines.move_by(-1)
+            case "down" | "j":
+                lines.move_by(1)
+            case "pageup" | "b" | "ctrl+u":
+                lines.move_by(-lines.page + 1)
+            case "pagedown" | " " | "ctrl+d":
+                lines.move_by(lines.page - 1)
+            case "home" | "g":
+                lines.move_by(-len(lines.rows))
+            case "end" | "G":
+                lines.move_by(len(lines.rows))

@@ -1,0 +1,51 @@
+"""The line at the top and the one at the bottom."""
+
+from typing import ClassVar, Literal
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual.strip import Strip
+from textual.widget import Widget
+
+from onnxjson.rendering.spans import Line
+from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson_tui.widgets.lines import one_strip
+
+Tone = Literal["plain", "good", "bad", "changed"]
+
+
+class Bar(Widget, can_focus=False):
+    """One line of text that is never wrapped and never read as markup."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self._left: Line = ()
+        self._right = ""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "lines--plain", "lines--title", "lines--quiet", "lines--added", "lines--removed", "lines--rewritten",
+        "lines--changed", "lines--good", "lines--bad",
+    }  # fmt: skip
+
+    def show(self, left: Line, right: str = "") -> None:
+        """Shows spans from the left and a text at the right; the left gives way."""
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """What it says, without styles."""
+        return "".join(span.text for span in self._left) + (f"  {self._right}" if self._right else "")
+
+    def render_line(self, y: int) -> Strip:
+        """The line."""
+        width = self.size.width
+        base = self.get_component_rich_style("lines--plain")
+        if y:
+            return Strip.blank(width, base)
+        right = shortened(self._right, max(width // 2, 10)) if self._right else ""
+        room = width - cells(right) - (2 if right else 0)
+        left = one_strip(self._left, max(room, 0), base, None, self.get_component_rich_style)
+        tail = padded(right, width - left.cell_length, right=True)
+        return Strip([*left, Segment(tail, base if right else RichStyle.null() + base)]).adjust_cell_length(width, base)

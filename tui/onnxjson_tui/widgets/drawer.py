@@ -1,0 +1,75 @@
+"""The drawer at the bottom: one page of several, opened and closed."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+
+from onnxjson.rendering.spans import Span
+from onnxjson_tui.pages.declaration import Page
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList
+
+
+class Drawer(Vertical):
+    """A line of tabs, and the rows of one page."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self.pages: dict[str, Page] = {}
+        self.page: Page | None = None
+        self._cursors: dict[str, int] = {}
+
+    def compose(self) -> ComposeResult:
+        """The tabs and the rows."""
+        yield Bar(id="drawer-tabs")
+        yield LineList(id="drawer-rows")
+
+    @property
+    def lines(self) -> LineList:
+        """The rows."""
+        return self.query_one("#drawer-rows", LineList)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is seen."""
+        return bool(self.display)
+
+    def open(self, name: str) -> Page:
+        """Shows a page."""
+        self.remember()
+        before, self.page = self.page, self.pages[name]
+        self.display = True
+        if before is not None and before is not self.page:
+            before.hidden()
+        self.page.shown()
+        self.page_changed(self.page, self._cursors.get(name, 0))
+        return self.page
+
+    def close(self) -> None:
+        """Shows nothing."""
+        self.remember()
+        if self.page is not None:
+            self.page.hidden()
+        self.page = None
+        self.display = False
+
+    def remember(self) -> None:
+        """The cursor of a page is where it was left when it is opened again."""
+        if self.page is not None:
+            self._cursors[self.page.name] = self.lines.cursor
+
+    def page_changed(self, page: Page, cursor: int | None = None) -> None:
+        """A page has other rows."""
+        self.draw_tabs()
+        if page is self.page:
+            self.lines.show(page.rows, cursor)
+
+    def draw_tabs(self) -> None:
+        """The titles, the open page's marked."""
+        spans = []
+        for page in self.pages.values():
+            is_open = page is self.page
+            note = f" {page.note}" if page.note else ""
+            spans.append(
+                Span(f"[{page.title}{note}]" if is_open else f" {page.title}{note} ", "title" if is_open else "quiet")
+            )
+        self.query_one("#drawer-tabs", Bar).show(tuple(spans))

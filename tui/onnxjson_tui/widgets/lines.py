@@ -1,0 +1,218 @@
+"""A list of any length: only the lines that are seen are made, and a key changes only the lines it must.
+
+Rows come from a provider; the widget holds nothing but the cursor and the scroll position.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import ClassVar, Final, Protocol
+
+from rich.segment import Segment
+from rich.style import Style as RichStyle
+from textual import events
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells
+
+_CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
+"""What never reaches a terminal, even where a provider forgot to make a text visible."""
+
+
+class Rows(Protocol):
+    """What a list shows."""
+
+    def __len__(self) -> int: ...
+
+    def line(self, number: int, width: int) -> Line:
+        """The line of a row, in at most `width` columns, every text visible."""
+        ...
+
+
+class TextRows:
+    """Lines that are there already."""
+
+    def __init__(self, lines: "Sequence[Line | str]") -> None:
+        self._lines: list[Line] = [(Span(each),) if isinstance(each, str) else each for each in lines]
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        return self._lines[number]
+
+
+class LineList(ScrollView, can_focus=True):
+    """A list of lines with a cursor."""
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "lines--cursor", "lines--cursor-blurred", "lines--plain", "lines--title", "lines--quiet", "lines--added",
+        "lines--removed", "lines--rewritten", "lines--changed", "lines--good", "lines--bad",
+    }  # fmt: skip
+
+    class Moved(Message):
+        """The cursor stands on another row."""
+
+        def __init__(self, lines: "LineList", number: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.number = number
+
+        @property
+        def control(self) -> "LineList":
+            """The list, so that handlers can name it."""
+            return self.lines
+
+    class Chosen(Message):
+        """A row was chosen with the mouse, twice."""
+
+        def __init__(self, lines: "LineList", number: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.number = number
+
+        @property
+        def control(self) -> "LineList":
+            """The list, so that handlers can name it."""
+            return self.lines
+
+    def __init__(self, rows: Rows | None = None, *, id: str | None = None, has_cursor: bool = True) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self._rows: Rows = rows if rows is not None else TextRows([])
+        self._has_cursor = has_cursor
+        self.cursor = 0
+        """The number of the row that the cursor stands on."""
+
+    def on_mount(self) -> None:
+        """Learn how much there is."""
+        self._measure()
+
+    @property
+    def rows(self) -> Rows:
+        """What is shown."""
+        return self._rows
+
+    def show(self, rows: Rows, cursor: int | None = None) -> None:
+        """Shows other rows, the cursor on one of them; it stays where it is, if there is such a row, for None."""
+        self._rows = rows
+        self._measure()
+        wanted = self.cursor if cursor is None else cursor
+        self.cursor = max(min(wanted, len(rows) - 1), 0)
+        self._see_cursor(jump=True)
+        self.refresh()
+
+    def move_to(self, number: int) -> None:
+        """Puts the cursor on a row; the first or the last one for a number beyond them."""
+        number = max(min(number, len(self._rows) - 1), 0)
+        if number == self.cursor:
+            return
+        before, self.cursor = self.cursor, number
+        if not self._see_cursor():
+            self.refresh_line(before)
+            self.refresh_line(number)
+        self.post_message(self.Moved(self, number))
+
+    def move_by(self, count: int) -> None:
+        """Moves the cursor down, or up for a negative count; without one the lines themselves."""
+        if self._has_cursor:
+            self.move_to(self.cursor + count)
+        else:
+            self.cursor = max(min(self.scroll_offset.y + count, self.virtual_size.height - self.page), 0)
+            self.scroll_to(y=self.cursor, animate=False)
+
+    @property
+    def page(self) -> int:
+        """Rows that are seen at once."""
+        return max(self.scrollable_content_region.height, 1)
+
+    def centre(self, where: float = 0.5) -> None:
+        """Scrolls until the cursor stands in the middle, or at another share of the height."""
+        self.scroll_to(y=max(self.cursor - int((self.page - 1) * where), 0), animate=False)
+
+    def row_changed(self, number: int) -> None:
+        """Draws one row anew."""
+        self.refresh_line(number)
+
+    def _measure(self) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows))
+
+    def _see_cursor(self, *, jump: bool = False) -> bool:
+        """Scrolls so far that the cursor is seen, by half a page, since a page costs as much to draw as a line.
+
+        Returns:
+            Whether it scrolled.
+        """
+        top, page = self.scroll_offset.y, self.page
+        if top <= self.cursor < top + page and not (jump and top > max(len(self._rows) - page, 0)):
+            return False
+        half = page // 2
+        is_next = top - 1 <= self.cursor <= top + page
+        if is_next and not jump:
+            target = self.cursor - half if self.cursor >= top + page else self.cursor - page + half + 1
+        else:
+            target = self.cursor - half
+        target = max(min(target, len(self._rows) - page), 0)
+        self.scroll_to(y=target, animate=False)
+        return True
+
+    def on_resize(self, event: events.Resize) -> None:
+        """The width of lines follows the widget's."""
+        self._measure()
+        self._see_cursor()
+
+    def on_click(self, event: events.Click) -> None:
+        """Puts the cursor where the mouse is; twice chooses."""
+        number = event.y + self.scroll_offset.y
+        if 0 <= number < len(self._rows) and self._has_cursor:
+            self.move_to(number)
+            if event.chain >= 2:
+                self.post_message(self.Chosen(self, number))
+
+    def on_focus(self, event: events.Focus) -> None:
+        """The cursor looks different."""
+        self.refresh_line(self.cursor)
+
+    def on_blur(self, event: events.Blur) -> None:
+        """The cursor looks different."""
+        self.refresh_line(self.cursor)
+
+    def render_line(self, y: int) -> Strip:
+        """One line of the widget."""
+        width = self.scrollable_content_region.width
+        number = y + self.scroll_offset.y
+        base = self.get_component_rich_style("lines--plain")
+        if number >= len(self._rows):
+            return Strip.blank(width, base)
+        line = self._rows.line(number, width)
+        cursor: RichStyle | None = None
+        if self._has_cursor and number == self.cursor:
+            cursor = self.get_component_rich_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
+        return one_strip(line, width, base, cursor, self.get_component_rich_style)
+
+
+def one_strip(
+    line: Line, width: int, base: RichStyle, cursor: "RichStyle | None", style_of: "Callable[[str], RichStyle]"
+) -> Strip:
+    """Spans as segments; neighbours of one style together, since each costs the bytes of its style."""
+    segments: list[Segment] = []
+    length = 0
+    text, style = "", base
+    for span in line:
+        found = cursor if cursor is not None else base if span.style == "plain" else style_of(f"lines--{span.style}")
+        if found != style and text:
+            segments.append(Segment(text, style))
+            text = ""
+        style = found
+        shown = span.text.translate(_CONTROLS)
+        text += shown
+        length += cells(shown)
+    rest = max(width - length, 0)
+    if cursor is not None or style == base:
+        segments.append(Segment(text + " " * rest, style))
+    else:
+        segments.append(Segment(text, style))
+        segments.append(Segment(" " * rest, base))
+    return Strip(segments).adjust_cell_length(width, base)

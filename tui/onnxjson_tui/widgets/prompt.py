@@ -1,0 +1,140 @@
+"""The line at the bottom in which a person types: a search, a filter, a command, a value."""
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal
+from textual.widgets import Input
+
+from onnxjson.rendering.spans import Span
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.widgets.bars import Bar
+
+_MOST_KEPT: Final = 200
+"""Lines of each kind that are kept to be asked for again."""
+
+Complete = Callable[[str], Sequence[str]]
+"""What the text so far may become: whole lines."""
+
+
+class Prompt(Horizontal):
+    """Asks for one line at a time."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id)
+        self._done: Callable[[str | None], None] | None = None
+        self._changed: Callable[[str], None] | None = None
+        self._complete: Complete | None = None
+        self._kept: dict[str, list[str]] = {}
+        self._kind = ""
+        self._older = 0
+        self._typed = ""
+        self._offers: Sequence[str] = ()
+        self._offer = -1
+
+    def compose(self) -> ComposeResult:
+        """The mark and the field."""
+        yield Bar(id="prompt-mark")
+        yield Input(id="prompt-input", compact=True)
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether it is seen."""
+        return self._done is not None
+
+    @property
+    def input(self) -> Input:
+        """The field."""
+        return self.query_one("#prompt-input", Input)
+
+    def ask(
+        self,
+        mark: str,
+        done: Callable[[str | None], None],
+        *,
+        text: str = "",
+        changed: Callable[[str], None] | None = None,
+        complete: Complete | None = None,
+    ) -> None:
+        """Asks; the keys go here until the person answers.
+
+        Args:
+            mark: stands before the field, such as ``/``; answers to the same mark are kept for the up key.
+            done: is given the answer, None where the person gave up.
+            text: what stands there at first.
+            changed: is given the text whenever it changes.
+            complete: says what tab offers.
+        """
+        self._done, self._changed, self._complete = done, changed, complete
+        self._kind, self._older, self._typed, self._offers, self._offer = mark, 0, text, (), -1
+        bar = self.query_one("#prompt-mark", Bar)
+        bar.styles.width = cells(mark) + (1 if len(mark) > 1 else 0)
+        bar.show((Span(mark, "title"),))
+        self.display = True
+        self.input.value = text
+        self.input.cursor_position = len(text)
+        self.input.focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Someone may want to know while the person types."""
+        event.stop()
+        if self._changed is not None and self._done is not None:
+            self._changed(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter."""
+        event.stop()
+        self.answer(event.value)
+
+    def answer(self, text: str | None) -> None:
+        """Ends the question."""
+        done = self._done
+        if done is None:
+            return
+        self._done = None
+        self.display = False
+        if text:
+            kept = self._kept.setdefault(self._kind, [])
+            if text in kept:
+                kept.remove(text)
+            kept.append(text)
+            del kept[:-_MOST_KEPT]
+        done(text)
+
+    def on_key(self, event: events.Key) -> None:
+        """Escape gives up, up and down go through earlier answers, tab through what is offered."""
+        match event.key:
+            case "escape" | "ctrl+c":
+                self.answer(None)
+            case "up" | "down":
+                self._earlier(1 if event.key == "up" else -1)
+            case "tab" | "shift+tab":
+                self._next_offer(1 if event.key == "tab" else -1)
+            case _:
+                if event.is_printable or event.key in ("backspace", "delete"):
+                    self._offers, self._offer = (), -1
+                return
+        event.stop()
+        event.prevent_default()
+
+    def _earlier(self, step: int) -> None:
+        kept = self._kept.get(self._kind, [])
+        if self._older == 0:
+            self._typed = self.input.value
+        self._older = max(min(self._older + step, len(kept)), 0)
+        self._put(kept[-self._older] if self._older else self._typed)
+
+    def _next_offer(self, step: int) -> None:
+        if self._complete is None:
+            return
+        if not self._offers:
+            self._offers, self._offer = self._complete(self.input.value), -1
+        if self._offers:
+            self._offer = (self._offer + step) % len(self._offers) if self._offer >= 0 or step > 0 else -1
+            self._put(self._offers[self._offer])
+
+    def _put(self, text: str) -> None:
+        self.input.value = text
+        self.input.cursor_position = len(text)

@@ -1,0 +1,374 @@
+"""The screen on which a model is read and edited: panes, drawer, prompt, and what every action may ask of them."""
+
+import time
+from collections.abc import Coroutine
+from typing import Any, ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.screen import Screen
+
+from onnxjson.display import visible
+from onnxjson.edits.applying import Change
+from onnxjson.index import NodeRef, Scope
+from onnxjson.rendering.spans import Span
+from onnxjson_tui.actions.catalogue import ACTIONS
+from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.actions.declaration import Scope as Pane
+from onnxjson_tui.actions.keys import KeyReader
+from onnxjson_tui.answers import Changed, Preview
+from onnxjson_tui.chrome import footer_line, scope_path, title_line
+from onnxjson_tui.jobs import Jobs, said
+from onnxjson_tui.pages.catalogue import PAGES
+from onnxjson_tui.places import place_of
+from onnxjson_tui.rows.inspector import InspectorRows, inspected
+from onnxjson_tui.rows.listing import NodeLines, OutlineLines
+from onnxjson_tui.rows.nodes import NodeRows
+from onnxjson_tui.rows.outline import Outline
+from onnxjson_tui.session import Session
+from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.widgets.bars import Bar, Tone
+from onnxjson_tui.widgets.drawer import Drawer
+from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.prompt import Prompt
+
+SETTLES: Final = 0.12
+"""Seconds that the cursor rests on a node before the inspector and the drawer follow."""
+
+BIG: Final = 3_000
+"""Nodes from which work on all of them is done in a thread."""
+
+_SAID: Final = 8.0
+"""Seconds for which a message stands at the bottom, unless a key is pressed later than that."""
+
+_PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
+
+
+class Workbench(Screen[int]):
+    """Shows a session; whatever holds longer than the screen is in the session."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+    AUTO_FOCUS = "#nodes"
+
+    def __init__(self, session: Session, terminal: Terminal) -> None:
+        super().__init__()
+        self.session = session
+        self.terminal = terminal
+        self._keys = KeyReader(ACTIONS)
+        self._graph = session.index.scopes[0].address if session.index.scopes else ""
+        self._rows = NodeLines(None, session)
+        self._filter: tuple[str, list[int]] | None = None
+        self.opened: set[str] = set()
+        """Scopes and groups of the outline that are open, by their keys."""
+        self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
+        self._settling: Any = None
+        self._built = -1
+
+    # What is on it
+
+    def compose(self) -> ComposeResult:
+        """Title, panes, drawer, prompt, footer."""
+        yield Bar(id="title")
+        with Horizontal(id="panes"):
+            yield LineList(id="outline")
+            yield LineList(id="nodes")
+            yield LineList(id="inspector")
+        yield Drawer(id="drawer")
+        yield Prompt(id="prompt")
+        yield Bar(id="footer")
+
+    def on_mount(self) -> None:
+        """Show the model."""
+        self.jobs = Jobs(self.app, self.failed, self.draw_chrome)
+        self.drawer.pages = {page.name: page(self) for page in PAGES}
+        self.build(0)
+        for problem in self.session.opened.problems:
+            self.say(problem, "changed")
+
+    @property
+    def nodes(self) -> LineList:
+        """The list of nodes."""
+        return self.query_one("#nodes", LineList)
+
+    @property
+    def outline(self) -> LineList:
+        """The outline."""
+        return self.query_one("#outline", LineList)
+
+    @property
+    def inspector(self) -> LineList:
+        """What there is to know of one node."""
+        return self.query_one("#inspector", LineList)
+
+    @property
+    def drawer(self) -> Drawer:
+        """The drawer at the bottom."""
+        return self.query_one(Drawer)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The line to type in."""
+        return self.query_one(Prompt)
+
+    # Where the person is
+
+    @property
+    def scope(self) -> Scope | None:
+        """The graph that is shown; None where the model has none."""
+        scopes = self.session.index.scopes
+        return next((each for each in scopes if each.address == self._graph), scopes[0] if scopes else None)
+
+    @property
+    def here(self) -> NodeRef | None:
+        """The node under the cursor; None where there is none."""
+        scope, position = self.scope, self._rows.position(self.nodes.cursor)
+        if scope is None or position is None or position >= len(scope.graph.node):
+            return None
+        return NodeRef(scope, position)
+
+    @property
+    def pane(self) -> Pane:
+        """The pane that has the focus."""
+        focused = self.focused
+        for pane in _PANES:
+            if focused is not None and focused.id == ("drawer-rows" if pane == "drawer" else pane):
+                return pane
+        return "nodes"
+
+    @property
+    def lines(self) -> LineList:
+        """The list that has the focus."""
+        return self.focused if isinstance(self.focused, LineList) else self.nodes
+
+    @property
+    def filter(self) -> str:
+        """What the list of nodes is restricted to; "" where it has all of them."""
+        return self._filter[0] if self._filter else ""
+
+    def show_only(self, text: str, positions: "list[int] | None") -> None:
+        """Shows some nodes of the graph, found by `text`; all again where `positions` is None."""
+        here = self.here
+        self._filter = None if positions is None else (text, positions)
+        self.build(None if here is None else here.position)
+
+    def focus_pane(self, pane: Pane) -> None:
+        """Gives a pane the focus; where there is no room for it, instead of another one."""
+        if pane == "drawer" and not self.drawer.is_open:
+            return
+        self.set_class(pane == "outline", "show-outline")
+        self.set_class(pane == "inspector", "show-inspector")
+        if pane != "nodes":
+            self.remove_class("full")
+        (self.drawer.lines if pane == "drawer" else self.query_one(f"#{pane}", LineList)).focus()
+        self.draw_chrome()
+
+    def go(self, address: str, *, remember: bool = True) -> bool:
+        """Goes to an element: to the node that it is, belongs to, or is taken by. Whether there is such a place.
+
+        Args:
+            address: such as ``/graph/node/3/attribute/axis``.
+            remember: whether ``back`` leads here again.
+        """
+        place = place_of(self.session, address)
+        if place is None:
+            self.say(f"there is nothing at {visible(address)}", "bad")
+            return False
+        scope, position = place
+        here = self.here
+        if remember and here is not None:
+            self.session.places.jumps.leave(here.address)
+        if self._filter is not None and position not in self._filter[1]:
+            self._filter = None
+        if scope.address != self._graph or self._rows.number_of(position) is None:
+            self._graph = scope.address
+            self._filter = None
+            self.build(position)
+        else:
+            self.nodes.move_to(self._rows.number_of(position) or 0)
+        return True
+
+    # What is seen
+
+    def build(self, position: int | None = None) -> None:
+        """Makes the rows of the graph anew, the cursor on a node; in a thread for a big graph."""
+        scope, chosen = self.scope, None if self._filter is None else self._filter[1]
+        self._graph = "" if scope is None else scope.address
+        revision, session = self.session.revision, self.session
+        self._built = revision
+        if scope is None:
+            self._take(NodeLines(None, session), OutlineLines(None, self), position)
+            return
+        graph, glyphs = scope, self.terminal.glyphs
+
+        def make() -> tuple[NodeRows, Outline]:
+            return NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
+
+        def made(found: tuple[NodeRows, Outline]) -> None:
+            if self.session.revision == revision:
+                self._take(NodeLines(found[0], session), OutlineLines(found[1], self), position)
+
+        if len(scope.graph.node) < BIG:
+            made(make())
+            return
+        # Until lanes and outline are there, the nodes are.
+        self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, lanes=False), session), None, position)
+        self.jobs.start("rows", "drawing the graph", make, made)
+
+    def _take(self, rows: NodeLines, outline: OutlineLines | None, position: int | None) -> None:
+        self._rows = rows
+        number = None if position is None else rows.number_of(position)
+        self.nodes.show(rows, number)
+        if outline is not None:
+            self.outline.show(outline)
+        self.settle()
+        self.draw_chrome()
+
+    def settle(self) -> None:
+        """Shows the node under the cursor in the inspector, and tells the page of the drawer."""
+        here = self.here
+        self.session.places.cursor = None if here is None else here.address
+        rows = InspectorRows([]) if here is None else inspected(self.session.model, self.session.index, here)
+        self.inspector.show(rows)
+        if self.drawer.page is not None:
+            self.drawer.page.settled()
+
+    def draw_chrome(self) -> None:
+        """Draws title and footer; they cost bytes only where they differ."""
+        if not self.is_mounted:
+            return
+        self.query_one("#title", Bar).show(title_line(self), scope_path(self))
+        text, tone, _ = self._message
+        self.query_one("#footer", Bar).show(*footer_line(self, text, tone, self._keys.pending))
+
+    def say(self, text: str, tone: Tone = "plain") -> None:
+        """Says something at the bottom until the next key; `text` is made visible here."""
+        self._message = (visible(text, 1000), tone, time.monotonic())
+        self.draw_chrome()
+
+    def failed(self, error: BaseException) -> None:
+        """Says what went wrong; errors of the program itself are kept for tests and for the end."""
+        text = said(error)
+        if text.startswith("an error of onnxjson itself"):
+            self.app.failures.append(error)  # type: ignore[attr-defined]
+        self.say(text, "bad")
+
+    # Changes
+
+    def perform(self, *changes: Change, title: str = "") -> None:
+        """Makes edits, scripts or patches one step, and says what came of it; in a thread for a big model."""
+        session = self.session
+        self.preview(lambda: session.preview(*changes, title=title), self.accept)
+
+    def preview(self, make: "Any", then: "Any") -> None:
+        """Finds out what a change would do, in a thread for a big model, and goes on with the `Preview`."""
+        if self.session.readonly:
+            self.say("the model is opened to be read only; start without --readonly to change it", "bad")
+            return
+        if self._is_big:
+            self.jobs.start("edit", "finding out what changes", make, then)
+            return
+        try:
+            preview = make()
+        except Exception as error:
+            self.failed(error)
+        else:
+            then(preview)
+
+    def accept(self, preview: Preview) -> Changed | None:
+        """Makes a previewed change, and says what came of it."""
+        try:
+            changed = self.session.accept(preview)
+        except Exception as error:
+            self.failed(error)
+            return None
+        notes = "; ".join(preview.notes)
+        if changed is None:
+            self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
+            return None
+        self.changed(changed)
+        self.say(f"{changed.step.title}{'  (' + notes + ')' if notes else ''}", "good")
+        return changed
+
+    def changed(self, changed: Changed | None) -> None:
+        """Shows the model after a change that the session made."""
+        if changed is None:
+            return
+        cursor = self.session.places.cursor
+        place = None if cursor is None else place_of(self.session, cursor)
+        if place is not None and place[0].address != self._graph:
+            self._graph = place[0].address
+        if changed.is_restructured or self._built < 0:
+            if changed.is_restructured:
+                self._filter = None
+            self.build(place[1] if place else None)
+        else:
+            self._rows.refresh(self.scope)
+            self.nodes.refresh()
+            self.settle()
+        for page in self.drawer.pages.values():
+            page.model_changed()
+        self.draw_chrome()
+
+    @property
+    def _is_big(self) -> bool:
+        return sum(len(scope.graph.node) for scope in self.session.index.scopes) >= BIG
+
+    # Keys
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys that no field takes are those of the table of actions."""
+        if self.prompt.is_asking:
+            return
+        event.stop()
+        event.prevent_default()
+        key = event.character if event.is_printable and event.character != " " else event.key
+        heard = self._keys.feed(key or event.key, self.pane)
+        if self._message[0]:
+            self._message = ("", "plain", 0.0)
+        self.draw_chrome()
+        if heard.kind == "action" and heard.action is not None:
+            self.do(heard.action, heard.given)
+        elif heard.kind == "nothing":
+            self.say(f"{visible(key or event.key)} means nothing here; ? lists the keys", "plain")
+
+    def do(self, action: Action, given: Given = Given()) -> None:  # noqa: B008 - immutable
+        """Does what an action says."""
+        if action.changes and self.session.readonly:
+            self.say("the model is opened to be read only; start without --readonly to change it", "bad")
+            return
+        try:
+            work = action.run(self, given)
+        except Exception as error:
+            self.failed(error)
+            return
+        if work is not None:
+            self.run_worker(self._finish(work), group="actions", exit_on_error=False)
+
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.failed(error)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Another width has room for other words."""
+        self.call_after_refresh(self.draw_chrome)
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """The inspector follows when the cursor rests."""
+        if event.lines is self.nodes:
+            if self._settling is not None:
+                self._settling.stop()
+            self._settling = self.set_timer(SETTLES, self.settle)
+
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+        """Twice with the mouse is enter."""
+        action = next((each for each in ACTIONS if each.scope == self.pane and "enter" in each.keys), None)
+        if action is not None:
+            self.do(action)
+
+    def title_span(self) -> Span:
+        """The name of what is open."""
+        return Span(visible(self.session.opened.name, 200), "title")
