@@ -19,6 +19,8 @@ class Given(NamedTuple):
     """The number before it, such as 25 in ``25j``."""
     letter: str = ""
     """The letter after it, for actions that take one, such as ``a`` in ``ma``."""
+    text: str = ""
+    """What stands after its name on the command line, such as a path in ``:open model.onnx``."""
 
 
 Run = Callable[["Workbench", Given], Coroutine[Any, Any, None] | None]
@@ -44,3 +46,5 @@ class Action(NamedTuple):
     """A word for the bar at the bottom; "" leaves it out there."""
     help: str = ""
     """More than the title says, for the list of keys."""
+    argument: str = ""
+    """What `Given.text` is, such as ``PATH``; "" for an action after whose name nothing may stand."""
