@@ -33,6 +33,8 @@ def request_of(words: Sequence[Path], behind: list[str] | None, *, in_git: bool,
         OnnxJsonError: git is needed, and cannot be asked.
     """
     texts = [str(word) for word in words]
+    if not staged and behind is None and _has_spec(texts):
+        return None
     if not in_git and not staged and _are_files(texts, behind):
         if len(texts or behind or []) != 2:
             raise click.UsageError("two models are compared; name A and B, or a revision, or --git")
@@ -50,6 +52,13 @@ def _are_files(texts: Sequence[str], behind: Sequence[str] | None) -> bool:
     if len(texts) == 1:
         return False
     return not texts or os.path.lexists(texts[0]) or not _is_revision(texts[0])
+
+
+def _has_spec(texts: Sequence[str]) -> bool:
+    """Whether two words name one model each, and one of them at a revision, which needs no word more."""
+    from onnxjson.git.revisions import is_revision_spec
+
+    return len(texts) == 2 and any(map(is_revision_spec, texts)) and not any(map(_is_revision, texts))
 
 
 def _is_revision(text: str) -> bool:

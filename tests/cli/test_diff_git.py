@@ -205,6 +205,18 @@ def test_alias_is_the_same_command_wherever_one_is(history: Any, tmp_path: Path)
     assert "0.1 -> 0.2" in alias(tmp_path / "bare.git", "HEAD~1", "HEAD").stdout
 
 
+@pytest.mark.parametrize(
+    "words", [("HEAD~1:m.onnx", "HEAD:m.onnx"), ("HEAD~1:m.onnx", "m.onnx"), ("m.onnx", ":m.onnx")]
+)
+def test_two_models_by_their_names_are_compared_with_and_without_the_word_git(
+    history: Any, words: tuple[str, str]
+) -> None:
+    history.write("m.onnx", binary(alpha=0.3))
+    plain, with_word = run("diff", *words), run("diff", "--git", *words)
+    assert plain.stdout.startswith(" -> ".join(words))
+    assert (plain.exit_code, plain) == (1, with_word)
+
+
 def test_colours_and_pager_are_those_of_git(history: Any, tmp_path: Path) -> None:
     pager = tmp_path / "pager"
     pager.write_text("#!/bin/sh\nexec sed 's/^/PAGED /'\n")
