@@ -1,7 +1,7 @@
 """The screen on which a model is read and edited: panes, drawer, prompt, and what every action may ask of them."""
 
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -60,6 +60,8 @@ class Workbench(Screen[int]):
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
         self._filter: tuple[str, list[int]] | None = None
+        self._whole: tuple[Scope, int, NodeRows] | None = None
+        """The rows of a graph without a filter, and the revision that they are of."""
         self.opened: set[str] = set()
         """Scopes and groups of the outline that are open, by their keys."""
         self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
@@ -201,12 +203,21 @@ class Workbench(Screen[int]):
             self._take(NodeLines(None, session), OutlineLines(None, self), position)
             return
         graph, glyphs = scope, self.terminal.glyphs
+        if self._whole is not None and self._whole[:2] == (graph, revision):
+            # Lanes and outline are those of the graph, whatever is left out of the list.
+            rows = self._whole[2] if chosen is None else NodeRows(graph, chosen, glyphs=glyphs)
+            self._take(NodeLines(rows, session), None, position)
+            return
 
         def make() -> tuple[NodeRows, Outline]:
+            # What the inspector asks of every node is found out here, not when the cursor first rests.
+            assert graph.takers is not None
+            assert graph.types is not None
             return NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
 
         def made(found: tuple[NodeRows, Outline]) -> None:
             if self.session.revision == revision:
+                self._whole = (graph, revision, found[0]) if chosen is None else None
                 self._take(NodeLines(found[0], session), OutlineLines(found[1], self), position)
 
         if len(scope.graph.node) < BIG:
@@ -261,18 +272,29 @@ class Workbench(Screen[int]):
         session = self.session
         self.preview(lambda: session.preview(*changes, title=title), self.accept)
 
-    def preview(self, make: "Any", then: "Any") -> None:
-        """Finds out what a change would do, in a thread for a big model, and goes on with the `Preview`."""
+    def preview(
+        self,
+        make: Callable[[], Preview],
+        then: Callable[[Preview], object],
+        failed: Callable[[BaseException], None] | None = None,
+    ) -> None:
+        """Finds out what a change would do, in a thread for a big model, and goes on with the `Preview`.
+
+        Args:
+            make: what `Session.preview` and its like give.
+            then: what is done with it.
+            failed: is given the error where it cannot be made; otherwise it is said.
+        """
         if self.session.readonly:
             self.say("the model is opened to be read only; start without --readonly to change it", "bad")
             return
         if self._is_big:
-            self.jobs.start("edit", "finding out what changes", make, then)
+            self.jobs.start("edit", "finding out what changes", make, then, failed)
             return
         try:
             preview = make()
         except Exception as error:
-            self.failed(error)
+            (failed or self.failed)(error)
         else:
             then(preview)
 

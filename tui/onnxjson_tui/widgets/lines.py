@@ -97,12 +97,32 @@ class LineList(ScrollView, can_focus=True):
 
     def show(self, rows: Rows, cursor: int | None = None) -> None:
         """Shows other rows, the cursor on one of them; it stays where it is, if there is such a row, for None."""
+        before = self._seen()
         self._rows = rows
         self._measure()
         wanted = self.cursor if cursor is None else cursor
         self.cursor = max(min(wanted, len(rows) - 1), 0)
-        self._see_cursor(jump=True)
-        self.refresh()
+        if self._see_cursor(jump=True) or before is None:
+            self.refresh()
+            return
+        # A line that looks as before costs nothing.
+        after = self._seen()
+        for place, (old, new) in enumerate(zip(before, after or (), strict=False)):
+            if old != new:
+                self.refresh_line(self.scroll_offset.y + place)
+
+    def _seen(self) -> "list[Line | None] | None":
+        """The lines that are seen, and which of them the cursor is on; None before there is a size."""
+        width, height = self.scrollable_content_region.size
+        if not width or not self.is_attached:
+            return None
+        top, count = self.scroll_offset.y, len(self._rows)
+        numbers = range(top, top + height)
+        lines: list[Line | None] = [self._rows.line(each, width) if each < count else None for each in numbers]
+        at = self.cursor - top
+        if self._has_cursor and 0 <= at < height:
+            lines[at] = (*(lines[at] or ()), Span("cursor"))
+        return lines
 
     def move_to(self, number: int) -> None:
         """Puts the cursor on a row; the first or the last one for a number beyond them."""

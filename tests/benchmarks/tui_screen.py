@@ -1,0 +1,261 @@
+"""``python -m tests.benchmarks.tui_screen``: what the terminal workbench takes in a real terminal on 100,000 nodes.
+
+The program runs in a pseudo-terminal of 160x45. A key has been answered when nothing more comes for a moment; the time
+said is that of the last byte. Textual's DataTable and Tree stand beside for scale.
+"""
+
+import argparse
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import termios
+import time
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import onnxjson
+from tests.benchmarks.report import table
+from tests.benchmarks.tui_rows import transformer
+
+NODES: Final = 100_000
+SIZE: Final = (160, 45)
+_QUIET: Final = 0.25
+"""Seconds without a byte after which a key has been answered."""
+
+_PROGRAM: Final = """
+import sys, time
+from pathlib import Path
+from onnxjson_tui.session import Session
+note = Path(sys.argv[1])
+real = Session.open.__func__
+def measured(kind, *arguments, **options):
+    session = real(kind, *arguments, **options)
+    session.index
+    note.write_text(f"{time.time()} {_memory()}")
+    return session
+def _memory():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+Session.open = classmethod(measured)
+sys.argv = ["onnxjson", *sys.argv[2:]]
+from onnxjson.cli import main
+main()
+"""
+"""Starts the workbench, and notes when the model was read and how much memory that took."""
+
+
+class Answer(NamedTuple):
+    """What came of a key."""
+
+    size: int
+    """Bytes."""
+    seconds: float
+    """Until the last of them."""
+    cpu: float
+    """Seconds of processor time."""
+
+
+class Terminal:
+    """A program in a terminal; reads at most so many bytes a second, as a slow line does."""
+
+    def __init__(self, words: list[str], environment: dict[str, str], size: tuple[int, int] = SIZE) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", size[1], size[0], 0, 0))
+        self.started = time.time()
+        self.process = subprocess.Popen(
+            words, stdin=slave, stdout=slave, stderr=slave, env=environment, start_new_session=True, close_fds=True
+        )
+        os.close(slave)
+        self.output = b""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+        os.close(self.master)
+
+    def read(self, quiet: float = _QUIET, most: float = 60.0, rate: float | None = None) -> tuple[int, float]:
+        """Reads until nothing comes for `quiet` seconds: the bytes, and when the last one came.
+
+        Args:
+            quiet: seconds.
+            most: seconds after which reading ends in any case.
+            rate: bytes a second.
+        """
+        begin = last = time.time()
+        size = 0
+        while time.time() - begin < most:
+            ready, _, _ = select.select([self.master], [], [], quiet)
+            if not ready:
+                break
+            try:
+                data = os.read(self.master, 1024 if rate else 65536)
+            except OSError:
+                break
+            size += len(data)
+            last = time.time()
+            self.output = (self.output + data)[-200_000:]
+            if rate:
+                time.sleep(len(data) / rate)
+        return size, last
+
+    def wait_for(self, text: bytes, most: float = 120.0) -> float:
+        """Reads until a text has come; when it did."""
+        begin = time.time()
+        while text not in self.output:
+            if time.time() - begin > most or self.process.poll() is not None:
+                raise RuntimeError(f"{text!r} never came: {self.output[-2000:]!r}")
+            self.read(quiet=0.01, most=0.01)
+        return time.time()
+
+    def press(self, keys: bytes) -> Answer:
+        """Sends keys, and reads the answer."""
+        cpu, begin = self.cpu, time.time()
+        os.write(self.master, keys)
+        size, last = self.read()
+        return Answer(size, max(last - begin, 0.0), self.cpu - cpu)
+
+    @property
+    def cpu(self) -> float:
+        """Processor seconds of the program so far."""
+        parts = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def memory(self) -> int:
+        """Bytes of memory of the program."""
+        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * 4096
+
+
+_DOWN: Final = b"j"
+_PAGE: Final = b"\x1b[6~"
+_END: Final = b"G"
+_HOME: Final = b"gg"
+
+
+def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
+    """Everything that is measured in a terminal: what, figure, budget."""
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SSH_", "NO_COLOR", "TMUX"))},
+        "TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "XDG_STATE_HOME": str(folder / "state"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+        "PYTHONPATH": os.pathsep.join(map(str, [Path.cwd(), Path.cwd() / "tui"])),
+    }  # fmt: skip
+    note = folder / "read"
+    words = [sys.executable, "-c", _PROGRAM, str(note), "tui", "--remote", "on" if remote else "off", str(path)]
+    found: list[tuple[str, str, str]] = []
+    with Terminal(words, environment) as terminal:
+        painted = terminal.wait_for(b"LayerNorm")
+        read_at, memory = note.read_text().split()
+        found.append(("first nodes on the screen after the model was read", _ms(painted - float(read_at)), "400 ms"))
+        terminal.read(quiet=2.0)
+        found.append(("memory beyond the document and its index", _mb(terminal.memory - int(memory)), "60 MB"))
+        inside = [terminal.press(_DOWN) for _ in range(9)]
+        found += _figures("a key inside the view", inside, "10 ms, 1 kB")
+        found += _figures("a page", [terminal.press(_PAGE) for _ in range(9)], "20 ms, 20 kB")
+        found += _figures("end and home", [terminal.press(keys) for keys in (_END, _HOME) * 3], "20 ms, 20 kB")
+        steps = [terminal.press(_DOWN) for _ in range(90)]
+        found.append(("held down, mean of 90 keys", f"{sum(each.size for each in steps) / 90:,.0f} B", "2 kB"))
+        terminal.read()
+        size, _ = terminal.read(quiet=5.0)
+        found.append(("nothing for 5 s", f"{size} B", "0 B"))
+        found.append(("lag after PageDown for 2 s, 50 kB/s", _ms(_lag(terminal, 50_000)), "1,500 ms"))
+        found.append(("lag after PageDown for 2 s, 200 kB/s", _ms(_lag(terminal, 200_000)), "500 ms"))
+    return found
+
+
+def _figures(name: str, answers: list[Answer], budget: str) -> list[tuple[str, str, str]]:
+    seconds = sorted(each.seconds for each in answers)[len(answers) // 2]
+    sizes = sorted(each.size for each in answers)[len(answers) // 2]
+    cpu = sum(each.cpu for each in answers) / len(answers)
+    return [(name, f"{seconds * 1000:.1f} ms ({cpu * 1000:.1f} ms CPU), {sizes:,} B", budget)]
+
+
+def _lag(terminal: Terminal, rate: float) -> float:
+    """Seconds from the last of 60 keys, 30 a second, to the last byte, on a line of so many bytes a second."""
+    terminal.press(_HOME)
+    for _ in range(60):
+        os.write(terminal.master, _PAGE)
+        begin = time.time()
+        while (rest := 1 / 30 - (time.time() - begin)) > 0:
+            terminal.read(quiet=rest, most=rest, rate=rate)
+    released = time.time()
+    _, last = terminal.read(quiet=0.5, rate=rate)
+    return max(last - released, 0.0)
+
+
+def others(nodes: int) -> list[tuple[str, str, str]]:
+    """How long Textual's own lists of as many rows block the program, and what a page of them costs."""
+    code = """
+import asyncio, sys, time
+from textual.app import App
+from textual.widgets import DataTable, Tree
+kind, nodes = sys.argv[1], int(sys.argv[2])
+class Lists(App):
+    def compose(self):
+        yield DataTable(cursor_type="row") if kind == "DataTable" else Tree("nodes")
+    def fill(self):
+        if kind == "DataTable":
+            shown = self.query_one(DataTable)
+            shown.add_columns("at", "operator", "name", "type")
+            shown.add_rows([(str(each), "MatMul", f"/layers.{each}/MatMul", "float[N,128]") for each in range(nodes)])
+        else:
+            shown = self.query_one(Tree)
+            shown.root.expand()
+            for each in range(nodes):
+                shown.root.add_leaf(f"{each} MatMul /layers.{each}/MatMul")
+async def main():
+    app = Lists()
+    async with app.run_test(size=(160, 45)) as pilot:
+        start = time.time()
+        app.fill()
+        await pilot.pause()
+        print(time.time() - start)
+asyncio.run(main())
+"""
+    found = []
+    for kind in ("DataTable", "Tree"):
+        answer = subprocess.run(
+            [sys.executable, "-c", code, kind, str(nodes)], capture_output=True, text=True, check=True, timeout=300
+        )
+        found.append((f"Textual's {kind}, until as many rows are there", _ms(float(answer.stdout)), ""))
+    return found
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1000:,.0f} ms"
+
+
+def _mb(size: int) -> str:
+    return f"{size / 1e6:,.0f} MB"
+
+
+def main(arguments: list[str]) -> int:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.tui_screen", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=NODES, help=f"{NODES:,} if left out")
+    given = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name, "big.onnx")
+        onnxjson.save(transformer(given.nodes), path)
+        for remote in (False, True):
+            rows = measure(path, Path(name), remote=remote)
+            where = "on a slow line" if remote else "here"
+            print(
+                table(
+                    f"The workbench {where}, {SIZE[0]}x{SIZE[1]}", [f"{given.nodes:,} nodes", "found", "budget"], rows
+                )
+            )
+        print(table("For scale", [f"{given.nodes:,} rows", "found", ""], others(given.nodes)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
