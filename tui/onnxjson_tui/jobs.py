@@ -1,5 +1,6 @@
 """Work that takes longer than a frame: in a thread, with a word at the bottom after a second, dropped on escape."""
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable
@@ -19,9 +20,11 @@ QUIET: Final = 1.0
 class Job:
     """One piece of work."""
 
-    def __init__(self, group: str, label: str) -> None:
+    def __init__(self, group: str, label: str, *, is_kept: bool = False) -> None:
         self.group = group
         self.label = label
+        self.is_kept = is_kept
+        """Whether it cannot be dropped, such as a save."""
         self.started = time.monotonic()
         self.is_dropped = False
         """Whether nobody waits for what comes of it any more. Long work may look at it, and end."""
@@ -59,7 +62,7 @@ class Jobs:
         group: str,
         label: str,
         work: Callable[[], _T],
-        done: Callable[[_T], None],
+        done: Callable[[_T], object],
         failed: Callable[[BaseException], None] | None = None,
     ) -> Job:
         """Does work in a thread; `done` is called on the loop, unless the job was dropped by then.
@@ -91,10 +94,21 @@ class Jobs:
                 self._post(answer, lambda: done(result))
 
         threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
-        self._look()
-        if self._timer is None:
-            self._timer = self._app.set_interval(0.5, self._look)
+        self._tick()
         return job
+
+    async def awaited(self, group: str, label: str, work: Callable[[], _T]) -> _T:
+        """Does work in a thread that somebody waits for, whatever happens: it is not dropped. Raises what it raises."""
+        job = Job(group, label, is_kept=True)
+        # Beside the job of the same group, if there is one: both are waited for.
+        key = f"{group} {id(job)}"
+        self._jobs[key] = job
+        self._tick()
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            del self._jobs[key]
+            self._look()
 
     def drop(self, group: str) -> None:
         """Nobody waits for a group any more."""
@@ -104,11 +118,16 @@ class Jobs:
             self._look()
 
     def drop_all(self) -> bool:
-        """Nobody waits for anything any more; whether anybody did."""
-        groups = list(self._jobs)
+        """Nobody waits for anything any more that can be dropped; whether anybody did."""
+        groups = [group for group, job in self._jobs.items() if not job.is_kept]
         for group in groups:
             self.drop(group)
         return bool(groups)
+
+    def _tick(self) -> None:
+        self._look()
+        if self._timer is None:
+            self._timer = self._app.set_interval(0.5, self._look)
 
     def _look(self) -> None:
         if not self._jobs and self._timer is not None:
