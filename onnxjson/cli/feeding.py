@@ -2,6 +2,7 @@
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,9 @@ _PROVIDERS: Final = {
     "directml": "DmlExecutionProvider",
     "qnn": "QNNExecutionProvider",
 }
+
+
+_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,30}")
 
 
 class Assignment(click.ParamType[tuple[str, str]]):
@@ -154,6 +158,8 @@ def feeding(said: Mapping[str, Any]) -> Feeding:
     from onnxjson.running.tasks import Settings
     from onnxjson.worker_tasks import ENGINES
 
+    if said["providers"] and "reference" in said["engines"]:
+        raise click.UsageError("--provider is for onnxruntime; --engine reference has none")
     wishes = Wishes(
         shapes={name: _integers(text, "--shape") for name, text in said["shapes"]},
         fills={name: _number(text, "--fill") for name, text in said["fills"]},
@@ -187,8 +193,9 @@ def _integers(text: str, option: str) -> tuple[int, ...]:
 
 
 def _number(text: str, option: str) -> float:
+    """A number; a whole one as it is, since not every large one is a float."""
     try:
-        return float(text)
+        return int(text) if _WHOLE.fullmatch(text) else float(text)
     except ValueError:
         raise click.BadParameter(f"{output.quoted(text)} is no number", param_hint=option) from None
 
@@ -209,18 +216,26 @@ def tolerances(said: Sequence[tuple[str, str]]) -> "dict[str, Tolerance]":
     Raises:
         click.BadParameter: there is no such dtype, or no number.
     """
+    from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
     from onnxjson.running.tolerances import TOLERANCES, Tolerance
 
     found: dict[str, Tolerance] = {}
     for name, text in said:
         relative, _, absolute = text.partition(",")
-        tolerance = Tolerance(
-            relative=_number(relative, "--tolerance"), absolute=_number(absolute or "0", "--tolerance")
-        )
-        if name != "all" and name not in TOLERANCES:
-            known = f"all, {', '.join(TOLERANCES)}"
-            raise click.BadParameter(f"{output.quoted(name)} is none of {known}", param_hint="--tolerance")
-        found.update(dict.fromkeys(TOLERANCES if name == "all" else [name], tolerance))
+        limits = [_number(each, "--tolerance") for each in (relative, absolute or "0")]
+        if not all(each >= 0 for each in limits):
+            raise click.BadParameter(
+                f"{output.quoted(text)} is no tolerance; those are 0 or more", param_hint="--tolerance"
+            )
+        dtype = DATA_TYPE_NAMES.get(DATA_TYPES.get(name, 0), "")
+        if name != "all" and (not dtype or dtype in ("undefined", "string")):
+            known = ", ".join(["all", *TOLERANCES])
+            raise click.BadParameter(
+                f"{output.quoted(name)} is no dtype of numbers; there are {known} and those of integers",
+                param_hint="--tolerance",
+            )
+        tolerance = Tolerance(relative=limits[0], absolute=limits[1])
+        found.update(dict.fromkeys(TOLERANCES if name == "all" else [dtype], tolerance))
     return found
 
 
@@ -232,30 +247,30 @@ def given_sets(model: "Model", words: Sequence[str]) -> "list[DataSet]":
         MissingInputError, AccessDeniedError, FileError, DecodeError, EncodeError: a file cannot be read.
     """
     from onnxjson.running import input_files
-    from onnxjson.running.inputs import free_inputs
+    from onnxjson.running.inputs import all_inputs, free_inputs
     from onnxjson.running.model_run import outputs_of
 
-    types = free_inputs(model)
-    known = {value.name for value in model.graph.input} if model.graph is not None else set()
+    types = all_inputs(model)
+    free = free_inputs(model)
     given: dict[str, Any] = {}
     folders: list[Path] = []
     for word in words:
         name, mark, rest = word.rpartition("=")
-        path = Path(rest if mark and name in known else word)
-        if mark and name in known:
-            given[name] = input_files.read_value(path, types.get(name))
+        path = Path(rest if mark and name in types else word)
+        if mark and name in types:
+            given[name] = input_files.read_value(path, types[name])
         elif path.is_dir():
             folders += input_files.data_sets(path)
         elif not os.path.lexists(path) and ".npz:" not in word:
             raise MissingInputError(f"{output.quoted(word)} does not exist")
         elif path.suffix == ".npz":
-            given.update(input_files.read_archive(path, types))
+            given.update(input_files.read_archive(path, {**free, **types}))
         else:
-            open_names = [each for each in types if each not in given]
+            open_names = [each for each in free if each not in given]
             if len(open_names) != 1:
                 raise FeedError(f"{path} may be for {_listed(open_names)}; say --input NAME={path}")
             given[open_names[0]] = input_files.read_value(path, types[open_names[0]])
-    inputs, outputs = list(types.items()), list(outputs_of(model).items())
+    inputs, outputs = list(free.items()), list(outputs_of(model).items())
     sets = [input_files.read_data_set(folder, inputs, outputs) for folder in folders]
     if sets:
         return [each._replace(inputs={**each.inputs, **given}) for each in sets]

@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,10 +16,12 @@ from onnxjson.errors import EncodeError
 if TYPE_CHECKING:
     from onnxjson.document import Tensor
     from onnxjson.running.model_run import RunResult
+    from onnxjson.running.tasks import Report
     from onnxjson.running.values import Value
 
 _NARROWEST: Final = 60
 _WIDEST: Final = 120
+_FORMS: Final = "the ending says the form, .npz, .npy or .pb"
 
 
 @click.command("run")
@@ -72,11 +74,15 @@ def command(
     onnxjson run m.onnx --input test_data_set_0
     """
     found = feeding.feeding(said)
+    if destination is not None and _form(destination) is None:
+        raise click.UsageError(f"{destination}: {_FORMS}, or is that of a folder, which has none or exists")
     result = _result(path, found, repeat, warm_up, profile)
     _show(result, path, as_json=as_json, all_nodes=all_nodes, color=color, pager=not no_pager)
     sys.stdout.flush()
     if destination is not None and not any(case.problem for case in result.cases):
         _save(destination, result)
+    if profile and result.engine == "reference":
+        output.talk("onnxjson: no profile: only onnxruntime says what nodes take")
     if result.is_interrupted:
         output.talk("onnxjson: interrupted; above stands what was done before")
         ctx.exit(failures.INTERRUPTED)
@@ -92,7 +98,6 @@ def _result(path: Path, found: feeding.Feeding, repeat: int, warm_up: int, profi
     from onnxjson import files
     from onnxjson.running.input_files import DataSet
     from onnxjson.running.model_run import run_cases
-    from onnxjson.running.tasks import Timed
 
     several = [name for name, sizes in found.dims.items() if len(sizes) != 1]
     if several:
@@ -115,8 +120,22 @@ def _result(path: Path, found: feeding.Feeding, repeat: int, warm_up: int, profi
             profile=profile,
             timeout=found.timeout,
             trust_links=found.trust_links,
-            heard=feeding.Progress(say, f"running {path}", repeat, (Timed,)) if repeat else None,
+            heard=_heard(say, str(path), repeat, profile) if repeat or profile else None,
         )
+
+
+def _heard(say: Callable[[str], None], path: str, repeat: int, profile: int) -> "Callable[[Report], None]":
+    """Says how far the runs are that are timed or profiled."""
+    from onnxjson.running.tasks import Profiled, Timed
+
+    timed = feeding.Progress(say, f"running {path}", repeat, (Timed,))
+
+    def heard(report: "Report") -> None:
+        timed(report)
+        if isinstance(report, Profiled):
+            say(f"profiling {path}: {report.runs:,} of {profile:,} runs; Ctrl-C keeps what is done")
+
+    return heard
 
 
 def _show(
@@ -142,10 +161,11 @@ def _save(destination: Path, result: "RunResult") -> None:
         OutputError, AccessDeniedError, FileError: it cannot be written.
     """
     from onnxjson.constants.archives import write_npy, write_npz
+    from onnxjson.document import Tensor
     from onnxjson.saving import save_file
 
-    ending = destination.suffix.lower()
-    if destination.is_dir() or ending not in (".npz", ".npy", ".pb"):
+    ending = _form(destination)
+    if not ending:
         _save_folders(destination, result)
         return
     if len(result.cases) > 1:
@@ -159,10 +179,19 @@ def _save(destination: Path, result: "RunResult") -> None:
         (value,) = result.outputs.values()
         if ending == ".pb":
             _save_pb(destination, value)
+        elif not isinstance(value, Tensor):
+            raise EncodeError("the output is no tensor; write it to a .pb, a .npz or a folder")
         else:
-            (tensor,) = list(_tensors(result.outputs))
-            save_file(destination, lambda sink: write_npy(tensor, sink))
+            save_file(destination, lambda sink: write_npy(value, sink))
     output.talk(f"wrote {destination} ({output.size(destination)})")
+
+
+def _form(destination: Path) -> str | None:
+    """The ending that says the form of outputs; "" for a folder, None for one that says nothing."""
+    ending = destination.suffix.lower()
+    if destination.is_dir() or not ending:
+        return ""
+    return ending if ending in (".npz", ".npy", ".pb") else None
 
 
 def _tensors(values: "Mapping[str, Value]") -> "list[Tensor]":

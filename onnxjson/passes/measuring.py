@@ -27,7 +27,7 @@ from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.model_run import outputs_of
 from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance
-from onnxjson.running.value_comparison import badness, compare_values, dtype_of
+from onnxjson.running.value_comparison import compare_values, dtype_of, furthest
 from onnxjson.running.values import Value, leaves
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.worker import Worker
@@ -132,7 +132,7 @@ class Comparing:
             compared = [compare_values(*pair, tolerances or TOLERANCES) for pair in pairs]
             dtypes = dtype_of(pairs[0][0]), dtype_of(pairs[0][1])
             lost = sum([_lost(*pair) for pair in pairs])
-            found.append(Measured(name=one, dtypes=dtypes, worst=max(compared, key=badness), lost=lost))
+            found.append(Measured(name=one, dtypes=dtypes, worst=furthest(compared), lost=lost))
         return tuple(found)
 
 

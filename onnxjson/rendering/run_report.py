@@ -7,9 +7,9 @@ import msgspec
 
 from onnxjson.display import counted, visible
 from onnxjson.document import Tensor
-from onnxjson.names import COMPLEX, STRING
+from onnxjson.names import BOOL, COMPLEX, STRING
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import number, table
+from onnxjson.rendering.tables import number, shortened, table, wrapped
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.tasks import Settings
 from onnxjson.running.value_comparison import dtype_of
@@ -20,6 +20,10 @@ from onnxjson.types import format_tensor_type
 
 NODES: Final = 12
 """Nodes of a profile that are shown if nobody wants all."""
+
+_WORDS: Final = 3
+"""Strings of a tensor that are shown."""
+_WORD_LENGTH: Final = 16
 
 _LEAVES: Final = 8
 """Tensors of a sequence that are shown."""
@@ -99,9 +103,10 @@ def _case_data(case: Case) -> dict[str, Any]:
 
 def _values_data(values: Mapping[str, Value]) -> list[dict[str, Any]]:
     return [
-        {"name": name, "place": path, **msgspec.structs.asdict(figures(tensor))}
+        {"name": name, "place": path, **msgspec.structs.asdict(found)}
         for name, value in values.items()
-        for path, tensor in leaves(value)
+        for path, found in [(path, figures(tensor)) for path, tensor in leaves(value)]
+        or [("", TensorFigures(dtype_of(value), 0))]
     ]
 
 
@@ -127,7 +132,12 @@ def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = Fa
         yield ()
         yield from _profile_lines(result, width, every_node=every_node)
     if result.problem:
-        yield (Span(result.problem, "bad"),)
+        yield from _wrapped(result.problem, width)
+
+
+def _wrapped(text: str, width: int) -> Iterator[Line]:
+    for line in wrapped(text, width, indent=0):
+        yield (Span(line, "bad"),)
 
 
 def _how(result: RunResult) -> str:
@@ -148,7 +158,7 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
             for line in table(list(_rows(values)), width):
                 yield (Span(line),)
     if case.problem:
-        yield (Span(f"failed: {case.problem}", "bad"),)
+        yield from _wrapped(f"failed: {case.problem}", width)
     for each in case.expected:
         comparison = each.comparison
         if comparison.close:
@@ -161,7 +171,7 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
                 f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
                 + ("" if comparison.largest_absolute is None else f", by up to {comparison.largest_absolute:.3g}")
             )
-            yield (Span(f"{visible(each.name)}: {said}", "bad"),)
+            yield from _wrapped(f"{visible(each.name)}: {said}", width)
 
 
 def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
@@ -176,7 +186,13 @@ def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
 
 
 def _spread_text(tensor: Tensor) -> str:
+    if tensor.data_type == STRING:
+        words = [each.decode("utf-8", "surrogateescape") for each in tensor.string_data[:_WORDS]]
+        more = ["..."] if len(tensor.string_data) > _WORDS else []
+        return ", ".join([f'"{shortened(visible(word), _WORD_LENGTH)}"' for word in words] + more)
     found = figures(tensor)
+    if tensor.data_type == BOOL and found.mean is not None:
+        return f"{round(found.mean * found.elements):,} of {found.elements:,} true"
     parts = []
     if found.minimum is not None and found.maximum is not None:
         span = number(found.minimum) if found.minimum == found.maximum else (
@@ -190,7 +206,7 @@ def _spread_text(tensor: Tensor) -> str:
 
 
 def _short(value: float) -> str:
-    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and abs(value) < 10**12 else f"{value:.4g}"
 
 
 def seconds_text(seconds: float) -> str:

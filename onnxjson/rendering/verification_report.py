@@ -1,6 +1,7 @@
 """Whether two models compute the same, as data and as lines; and where they part."""
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -8,11 +9,13 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.running.locating import Location, Place
-from onnxjson.running.tolerances import Comparison, Tolerance
+from onnxjson.running.tolerances import EXACT, Comparison, Tolerance
 from onnxjson.running.verification import OutputResult, RunVerdict, Verification
 
-_PROBLEMS: Final = 5
-"""Runs that failed of which the reason is told."""
+_PROBLEMS: Final = 3
+"""Reasons why runs failed that are told."""
+
+_DIGITS: Final = re.compile(r"[0-9]+")
 
 _NODES: Final = 6
 """Nodes of a place that are shown."""
@@ -67,17 +70,16 @@ def _output_data(output: OutputResult) -> dict[str, Any]:
 
 def _figures_data(found: Comparison | None) -> dict[str, Any]:
     if found is None:
-        return dict.fromkeys(
-            ("elements", "unequal", "outside", "max_abs", "max_rel", "max_ulp", "cosine", "worst", "problem")
-        )
+        return dict.fromkeys(_figures_data(Comparison(elements=0)))
     return {
         "elements": found.elements,
         "unequal": found.unequal,
         "outside": found.outside,
+        "nonfinite": found.nonfinite,
         "max_abs": found.largest_absolute,
         "max_rel": found.largest_relative,
         "max_ulp": found.largest_ulp,
-        "cosine": None if found.cosine is None else max(-1.0, min(1.0, found.cosine)),
+        "cosine": found.cosine,
         "worst": None if found.worst is None else list(found.worst),
         "problem": found.problem,
     }
@@ -106,11 +108,7 @@ def verification_lines(
         yield (Span(sizes, "quiet"),)
     yield ()
     yield from _output_lines(found, width)
-    shown = [(number, run) for number, run in enumerate(found.runs) if run.problem]
-    for number, run in shown[:_PROBLEMS]:
-        yield from _wrapped(f"run {number}, {_run_name(run)}: {run.problem}", width, "bad")
-    if len(shown) > _PROBLEMS:
-        yield (Span(f"... and {counted(len(shown) - _PROBLEMS, 'run')} more that failed", "bad"),)
+    yield from _problem_lines(found, width)
     for note in found.notes:
         yield from _wrapped(f"note: {note}", width, "quiet")
     if location is not None:
@@ -123,13 +121,13 @@ def _headline(found: Verification) -> Span:
     if not runs:
         return Span("interrupted before the first run", "bad")
     if found.failed:
-        return Span(f"{found.failed} of {counted(runs, 'run')} failed", "bad")
+        return Span(f"{found.failed:,} of {counted(runs, 'run')} failed", "bad")
     missing = [each.name for each in found.outputs if each.target_name is None]
     if missing:
         return Span(f"the target has no output {visible(missing[0])!r}", "bad")
     if all(run.verdict == "equal" for run in found.runs):
-        return Span(f"the same values in {runs} of {counted(runs, 'run')}", "good")
-    return Span(f"equal within the tolerance in {runs} of {counted(runs, 'run')}", "good")
+        return Span(f"the same values in {runs:,} of {counted(runs, 'run')}", "good")
+    return Span(f"equal within the tolerance in {runs:,} of {counted(runs, 'run')}", "good")
 
 
 def _sizes_text(found: Verification) -> str:
@@ -138,6 +136,20 @@ def _sizes_text(found: Verification) -> str:
         for name, size in run.sizes.items():
             tried.setdefault(name, {})[size] = None
     return ", ".join(f"{visible(name)}={','.join(map(str, sizes))}" for name, sizes in tried.items())
+
+
+def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
+    """Why runs failed; reasons that differ in numbers only are told once."""
+    groups: dict[str, list[int]] = {}
+    for number, run in enumerate(found.runs):
+        if run.problem:
+            groups.setdefault(_DIGITS.sub("#", run.problem), []).append(number)
+    for numbers in list(groups.values())[:_PROBLEMS]:
+        run = found.runs[numbers[0]]
+        more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
+        yield from _wrapped(f"run {numbers[0]}, {_run_name(run)}{more}: {run.problem}", width, "bad")
+    if len(groups) > _PROBLEMS:
+        yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)
 
 
 def _run_name(run: RunVerdict) -> str:
@@ -173,7 +185,7 @@ def _row(output: OutputResult) -> tuple[str, ...]:
     return (
         name,
         output.dtype,
-        f"{output.failed} of {output.compared}",
+        f"{output.failed:,} of {output.compared:,}",
         _short(worst.largest_absolute),
         _short(worst.largest_relative),
         "-" if worst.largest_ulp is None else f"{worst.largest_ulp:,}" if worst.largest_ulp < 10**6 else
@@ -195,9 +207,15 @@ def _worst_text(output: OutputResult, worst: Comparison) -> str:
     run = "" if output.worst_run is None else f" of run {output.worst_run}"
     if worst.problem is not None:
         return f"{worst.problem}, in run {output.worst_run}"
-    place = "" if worst.worst is None else f", most at {list(worst.worst)}{run}"
-    apart = f"{worst.outside:,} of {worst.elements:,} elements are further apart than"
-    return f"{apart} {tolerance_text(output.tolerance)}{place}"
+    place = "" if worst.worst is None else f"{list(worst.worst)}{run}"
+    share = f"{worst.outside:,} of {worst.elements:,} elements"
+    if worst.nonfinite and worst.nonfinite == worst.outside:
+        return f"{share} are NaN or infinite in just one of them, first at {place}"
+    others = f", {worst.nonfinite:,} of them NaN or infinite in just one" if worst.nonfinite else ""
+    where = f", {'first' if worst.nonfinite else 'most'} at {place}" if place else ""
+    if output.tolerance == EXACT:
+        return f"{share} are not the same, as they have to be{others}{where}"
+    return f"{share} are further apart than {tolerance_text(output.tolerance)}{others}{where}"
 
 
 def tolerance_text(tolerance: Tolerance) -> str:
@@ -211,7 +229,7 @@ def tolerance_text(tolerance: Tolerance) -> str:
         )
         if value
     ]
-    return " + ".join(parts) or "nothing, since they have to be the same"
+    return " + ".join(parts) or "nothing"
 
 
 def location_lines(location: Location, width: int) -> Iterator[Line]:

@@ -4,9 +4,12 @@ Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.w
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import msgspec
 
 from onnxjson.document import Tensor
 from onnxjson.names import STRING
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     from onnxruntime import InferenceSession, SessionOptions
 
 _KERNEL: Final = "_kernel_time"
+
+_PROFILE_SECONDS: Final = 1.0
+"""After which what was profiled is told, and another session goes on."""
 
 
 class OpenModel(Protocol):
@@ -74,7 +80,9 @@ def _with_outputs(model: bytes, added: Sequence[str]) -> bytes:
 class _Onnxruntime:
     engine: Engine = "onnxruntime"
 
-    def __init__(self, subject: Subject, settings: Settings, added: Sequence[str]) -> None:
+    def __init__(
+        self, subject: Subject, settings: Settings, added: Sequence[str], profiled: Path | None = None
+    ) -> None:
         import onnxruntime
 
         onnxruntime.disable_telemetry_events()
@@ -82,8 +90,12 @@ class _Onnxruntime:
         onnxruntime.set_seed(subject.seed)
         _require_providers(settings.providers, onnxruntime.get_available_providers(), "offers")
         model = _with_outputs(subject.model, added)
+        options = session_options(settings, subject.data_folder)
+        if profiled is not None:
+            options.enable_profiling = True
+            options.profile_file_prefix = str(profiled)
         self._session: InferenceSession = onnxruntime.InferenceSession(
-            model, session_options(settings, subject.data_folder), providers=list(settings.providers)
+            model, options, providers=list(settings.providers)
         )
         self.providers = tuple(self._session.get_providers())
         _require_providers(settings.providers, self.providers, "could open only")
@@ -91,6 +103,8 @@ class _Onnxruntime:
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
+        if names is not None and not names:
+            return {}  # onnxruntime would give all outputs
         names = self._names if names is None else list(names)
         if self._has_tensors and all(_is_plain(value) for value in values.values()):
             feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
@@ -107,6 +121,13 @@ class _Onnxruntime:
             return lambda: session.run_with_ort_values(names, feeds)
         objects = {name: _fed(value) for name, value in values.items()}
         return lambda: session.run(names, objects)
+
+    def events(self) -> list[Mapping[str, Any]]:
+        """What happened in all runs, as the profiler of onnxruntime says it, which ends with this."""
+        path = Path(self._session.end_profiling())
+        found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+        path.unlink()
+        return found
 
 
 def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
@@ -238,22 +259,33 @@ _OPENERS: Final[dict[Engine, Callable[[Subject, Settings, Sequence[str]], OpenMo
 }
 
 
-def profile(subject: Subject, settings: Settings, values: Values, runs: int) -> tuple[NodeTime, ...]:
-    """What each node of the graph that onnxruntime runs took in all of `runs`, the slowest first.
+def profiles(
+    subject: Subject, settings: Settings, values: Values, runs: int
+) -> Iterator[tuple[int, tuple[NodeTime, ...]]]:
+    """What each node of the graph that onnxruntime runs took, the slowest first; ever more of `runs`, and how many.
 
-    The first run, in which memory is allotted, is not counted. A file of the current folder holds the profile.
+    A session writes what it measured when it ends, and a million events at most; so several of them take turns. The
+    first run of each, in which memory is allotted, is not counted. Files of the current folder hold the profiles.
     """
-    import onnxruntime
-
-    options = session_options(settings, subject.data_folder)
-    options.enable_profiling = True
-    options.profile_file_prefix = str(Path.cwd() / "profile")
-    session: Any = onnxruntime.InferenceSession(subject.model, options, providers=list(settings.providers))
-    names = [output.name for output in session.get_outputs()]
-    feeds = {name: _fed(value) for name, value in values.items()}
-    for _ in range(runs + 1):
-        session.run(names, feeds)
-    return tuple(_node_times(json.loads(Path(session.end_profiling()).read_text(encoding="utf-8"))))
+    total: dict[str, NodeTime] = {}
+    done = 0
+    while done < runs:
+        model = _Onnxruntime(subject, settings, (), Path.cwd() / "profile")
+        once = model.repeated(values)
+        once()
+        until = time.monotonic() + _PROFILE_SECONDS
+        for _ in range(runs - done):
+            once()
+            done += 1
+            if time.monotonic() > until:
+                break
+        for each in _node_times(model.events()):
+            before = total.get(each.name)
+            total[each.name] = each if before is None else msgspec.structs.replace(
+                each, calls=before.calls + each.calls, seconds=before.seconds + each.seconds
+            )  # fmt: skip
+        del model, once
+        yield done, tuple(sorted(total.values(), key=lambda each: -each.seconds))
 
 
 def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
@@ -269,5 +301,5 @@ def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
         )
         row[2] += 1
         row[3] += event["dur"] / 1e6
-    for name, (operator, provider, calls, seconds) in sorted(found.items(), key=lambda item: -item[1][3]):
+    for name, (operator, provider, calls, seconds) in found.items():
         yield NodeTime(name=name, operator=operator, provider=provider, calls=calls, seconds=seconds)

@@ -12,7 +12,7 @@ import msgspec
 
 from onnxjson.document import Tensor
 from onnxjson.elements import element_count
-from onnxjson.running.engines import OpenModel, opened, profile
+from onnxjson.running.engines import OpenModel, opened, profiles
 from onnxjson.running.racing import raced
 from onnxjson.running.scoring import scored
 from onnxjson.running.tasks import (
@@ -113,8 +113,8 @@ def _run(task: RunTask, tell: Tell, told: Told) -> None:
         _time(model.repeated(values), task, tell)
     if task.profiled and model.engine == "onnxruntime":
         del model
-        nodes = profile(task.subject, task.settings, values, task.profiled)
-        tell(Profiled(runs=task.profiled, nodes=nodes))
+        for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
+            tell(Profiled(runs=runs, nodes=nodes))
 
 
 def _time(once: Callable[[], object], task: RunTask, tell: Tell) -> None:

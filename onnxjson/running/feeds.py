@@ -9,6 +9,7 @@ from onnxjson.tensors import from_numpy, numpy_dtype
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy
     from numpy.random import Generator
     from numpy.typing import NDArray
 
@@ -73,7 +74,7 @@ def random_array(
     if data_type in COMPLEX:
         parts = _floats(shape, generator, spread), _floats(shape, generator, spread)
         return (parts[0] + 1j * parts[1]).astype(dtype)
-    limits = _limits(dtype)
+    limits = integer_limits(dtype)
     if limits is None:
         return _as_float(_floats(shape, generator, spread), dtype)
     least, greatest = _INTEGERS[spread]
@@ -88,10 +89,13 @@ def _floats(shape: tuple[int, ...], generator: "Generator", spread: Spread) -> "
     return generator.standard_normal(shape) * (8.0 if spread == "wide" else 1.0)
 
 
-def _limits(dtype: Any) -> tuple[int, int] | None:
-    """The least and the greatest of an integer dtype, None for others."""
+def integer_limits(dtype: "numpy.dtype[Any]") -> tuple[int, int] | None:
+    """The least and the greatest of integers and bools, None for other dtypes."""
     import ml_dtypes
     import numpy
+
+    if dtype.kind == "b":
+        return 0, 1
 
     if dtype.kind in "iu":
         return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
@@ -102,13 +106,19 @@ def _limits(dtype: Any) -> tuple[int, int] | None:
     return int(info.min), int(info.max)
 
 
-def _as_float(numbers: "NDArray[Any]", dtype: Any) -> "NDArray[Any]":
-    """Rounded to a dtype of few bits, which must not make a NaN or an infinity of them."""
+def float_limits(dtype: "numpy.dtype[Any]") -> tuple[float, float]:
+    """The least and the greatest finite number of a floating-point dtype, or of a part of complex numbers."""
     import ml_dtypes
-    import numpy
 
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
-    least, greatest = float(info.min), float(info.max)
+    return float(info.min), float(info.max)
+
+
+def _as_float(numbers: "NDArray[Any]", dtype: Any) -> "NDArray[Any]":
+    """Rounded to a dtype of few bits, which must not make a NaN or an infinity of them."""
+    import numpy
+
+    least, greatest = float_limits(dtype)
     if least > 0 or dtype.name == "float8_e8m0fnu":  # powers of two
         numbers = numpy.exp2(numpy.round(numpy.clip(numbers, -8, 8)))
     rounded: NDArray[Any] = numpy.clip(numbers, least, greatest).astype(dtype)

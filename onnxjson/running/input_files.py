@@ -12,12 +12,13 @@ from typing import Final, NamedTuple
 from onnxjson import serde
 from onnxjson.constants.arrays import from_array, read_array
 from onnxjson.constants.values import Kind
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Tensor, Type
 from onnxjson.elements import BITS
 from onnxjson.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
 from onnxjson.identity import reading_error
 from onnxjson.names import STRING
+from onnxjson.running.input_shapes import unknown
 from onnxjson.running.values import Dictionary, Value
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.wire.varints import read_loose_varint, signed, size_text
@@ -51,7 +52,23 @@ def read_value(path: Path, said: Type | None) -> Value:
     """
     if path.suffix == ".pb":
         return _value_of_pb(path, said)
-    return from_array(read_array(path), _kind(said)).tensor
+    return _converted(path, said)
+
+
+def _converted(path: Path, said: Type | None) -> Tensor:
+    """The array in a file as a tensor.
+
+    Raises:
+        EncodeError: an element is none of the dtype that is wanted; the text names the file.
+    """
+    array = read_array(path)
+    try:
+        return from_array(array, _kind(said)).tensor
+    except EncodeError as error:
+        name = visible(str(path), None)
+        reason = str(error).removesuffix(", which --lossy allows")
+        hint = "" if "convert it" in reason else "; convert it with astype first"
+        raise EncodeError(f"{name}: {reason}{hint}") from error
 
 
 def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Value]:
@@ -75,8 +92,11 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
         wanted = name
         if name not in types and place is not None and int(place[1]) < len(order):
             wanted = order[int(place[1])]
-        array = read_array(Path(f"{path}:{name}"))
-        found[wanted] = from_array(array, _kind(types.get(wanted))).tensor
+        if wanted not in types:
+            raise FeedError(f"{visible(str(path), None)}: {unknown('input', name, types)}")
+        found[wanted] = _converted(Path(f"{path}:{name}"), types[wanted])
+    if not found:
+        raise FeedError(f"{visible(str(path), None)} holds no arrays")
     return found
 
 
@@ -116,7 +136,8 @@ def read_data_set(
         side, number = 0 if match[1] == "input" else 1, int(match[2])
         known = (inputs, outputs)[side]
         if number >= len(known):
-            raise FeedError(f"{visible(str(path), None)} has no counterpart: the model has {len(known)} {match[1]}s")
+            there = counted(len(known), match[1])
+            raise FeedError(f"{visible(str(path), None)} has no counterpart: the model has {there}")
         name, said = known[number]
         found[side][name] = _value_of_pb(path, said)
     return DataSet(visible(folder.name), *found)

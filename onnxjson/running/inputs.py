@@ -3,6 +3,7 @@
 Two models that are to be compared get the same values, in the dtype that each of them wants.
 """
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -21,8 +22,9 @@ from onnxjson.running.input_shapes import Input, Shapes, innermost, unknown
 from onnxjson.running.integer_roles import elements as role_elements
 from onnxjson.running.integer_roles import role_of
 from onnxjson.running.values import Value, Values
+from onnxjson.running.wished_values import filled, within
 from onnxjson.tensors import from_numpy, numpy_dtype, to_numpy
-from onnxjson.types import format_data_type
+from onnxjson.types import format_data_type, format_type
 from onnxjson.worker import Worker
 
 if TYPE_CHECKING:
@@ -58,12 +60,17 @@ class Wishes(msgspec.Struct, frozen=True, kw_only=True):
     """The least and the greatest element; `EVERY` for all inputs."""
 
 
+def all_inputs(model: Model) -> dict[str, Type | None]:
+    """The inputs, in their order, initializers among them."""
+    return {} if model.graph is None else {each.name: each.type for each in model.graph.input if each.name}
+
+
 def free_inputs(model: Model) -> dict[str, Type | None]:
     """The inputs that need a value, in their order: those that are no initializers."""
     graph = model.graph or Graph()
     constants = {each.name for each in graph.initializer}
     constants |= {each.values.name for each in graph.sparse_initializer if each.values is not None}
-    return {each.name: each.type for each in graph.input if each.name and each.name not in constants}
+    return {name: said for name, said in all_inputs(model).items() if name not in constants}
 
 
 class Inputs:
@@ -83,6 +90,7 @@ class Inputs:
         self, indices: Sequence[Index], pairs: Sequence[tuple[str | None, ...]], wishes: Wishes, worker: Worker
     ) -> None:
         types = [free_inputs(index.model) for index in indices]
+        self._listed = [all_inputs(index.model) for index in indices]
         self.inputs = [
             Input(names, tuple([None if name is None else types[side].get(name) for side, name in enumerate(names)]))
             for names in pairs
@@ -97,8 +105,11 @@ class Inputs:
         known = {name for each in self.inputs for name in each.names if name}
         for wished in (self._wishes.shapes, self._wishes.fills, self._wishes.ranges):
             for name in wished:
-                if name not in known and name != EVERY:
-                    raise FeedError(unknown("input", name, known))
+                if name in known or name == EVERY:
+                    continue
+                if any([name in listed for listed in self._listed]):
+                    raise FeedError(f'"{visible(name)}" has a value in the model; --input can give it another one')
+                raise FeedError(unknown("input", name, known))
 
     def checked(self, given: Values) -> dict[str, Value]:
         """Values that a person gives, with the sizes of open dimensions taken from them.
@@ -109,26 +120,22 @@ class Inputs:
         Raises:
             FeedError: there is no such input, or its type is another one.
         """
-        by_name = {name: each for each in self.inputs for name in each.names if name}
-        all_inputs = {name for scope in self._scopes for name in scope.inputs}
+        by_name = {name: each.types[side] for each in self.inputs for side, name in enumerate(each.names) if name}
+        sides = {name: side for side, listed in reversed(list(enumerate(self._listed))) for name in listed}
         for name, value in given.items():
-            if name not in all_inputs:
-                raise FeedError(unknown("input", name, all_inputs))
-            each = by_name.get(name)
-            if each is None or not isinstance(value, Tensor):
-                continue
-            side = each.names.index(name)
-            wanted = tensor_type(innermost(each.types[side]), side, name)
-            if wanted is None:
+            if name not in sides:
+                raise FeedError(unknown("input", name, sides))
+            side = sides[name]
+            said = by_name[name] if name in by_name else self._listed[side].get(name)
+            wanted = tensor_type(innermost(said), side, name)
+            if said is None or wanted is None or not isinstance(value, Tensor):
                 continue
             if wanted[0] != value.data_type:
                 names = [format_data_type(number or 0) for number in (wanted[0], value.data_type)]
                 raise FeedError(f'the value of "{visible(name)}" is {names[1]}, and {names[0]} is wanted')
             if wanted[1] is not None and not self._shapes.fits(wanted[1], value.dims):
                 found = ",".join(map(str, value.dims))
-                raise FeedError(
-                    f'the value of "{visible(name)}" has the shape [{found}]: {self._shapes.described(name)}'
-                )
+                raise FeedError(f'the value of "{visible(name)}" has the shape [{found}]: {format_type(said)}')
         return dict(given)
 
     def open_dimensions(self) -> list[Hashable]:
@@ -173,7 +180,7 @@ class Inputs:
         known = [said for said in each.types if said is not None]
         if not known:
             raise FeedError(f'nothing says what type "{visible(each.name)}" has; give it a value with --input')
-        # The narrower of two dtypes has no values that the other one lacks.
+        # The narrower of two dtypes has no values that the other one lacks; words are no numbers.
         narrowest = min(known, key=_bits)
         if narrowest.map_type is not None or narrowest.sparse_tensor_type is not None:
             what = "a map" if narrowest.map_type is not None else "a sparse tensor"
@@ -212,9 +219,9 @@ class Inputs:
         spread: Spread,
         generator: "Generator",
     ) -> "NDArray[Any]":
-        fill, limits = self._wished(each, self._wishes.fills), self._wished(each, self._wishes.ranges)
-        if data_type != STRING and (fill is not None or limits is not None):
-            return _as_wished(data_type, dims, fill, limits, generator)
+        wished = self._as_wished(each, data_type, dims, generator)
+        if wished is not None:
+            return wished
         if data_type in _INDICES:
             for side, name in enumerate(each.names):
                 if name is None:
@@ -227,6 +234,22 @@ class Inputs:
                 return _mask(dims, generator).astype(numpy_dtype(data_type))
         low, high = _BYTES.get(data_type, _SMALL)
         return random_array(data_type, dims, generator, spread=spread, low=low, high=high)
+
+    def _as_wished(
+        self, each: Input, data_type: int, dims: tuple[int, ...], generator: "Generator"
+    ) -> "NDArray[Any] | None":
+        fill, limits = self._wished(each, self._wishes.fills), self._wished(each, self._wishes.ranges)
+        name = visible(each.name)
+        if data_type == STRING:
+            if set(each.names) & {*self._wishes.fills, *self._wishes.ranges}:
+                raise FeedError(f'"{name}" is made of strings, which are no numbers; give it a value with --input')
+            return None
+        try:
+            if fill is not None:
+                return filled(data_type, dims, fill)
+            return None if limits is None else within(data_type, dims, limits, generator)
+        except ValueError as error:
+            raise FeedError(f'"{name}" is {format_data_type(data_type)}, {error}; say another one for it') from None
 
     def _wished(self, each: Input, wishes: Mapping[str, Any]) -> Any:
         named = [wishes[name] for name in each.names if name is not None and name in wishes]
@@ -254,29 +277,11 @@ class Inputs:
         return size
 
 
-def _bits(said: Type) -> int:
+def _bits(said: Type) -> float:
+    """Of an element; words are the widest."""
     inner = innermost(said)
-    return 0 if inner is None or inner.tensor_type is None else BITS.get(inner.tensor_type.elem_type or 0, 0)
-
-
-def _as_wished(
-    data_type: int,
-    dims: tuple[int, ...],
-    fill: float | None,
-    limits: tuple[float, float] | None,
-    generator: "Generator",
-) -> "NDArray[Any]":
-    import numpy
-
-    dtype = numpy_dtype(data_type)
-    if fill is not None:
-        return numpy.full(dims, fill).astype(dtype)
-    assert limits is not None
-    low, high = limits
-    # Numbers that nothing can be multiplied or divided by half are whole.
-    if dtype.kind in "iub" or "int" in dtype.name:
-        return generator.integers(int(low), int(high), dims, endpoint=True).astype(dtype)
-    return generator.uniform(low, high, dims).astype(dtype)
+    data_type = 0 if inner is None or inner.tensor_type is None else inner.tensor_type.elem_type or 0
+    return math.inf if data_type == STRING else BITS.get(data_type, 0)
 
 
 def _mask(dims: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":

@@ -11,8 +11,9 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from onnxjson.display import visible
 from onnxjson.document import Graph, Model, Tensor, Type
-from onnxjson.errors import EvaluationError
+from onnxjson.errors import EvaluationError, FeedError
 from onnxjson.index import Index
 from onnxjson.running.feeds import Spread
 from onnxjson.running.guarded import TIMEOUT, Listener, Outcome, Sent, execute, sendable
@@ -308,6 +309,9 @@ class _Fed:
         self.sizes: dict[str, int] = {}
         for number, each in enumerate(sets):
             inputs = Inputs([index], [(name,) for name in names], wishes, worker)
+            unknown = [name for name in names if name not in each.inputs]
+            if each.outputs and unknown:
+                raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
             given = inputs.checked(each.inputs)
             self.values += inputs.feeds(given, (seed, number), spread=spread)
             if not number:
@@ -356,8 +360,8 @@ def _result(outcome: Outcome, fed: _Fed, settings: Settings, tolerances: Mapping
         sizes=fed.sizes,
         cases=tuple(cases),
         times=tuple([each.seconds for each in outcome.reports if isinstance(each, Timed)]),
-        profile=profiles[0].nodes if profiles else (),
-        profiled_runs=profiles[0].runs if profiles else 0,
+        profile=profiles[-1].nodes if profiles else (),
+        profiled_runs=profiles[-1].runs if profiles else 0,
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
     )

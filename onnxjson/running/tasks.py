@@ -183,7 +183,7 @@ class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
-    """Where the time went."""
+    """Where the time went, in all runs until now; the last one of a task is about all of them."""
 
     runs: int
     nodes: tuple[NodeTime, ...]

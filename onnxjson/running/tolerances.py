@@ -57,6 +57,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Elements that are not the same value."""
     outside: int = 0
     """Elements that are further apart than the tolerance."""
+    nonfinite: int = 0
+    """Elements that are NaN or infinite in one of them, and not the same in the other."""
     scale: float | None = None
     """How large the elements of the base are; see `Tolerance`."""
     largest_absolute: float | None = None
@@ -156,11 +158,13 @@ def _floats(
     scale = _scale(sizes[finite & (sizes > 0)])
     allowed = tolerance.absolute + tolerance.relative * sizes + tolerance.of_scale * scale
     close = same | (finite & (gaps <= allowed))
-    counted = Comparison(elements=one.size, unequal=int((~same).sum()), outside=int((~close).sum()))
+    half = ~same & ~finite
+    counted = Comparison(
+        elements=one.size, unequal=int((~same).sum()), outside=int((~close).sum()), nonfinite=int(half.sum())
+    )
     if not finite.any():
         worst = None if same.all() else _place(int(numpy.argmin(same)), base.shape)
         return msgspec.structs.replace(counted, worst=worst)
-    half = ~same & ~finite
     ratios = gaps[finite & (sizes > 0)] / sizes[finite & (sizes > 0)]
     place = int(numpy.argmax(half)) if half.any() else int(numpy.argmax(gaps))
     return msgspec.structs.replace(
@@ -216,7 +220,8 @@ def _cosine(one: "NDArray[Any]", other: "NDArray[Any]") -> float | None:
         return None
     first, second = one / sizes[0], other / sizes[1]
     product = float(numpy.vdot(first, second).real)
-    return product / float(numpy.linalg.norm(first) * numpy.linalg.norm(second))
+    cosine = product / float(numpy.linalg.norm(first) * numpy.linalg.norm(second))
+    return max(-1.0, min(1.0, cosine))
 
 
 def _place(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:

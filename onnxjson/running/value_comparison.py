@@ -1,23 +1,40 @@
 """How far two values are apart, tensors or not; see `onnxjson.running.tolerances` for tensors."""
 
+import re
 from collections.abc import Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
 from onnxjson.document import Tensor
-from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance, compare, tolerance_for
+from onnxjson.running.tolerances import EXACT, TOLERANCES, Comparison, Tolerance, compare, tolerance_for
 from onnxjson.running.values import Dictionary, Value, leaves
 from onnxjson.tensors import to_numpy
 from onnxjson.types import format_data_type
 
+_Number = TypeVar("_Number", int, float)
+
+_WORD: Final = re.compile(r"\w+")
+
 
 def dtype_of(value: Value) -> str:
-    """What a value is, in short: ``float32``, ``seq(int64)``, ``map``; "" for nothing."""
+    """What a value is, in short: ``float32``, ``seq(int64)``, ``map(string,float32)``, ``nothing``."""
     if isinstance(value, Tensor):
         return format_data_type(value.data_type or 0)
     if isinstance(value, Dictionary):
-        return "map"
-    return "" if value is None else f"seq({dtype_of(value[0]) if value else ''})"
+        return f"map({dtype_of(value.keys)},{dtype_of(value.values)})"
+    return "nothing" if value is None else f"seq({dtype_of(value[0]) if value else ''})"
+
+
+def tolerance_of(dtypes: Sequence[str], tolerances: Mapping[str, Tolerance]) -> Tolerance:
+    """The tolerance of values that are, in short, this; that of the least precise one.
+
+    Args:
+        dtypes: as `dtype_of` says them; of sequences and maps the elements count.
+        tolerances: by name of a dtype.
+    """
+    inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
+    return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
 
 
 def compare_values(base: Value, target: Value, tolerances: Mapping[str, Tolerance] | None = None) -> Comparison:
@@ -47,15 +64,28 @@ def _tensors(base: Tensor, target: Tensor, tolerances: Mapping[str, Tolerance]) 
 def _together(found: Sequence[Comparison]) -> Comparison:
     if not found:
         return Comparison(elements=0, exact=True)
-    worst = max(found, key=badness)
-    cosines = [each.cosine for each in found if each.cosine is not None]
     return msgspec.structs.replace(
-        worst,
+        furthest(found),
         elements=sum(each.elements for each in found),
         unequal=sum(each.unequal for each in found),
         outside=sum(each.outside for each in found),
-        cosine=min(cosines, default=None),
+        nonfinite=sum(each.nonfinite for each in found),
     )
+
+
+def furthest(found: Sequence[Comparison]) -> Comparison:
+    """The comparison that is furthest apart, with the greatest differences, and the least cosine, of any of them."""
+    return msgspec.structs.replace(
+        max(found, key=badness),
+        largest_absolute=_greatest([each.largest_absolute for each in found]),
+        largest_relative=_greatest([each.largest_relative for each in found]),
+        largest_ulp=_greatest([each.largest_ulp for each in found]),
+        cosine=min([each.cosine for each in found if each.cosine is not None], default=None),
+    )
+
+
+def _greatest(values: "Sequence[_Number | None]") -> "_Number | None":
+    return max([value for value in values if value is not None], default=None)
 
 
 def badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:

@@ -27,7 +27,7 @@ from onnxjson.running.inputs import Inputs, Wishes
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
 from onnxjson.running.tolerances import EXACT, TOLERANCES, Comparison, Tolerance
-from onnxjson.running.value_comparison import badness
+from onnxjson.running.value_comparison import badness, furthest, tolerance_of
 from onnxjson.running.values import Value, packed_values
 from onnxjson.worker import Worker
 
@@ -57,8 +57,10 @@ class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
     """In how many runs it was compared."""
     failed: int = 0
     """In how many of them it is not close."""
+    elements: int = 0
+    """Over all these runs."""
     worst: Comparison | None = None
-    """Of the run in which it is furthest apart."""
+    """Of the run in which it is furthest apart, with the greatest differences of any run."""
     worst_run: int | None = None
 
 
@@ -220,6 +222,8 @@ class Verifier:
             FeedError: no values can be made up for an input.
         """
         pairs = self.models.interface.outputs
+        if not pairs and not self.models.interface.missing:
+            raise EvaluationError("the base has no outputs, so there is nothing to compare", 0)
         for attempt in range(len(SIZES) + 1):
             # At first every set of values has sizes of its own: a size that was baked in shows at another one.
             cycle = SIZES[max(attempt - 1, 0)]
@@ -347,8 +351,7 @@ class Verifier:
         if not found:
             return OutputResult(name=names[0], target_name=names[1])
         worst = max(found, key=lambda each: badness(each.comparison))
-        allowed = {**TOLERANCES, **self.plan.tolerances}
-        tolerance = max((allowed.get(dtype, EXACT) for dtype in worst.dtypes), key=lambda each: each.relative)
+        tolerance = tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances})
         dtypes = dict.fromkeys(worst.dtypes)
         return OutputResult(
             name=names[0],
@@ -357,7 +360,8 @@ class Verifier:
             tolerance=tolerance,
             compared=len(found),
             failed=sum(not each.comparison.close for each in found),
-            worst=worst.comparison,
+            worst=furthest([each.comparison for each in found]),
+            elements=sum(each.comparison.elements for each in found),
             worst_run=next(run for (run, its), report in compared.items() if report is worst and its == pair),
         )
 
@@ -373,6 +377,9 @@ class Verifier:
         renamed = [f'"{visible(one)}" is "{visible(other)}"' for one, other in interface.outputs if one != other]
         if renamed:
             yield f"outputs by structure: {', '.join(renamed[:5])}"
+        for each in made.outputs:
+            if each.compared and not each.elements and each.dtype != "nothing":
+                yield f'"{visible(each.name)}" has no elements on these values, so nothing of it was compared'
         if made.engines[0] != made.engines[1] and all(made.engines):
             yield f"the base was evaluated by {made.engines[0]}, the target by {made.engines[1]}"
         if made.failed and not made.is_interrupted:

@@ -84,6 +84,10 @@ def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path
         (["--range", "2:1"], 2, "the first one is to be the least"),
         (["--input", "none.npy"], 66, "does not exist"),
         (["--provider", "cuda"], 76, "CUDA"),
+        (["--provider", "cpu", "--engine", "reference"], 2, "--provider is for onnxruntime"),
+        (["-o", "out.json"], 2, "the ending says the form"),
+        (["--fill", "1e300"], 65, '"x" is float32, which does not hold 1e+300'),
+        (["--threads", "-1"], 2, "0<=x<=1024"),
     ],
 )
 def test_what_cannot_be_is_said_with_its_code(saved: Path, arguments: list[str], code: int, said: str) -> None:
@@ -105,6 +109,67 @@ def test_a_model_that_fails_on_its_values_is_an_error(tmp_path: Path) -> None:
     assert result.exit_code == 76
     assert "error[76]" in result.stderr
     assert run("run", path, "--dim", "M=4").exit_code == 0
+
+
+def test_what_a_model_fails_with_fits_80_columns(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    shape = {"s": np.array([7, 7])}
+    made = model([helper.make_node("Reshape", ["x", "s"], ["y"])], {"x": (TensorProto.FLOAT, [2])}, ["y"], shape)
+    onnxjson.save(made, path)
+    result = run("run", path)
+    assert result.exit_code == 76
+    assert "failed: " in result.stdout
+    assert max(map(len, result.stdout.splitlines()[1:])) <= 80
+
+
+def test_words_truth_and_nothing_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    absent = helper.make_node("Optional", [], ["n"], type=helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    nodes = [helper.make_node("Identity", ["x"], ["y"]), helper.make_node("Not", ["b"], ["z"]), absent]
+    types = {"x": (TensorProto.STRING, [5]), "b": (TensorProto.BOOL, [4])}
+    made = onnxjson.to_proto(model(nodes, types, ["y", "z", "n"], opset=18))
+    optional = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    made.graph.output[2].CopyFrom(helper.make_value_info("n", optional))
+    onnxjson.save(onnxjson.from_proto(made), path)
+    shown = run("run", path, "--seed", "3").stdout
+    assert shown.count('"') >= 12
+    assert "of 4 true" in shown
+    assert "n  nothing" in shown
+    outputs = json.loads(run("run", path, "--json").stdout)["runs"][0]["outputs"]
+    assert [each["type"] for each in outputs] == ["string[5]", "bool[4]", "nothing"]
+
+
+def test_outputs_that_are_no_tensors_are_written_to_what_holds_them(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    split = [helper.make_node("SplitToSequence", ["x"], ["y"], axis=1)]
+    made = onnxjson.to_proto(model(split, {"x": (TensorProto.FLOAT, [2, 3])}, ["y"]))
+    made.graph.output[0].CopyFrom(helper.make_tensor_sequence_value_info("y", TensorProto.FLOAT, None))
+    onnxjson.save(onnxjson.from_proto(made), path)
+    refused = run("run", path, "-o", tmp_path / "y.npy")
+    assert refused.exit_code == 65
+    assert "no tensor; write it to a .pb" in refused.stderr
+    assert run("run", path, "-o", tmp_path / "y.pb").exit_code == 0
+    assert run("run", path, "-o", tmp_path / "recorded").exit_code == 0
+    assert "y: as recorded" in run("run", path, "--input", tmp_path / "recorded").stdout
+
+
+def test_the_reference_evaluator_says_that_it_has_no_profile(saved: Path) -> None:
+    result = run("run", saved, "--engine", "reference", "--profile", "2")
+    assert result.exit_code == 0
+    assert "no profile: only onnxruntime" in result.stderr
+
+
+def test_an_interrupt_keeps_what_was_profiled(saved: Path) -> None:
+    process = subprocess.Popen(
+        command_line("run", saved, "--profile", "10000", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    time.sleep(5)
+    os.kill(process.pid, signal.SIGINT)
+    data = json.loads(process.communicate(timeout=30)[0])
+    if process.returncode != 0:  # a fast machine is done by now
+        assert process.returncode == 130
+    assert data["profiled_runs"] > 0
+    assert data["profile"]
 
 
 def test_an_interrupt_keeps_what_was_measured(saved: Path) -> None:

@@ -3,11 +3,13 @@
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import onnxjson
 from tests.cli.running import run
-from tests.running.small_models import scaled
+from tests.running.small_models import model, scaled
 
 
 @pytest.fixture
@@ -53,7 +55,52 @@ def test_locate_names_the_node(pair: tuple[Path, Path]) -> None:
 
 def test_a_wider_tolerance_takes_more(pair: tuple[Path, Path]) -> None:
     assert run("verify", *pair, "--tolerance", "float32=1,1").exit_code == 0
-    assert run("verify", *pair, "--tolerance", "int8=1").exit_code == 2
+
+
+@pytest.mark.parametrize("said", ["text=1", "string=1", "float32=nan", "float32=-1", "float32=", "float32=1,-1"])
+def test_what_is_no_tolerance_is_refused(pair: tuple[Path, Path], said: str) -> None:
+    assert run("verify", *pair, "--tolerance", said).exit_code == 2
+
+
+def test_integers_may_be_given_a_tolerance(tmp_path: Path) -> None:
+    paths = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    for path, scale in zip(paths, (0.01, 0.0101), strict=True):
+        quantized = model(
+            [helper.make_node("QuantizeLinear", ["x", "s"], ["y"])],
+            {"x": (TensorProto.FLOAT, [64])},
+            ["y"],
+            {"s": np.float32(scale)},
+        )
+        onnxjson.save(quantized, path)
+    exact = run("verify", *paths, "--range", "0:2")
+    assert exact.exit_code == 1
+    assert "are not the same, as they have to be" in exact.stdout
+    assert run("verify", *paths, "--range", "0:2", "--tolerance", "uint8=0,3").exit_code == 0
+
+
+def test_reasons_that_are_alike_are_told_once(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    broken = model(
+        [helper.make_node("Reshape", ["x", "s"], ["y"])],
+        {"x": (TensorProto.FLOAT, ["N", 4])},
+        ["y"],
+        {"s": np.array([7, 7])},
+    )
+    onnxjson.save(broken, tmp_path / "broken.onnx")
+    result = run("verify", pair[0], tmp_path / "broken.onnx", "--seeds", "10")
+    assert "10 of 10 runs failed" in result.stdout
+    assert result.stdout.count("cannot be reshaped") == 1
+    assert "and 9 runs more like it" in " ".join(result.stdout.split())
+
+
+def test_nan_on_one_side_is_said_to_be_that(tmp_path: Path) -> None:
+    paths = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    for path, nodes in zip(paths, (["Log"], ["Abs", "Log"]), strict=True):
+        names = ["x", *[f"v{place}" for place in range(len(nodes) - 1)], "y"]
+        chain = [helper.make_node(op, [names[place]], [names[place + 1]]) for place, op in enumerate(nodes)]
+        onnxjson.save(model(chain, {"x": (TensorProto.FLOAT, [64])}, ["y"]), path)
+    assert "are NaN or infinite in just one of them" in " ".join(run("verify", *paths).stdout.split())
+    (output,) = json.loads(run("verify", *paths, "--json").stdout)["outputs"]
+    assert output["nonfinite"] == output["outside"] > 0
 
 
 def test_several_sizes_are_tried_with_every_seed(pair: tuple[Path, Path]) -> None:

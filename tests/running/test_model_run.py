@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
-from onnxjson import EvaluationError, FeedError, MissingInputError
+from onnxjson import EncodeError, EvaluationError, FeedError, MissingInputError
 from onnxjson.document import Tensor
 from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
-from onnxjson.running import guarded
+from onnxjson.running import engines, guarded
 from onnxjson.running.input_files import (
     DataSet,
     data_sets,
@@ -25,7 +25,7 @@ from onnxjson.running.input_files import (
 )
 from onnxjson.running.inputs import Wishes, free_inputs
 from onnxjson.running.model_run import RunResult, as_array, outputs_of, percentile, run_cases, run_many
-from onnxjson.running.tasks import Settings
+from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.values import Dictionary, Value, packed_values, unpacked_values
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.types import parse_type
@@ -137,6 +137,10 @@ def test_initializers_among_the_inputs_need_no_value_and_take_one(worker: Worker
     w = from_numpy(np.array([5, 6], np.float32))
     assert run(old, worker, sets=[DataSet("", {"x": x}, {})]).arrays["y"].tolist() == [2, 3]
     assert run(new, worker, sets=[DataSet("", {"x": x, "w": w}, {})]).arrays["y"].tolist() == [5, 6]
+    with pytest.raises(FeedError, match=r"the shape \[1,2\]"):
+        run(new, worker, sets=[DataSet("", {"w": from_numpy(np.ones((1, 2), np.float32))}, {})])
+    with pytest.raises(FeedError, match='"w" has a value in the model'):
+        run(new, worker, wishes=Wishes(fills={"w": 1.0}))
     # Up to IR version 3 they are constants, listed or not.
     assert "w" in run(old, worker, sets=[DataSet("", {"x": x, "w": w}, {})]).cases[0].problem
 
@@ -195,6 +199,22 @@ def test_runs_are_timed_and_nodes_profiled(worker: Worker) -> None:
     assert result.profile
     assert {each.calls for each in result.profile} == {4}
     assert sum(each.seconds for each in result.profile) > 0
+
+
+def test_a_profile_is_told_in_parts_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engines, "_PROFILE_SECONDS", 0.0)
+    monkeypatch.chdir(tmp_path)
+    subject = Subject(model=guarded.sendable(scaled(2), None).subject.model)
+    values: dict[str, Value] = {"x": from_numpy(np.ones((1, 4), np.float32))}
+    told = list(engines.profiles(subject, Settings(), values, 4))
+    assert [runs for runs, _ in told] == [1, 2, 3, 4]
+    assert [{each.calls for each in nodes} for _, nodes in told] == [{1}, {2}, {3}, {4}]
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "string", "float8_e5m2"])
+def test_dtypes_that_numpy_lacks_are_profiled_too(worker: Worker, dtype: str) -> None:
+    assert run(identity(DATA_TYPES[dtype]), worker, profile=2).profile
 
 
 def test_percentiles_lie_between_values_in_proportion() -> None:
@@ -277,6 +297,16 @@ def test_archives_give_values_by_name_and_by_place(tmp_path: Path) -> None:
     assert as_array(read_value(tmp_path / "one.npy", types["a"])).tolist() == [1.0, 2.0]
     with pytest.raises(MissingInputError):
         read_archive(tmp_path / "none.npz", types)
+    np.savez(tmp_path / "other.npz", q=np.ones(2))
+    with pytest.raises(FeedError, match=r'other.npz: there is no input "q"; there are a, b'):
+        read_archive(tmp_path / "other.npz", types)
+    np.savez(tmp_path / "empty.npz")
+    with pytest.raises(FeedError, match="holds no arrays"):
+        read_archive(tmp_path / "empty.npz", types)
+    np.save(tmp_path / "inexact.npy", np.full(2, 0.1))
+    with pytest.raises(EncodeError, match=r"inexact.npy: element \[0\].*convert it with astype") as refused:
+        read_value(tmp_path / "inexact.npy", types["a"])
+    assert "--lossy" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -308,3 +338,9 @@ def test_folders_of_test_data_are_found_and_compared(worker: Worker, tmp_path: P
     result = run(tested, worker, sets=sets)
     assert [case.is_fine for case in result.cases] == [True, False]
     assert result.cases[1].expected[0].comparison.outside == 4
+
+
+def test_what_was_recorded_for_other_values_is_not_held_against_made_up_ones(worker: Worker) -> None:
+    recorded: dict[str, Value] = {"y": from_numpy(np.zeros((1, 4), np.float32))}
+    with pytest.raises(FeedError, match='data has recorded outputs, but no value of "x"'):
+        run(scaled(2), worker, sets=[DataSet("data", {}, recorded)])

@@ -129,3 +129,16 @@ def test_least_precise_dtype_decides() -> None:
     assert compare(np.array([1.0], np.float32), np.array([1.001], np.float16)).close
     mine = {"float32": Tolerance(relative=0.5)}
     assert tolerance_for(kinds[0], tolerances=mine) == Tolerance(relative=0.5)
+
+
+def test_elements_that_are_finite_on_one_side_only_are_counted() -> None:
+    base = np.array([1, np.nan, np.inf, np.inf, 2, np.nan], np.float32)
+    target = np.array([1, np.nan, np.inf, -np.inf, np.nan, 3], np.float32)
+    found = compare(base, target)
+    assert (found.unequal, found.outside, found.nonfinite) == (3, 3, 3)
+    assert found.worst == (3,)
+
+
+def test_a_cosine_is_never_more_than_one() -> None:
+    numbers = np.random.default_rng(0).standard_normal((200, 7)).astype(np.float32)
+    assert all(abs(compare(each, -each).cosine or 0) <= 1 for each in numbers)

@@ -60,8 +60,24 @@ def test_figures_of_the_worst_run_are_told(worker: Worker) -> None:
     assert worst is not None
     assert worst.unequal
     assert 0 < (worst.largest_absolute or 0) < 1e-4
-    assert 0 < (worst.largest_ulp or 0) < 100
+    assert 0 < (worst.largest_ulp or 0) < 200
     assert worst.cosine == pytest.approx(1)
+
+
+def test_figures_are_the_greatest_of_any_run_and_not_those_of_one(worker: Worker) -> None:
+    target = model(
+        [helper.make_node("Add", ["x", "c"], ["y"])], {"x": (TensorProto.FLOAT, [2])}, ["y"], {"c": np.float32(2**-20)}
+    )
+    base = model(
+        [helper.make_node("Add", ["x", "c"], ["y"])], {"x": (TensorProto.FLOAT, [2])}, ["y"], {"c": np.float32(0)}
+    )
+    values = np.array([[1e-3, 1e-3], [64, 64]], np.float32)
+    sets = [DataSet(str(number), {"x": from_numpy(row)}, {}) for number, row in enumerate(values)]
+    found = compared(base, target, worker, sets=sets).outputs[0].worst
+    assert found is not None
+    differences = np.abs(values + np.float32(2**-20) - values)
+    assert found.largest_absolute == differences.max()
+    assert found.largest_relative == pytest.approx((differences / values).max())
 
 
 def test_nans_at_the_same_places_are_equal_and_others_are_not(worker: Worker) -> None:
@@ -252,3 +268,39 @@ def test_runs_that_a_dead_process_did_not_come_to_have_failed(worker: Worker) ->
     found = compared(small, huge, worker, seeds=2)
     assert [run.verdict for run in found.runs] == ["failed", "failed"]
     assert all(run.problem for run in found.runs)
+
+
+def test_a_target_without_outputs_fails_and_a_base_without_any_is_an_error(worker: Worker) -> None:
+    none = model([helper.make_node("Neg", ["x"], ["n"])], {"x": (TensorProto.FLOAT, ["N", 4])}, [])
+    found = compared(scaled(2), none, worker)
+    assert (found.failed, len(found.runs)) == (3, 3)
+    with pytest.raises(EvaluationError, match="no outputs, so there is nothing to compare"):
+        compared(none, none, worker)
+
+
+def test_outputs_without_elements_are_said_to_tell_nothing(worker: Worker) -> None:
+    found = compared(scaled(2), scaled(3), worker, dims={"N": (0,)})
+    assert found.equal
+    assert any("nothing of it was compared" in note for note in found.notes)
+    assert not any("nothing of it" in note for note in compared(scaled(2), scaled(2), worker, dims={"N": (0, 1)}).notes)
+
+
+def test_a_target_that_wants_words_fails_and_not_the_base(worker: Worker) -> None:
+    words = model([helper.make_node("Identity", ["x"], ["y"])], {"x": (TensorProto.STRING, ["N", 4])}, ["y"])
+    found = compared(scaled(2), words, worker)
+    assert found.failed == 3
+    assert found.runs[0].problem.startswith("the target:")
+
+
+def test_sequences_have_the_tolerance_of_their_elements(worker: Worker) -> None:
+    def split(factor: float) -> Model:
+        return model(
+            [helper.make_node("Mul", ["x", "f"], ["m"]), helper.make_node("SplitToSequence", ["m"], ["y"], axis=1)],
+            {"x": (TensorProto.FLOAT, ["N", 4])},
+            ["y"],
+            {"f": np.float32(factor)},
+        )
+
+    (output,) = compared(split(2), split(2.00001), worker).outputs
+    assert (output.dtype, output.failed) == ("seq(float32)", 0)
+    assert output.tolerance.relative == 1e-4
