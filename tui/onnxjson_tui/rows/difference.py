@@ -1,0 +1,327 @@
+"""The rows of a difference: a strip of numbers, then what happened, each folded to a row or unfolded to its places."""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.diffing.events import Event, Kind, Member
+from onnxjson.display import counted, visible
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Effect
+from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
+from onnxjson.rendering.spans import Line, Span, Style
+from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson_tui.comparing import Compared
+from onnxjson_tui.rows.element_text import clipped
+from onnxjson_tui.rows.lanes import Glyphs
+
+SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
+"""What stands before an event: added, removed, rewritten, changed, and what leaves every result as it was."""
+
+_FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
+_MOST_PLACES: Final = 1_000
+"""Places of an event that a filter looks at."""
+
+_WORD: Final = re.compile(r"[\w.:]+")
+
+RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
+
+
+class Row(NamedTuple):
+    """What a row is about."""
+
+    kind: RowKind
+    event: int = -1
+    """Its position in the difference; -1 for a row of no event."""
+    member: int = -1
+    part: int = 0
+    """Of the details of the member, or of the numbers, operators or notes."""
+
+
+class Shown(NamedTuple):
+    """What of a difference is to be seen."""
+
+    opened: Collection[int] = frozenset()
+    """Events that are unfolded, by their positions."""
+    wanted: str = ""
+    """Words that an event must have, or with a minus must not have: see `has_words`."""
+    without_quiet: bool = False
+    """Whether what leaves every result as it was is left out."""
+    all_operators: bool = False
+    """Whether every operator has a row, and not only a word in the strip."""
+
+
+class DifferenceRows:
+    """The rows of one difference."""
+
+    def __init__(self, compared: Compared, shown: Shown | None = None, *, glyphs: Glyphs = "unicode") -> None:
+        self.compared = compared
+        self.shown = shown or Shown()
+        self._folds = _FOLDS[glyphs]
+        events = compared.events
+        self._column = max([len(event.kind) for event in events], default=0) + 2
+        self.visible_events = [number for number, event in enumerate(events) if self._is_wanted(event)]
+        self.rows = [*self._head(), *[row for number in self.visible_events for row in self._event_rows(number)]]
+        self.starts = [number for number, row in enumerate(self.rows) if row.kind == "event"]
+        """The rows of events, ascending."""
+
+    def _is_wanted(self, event: Event) -> bool:
+        if self.shown.without_quiet and EFFECTS[event.kind] == "quiet":
+            return False
+        return not self.shown.wanted or has_words(event, self.shown.wanted)
+
+    def _head(self) -> Iterator[Row]:
+        if self.compared.equal:
+            yield Row("number", part=0)
+        else:
+            operators = [each for each in self.compared.operators if each.change or self.shown.all_operators]
+            for part in range(3):
+                if part != 1 or (operators and not self.shown.all_operators):
+                    yield Row("number", part=part)
+            if self.shown.all_operators:
+                yield from (Row("operator", part=part) for part in range(len(operators)))
+        yield from (Row("note", part=part) for part in range(len(self.compared.notes) + len(self.compared.incomplete)))
+        if self.visible_events:
+            yield Row("blank")
+
+    def _event_rows(self, number: int) -> Iterator[Row]:
+        yield Row("event", number)
+        if number not in self.shown.opened:
+            return
+        event = self.compared.events[number]
+        if event.evidence:
+            yield Row("more", number)
+        for place, member in enumerate(event.members):
+            yield Row("member", number, place)
+            yield from (Row("detail", number, place, part) for part in range(len(member.details)))
+            if member.count > max(len(member.details), 1):
+                yield Row("more", number, place)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def row_of(self, event: int, member: int = -1) -> int | None:
+        """The row of an event, or of one of its places; None where it is not shown."""
+        for number, row in enumerate(self.rows):
+            if row.event == event and (member < 0 or row.member == member):
+                return number
+        return None
+
+    def text(self, number: int) -> str:
+        """What a search looks at: all that a row could show, whatever the width."""
+        row = self.rows[number]
+        if row.event < 0:
+            return ""
+        event = self.compared.events[row.event]
+        if row.kind == "event":
+            return " ".join([event.kind, visible(event.pattern, None), *_places(event)])
+        if row.kind == "detail":
+            return detail_text(event, event.members[row.member].details[row.part], None)
+        if row.kind == "member":
+            member = event.members[row.member]
+            return " ".join([place_of(member), _addresses(member)])
+        return event.evidence
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        row = self.rows[number]
+        match row.kind:
+            case "number":
+                return self._number_line(row.part, width)
+            case "operator":
+                return self._operator_line(row.part, width)
+            case "note":
+                return self._note_line(row.part, width)
+            case "event":
+                return self._event_line(row.event, width)
+            case "member" | "detail" | "more":
+                return self._place_line(row, width)
+        return ()
+
+    # The strip of numbers
+
+    def _number_line(self, part: int, width: int) -> Line:
+        compared = self.compared
+        if compared.equal:
+            text = f"the same: {counted(compared.nodes.after, 'node')}"
+            return (Span(clipped(f" {text}", width), "good"),)
+        if part == 0:
+            return tuple(_fitting(list(_sizes(compared)), width))
+        if part == 1:
+            changed = [each for each in compared.operators if each.change]
+            return tuple(_fitting([_operator_spans(each) for each in changed], width, " and {} more (s)"))
+        return tuple(_fitting(list(self._happened()), width, " and {} more"))
+
+    def _happened(self) -> Iterator[list[Span]]:
+        counts: dict[Kind, int] = {}
+        for event in self.compared.events:
+            counts[event.kind] = counts.get(event.kind, 0) + event.count
+        hidden = len(self.compared.events) - len(self.visible_events)
+        head = counted(self.compared.places, "change")
+        if hidden:
+            yield [Span(f"{head}, {len(self.visible_events)} of {len(self.compared.events)} kinds shown:", "changed")]
+        else:
+            yield [Span(f"{head}:")]
+        for kind, count in counts.items():
+            effect = EFFECTS[kind]
+            yield [Span(f"{SIGNS[effect]} {count:,} {kind}", effect)]
+
+    def _operator_line(self, part: int, width: int) -> Line:
+        each = self.compared.operators[part]
+        numbers = f"{each.before:>9,} {each.after:>9,} "
+        name = padded(shortened(visible(each.what, 200), max(width - 34, 8)), min(max(width - 34, 8), 34))
+        return Span(f" {name}{numbers}"), Span(f"{each.change_text:>9}", _change_style(each.change))
+
+    def _note_line(self, part: int, width: int) -> Line:
+        if part < len(self.compared.incomplete):
+            return (Span(clipped(f" ! {visible(self.compared.incomplete[part], 1000)}", width), "bad"),)
+        return (Span(clipped(f" {self.compared.notes[part - len(self.compared.incomplete)]}", width), "changed"),)
+
+    # Events
+
+    def _event_line(self, number: int, width: int) -> Line:
+        event = self.compared.events[number]
+        is_open = number in self.shown.opened
+        effect = EFFECTS[event.kind]
+        verdict = VERDICTS[event.verdict] if event.verdict not in (None, "not-run") else ""
+        start = f" {SIGNS[effect]} {self._folds[is_open]} {padded(event.kind, self._column)}"
+        room = width - cells(start) - (cells(verdict) + 2 if verdict else 0)
+        title = shortened(title_of(event), max(room, 1))
+        rest = room - cells(title) - 2
+        gist = "" if is_open or rest < 8 else _gist(event, rest)
+        middle = title + (f"  {gist}" if gist else "")
+        spans = [Span(start, effect), Span(title, "title" if effect != "quiet" else "plain")]
+        spans.append(Span(f"  {gist}" if gist else "", "quiet"))
+        if verdict:
+            spans += [Span(" " * (room - cells(middle) + 2)), Span(verdict, verdict_style(event))]
+        return tuple(spans)
+
+    def _place_line(self, row: Row, width: int) -> Line:
+        event = self.compared.events[row.event]
+        if row.member < 0:
+            return (Span(clipped(f"       {visible(event.evidence, 1000)}", width), "quiet"),)
+        member = event.members[row.member]
+        if row.kind == "detail":
+            return (Span("         " + detail_text(event, member.details[row.part], max(width - 9, 8))),)
+        if row.kind == "more":
+            return (Span(f"         ... {member.count:,} places are alike in this", "quiet"),)
+        addresses = _addresses(member)
+        place = place_of(member)
+        if place in (*member.base, *member.target):
+            return (Span("     "), Span(clipped(addresses, width - 5)))
+        room = width - 5
+        place = shortened(place, max(room - min(cells(addresses) + 2, room // 2), 1))
+        return Span(f"     {place}"), Span(f"  {shortened(addresses, max(room - cells(place) - 2, 1))}", "quiet")
+
+
+class StaleRows:
+    """Rows of which the model has changed since: all of them quiet."""
+
+    def __init__(self, rows: DifferenceRows) -> None:
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        return tuple([Span(span.text, "quiet") for span in self.rows.line(number, width)])
+
+
+def has_words(event: Event, wanted: str) -> bool:
+    """Whether an event has every word, and none of those with a minus before them.
+
+    A word is a part of the kind, the pattern or the name of a place; ``op:Conv`` is an operator in the pattern,
+    ``kind:fused`` the kind.
+    """
+    text = ""
+    for word in wanted.lower().split():
+        is_unwanted = word.startswith("-") and len(word) > 1
+        plain = word.removeprefix("-") if is_unwanted else word
+        if plain.startswith("op:"):
+            found = plain[3:] in map(str.lower, _WORD.findall(event.pattern))
+        elif plain.startswith("kind:"):
+            found = plain[5:] == event.kind
+        else:
+            text = text or " ".join([event.kind, visible(event.pattern, None), *_places(event)]).lower()
+            found = plain in text
+        if found == is_unwanted:
+            return False
+    return True
+
+
+def _places(event: Event) -> Iterator[str]:
+    return (place_of(member) for member in event.members[:_MOST_PLACES])
+
+
+def _addresses(member: Member) -> str:
+    """Where that is on both sides, visible."""
+    base, target = (" ".join(f"@{visible(each, None)}" for each in side[:20]) for side in (member.base, member.target))
+    if base == target:
+        return base
+    return f"{base or 'nothing'} -> {target or 'nothing'}"
+
+
+def _gist(event: Event, room: int) -> str:
+    """What an event says of its places, in `room` columns."""
+    members = event.members
+    if len(members) == 1:
+        member = members[0]
+        place = place_of(member)
+        details = "; ".join([detail_text(event, detail, None) for detail in member.details[:3]])
+        if place in (*member.base, *member.target) and details:
+            return clipped(details, room)
+        if not details or cells(place) + 12 > room:
+            return shortened(place, room)
+        return f"{place}: {clipped(details, room - cells(place) - 2)}"
+    shown = ""
+    for number, member in enumerate(members):
+        left = len(members) - number - 1
+        text = f"{shown}, {place_of(member)}" if shown else place_of(member)
+        if cells(text) + (len(f" and {left:,} more") if left else 0) > room:
+            more = f"{shown} and {len(members) - number:,} more" if shown else ""
+            return more if more and cells(more) <= room else clipped(text, room)
+        shown = text
+    return shown
+
+
+def _sizes(compared: Compared) -> Iterator[list[Span]]:
+    nodes, matched = compared.nodes, compared.matched
+    yield _count_spans("nodes", f"{nodes.before:,}", f"{nodes.after:,}", nodes.change_text, nodes.change)
+    if matched is not None:
+        yield [Span("all matched" if matched == nodes.before == nodes.after else f"{matched:,} matched", "quiet")]
+    each = compared.parameters
+    yield _count_spans("parameters", f"{each.before:,}", f"{each.after:,}", each.change_text, each.change)
+    each = compared.bytes
+    yield _count_spans("", size(each.before), size(each.after), each.bytes_change_text, each.change)
+    io = sum([event.count for event in compared.events if event.kind == "io-changed"])
+    yield [Span(f"interface: {counted(io, 'change')}" if io else "same interface", "changed" if io else "quiet")]
+
+
+def _count_spans(what: str, before: str, after: str, change: str, number: int) -> list[Span]:
+    noun = f" {what}" if what else ""
+    if not number:
+        return [Span(f"{after}{noun}", "quiet")]
+    return [Span(f"{before} -> {after}{noun} "), Span(f"({change})", _change_style(number))]
+
+
+def _operator_spans(each: Count) -> list[Span]:
+    return [Span(f"{visible(each.what, 40)} "), Span(each.change_text, _change_style(each.change))]
+
+
+def _change_style(number: int) -> Style:
+    return "added" if number > 0 else "removed" if number < 0 else "quiet"
+
+
+def _fitting(groups: Sequence[Sequence[Span]], width: int, more: str = "") -> Iterator[Span]:
+    """Groups of spans with two spaces between them, as many as fit; what is left out is counted."""
+    used = 0
+    for number, group in enumerate(groups):
+        length = sum([cells(span.text) for span in group]) + (2 if number else 1)
+        left = len(groups) - number - 1
+        if used + length + (len(more.format(left)) if left else 0) > width:
+            if more and used + len(more.format(left + 1)) <= width:
+                yield Span(more.format(left + 1), "quiet")
+            return
+        yield Span("  " if number else " ")
+        yield from group
+        used += length

@@ -1,0 +1,135 @@
+"""What stands at an address as the lines of the canonical text, and those of two sides beside or below each other."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.addresses import resolve
+from onnxjson.canonical.payload_forms import Weights
+from onnxjson.canonical.writer import TextWriter
+from onnxjson.display import ELLIPSIS, counted, visible
+from onnxjson.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
+from onnxjson.errors import AddressError
+from onnxjson.rendering.line_changes import changes
+from onnxjson.rendering.spans import Line, Span, Style
+from onnxjson.rendering.tables import cells, padded
+
+_MOST_LINES: Final = 2_000
+"""Lines of one side that are compared; a person never reads more of a place."""
+
+Mark = Literal[" ", "-", "+", "~"]
+
+
+class Pair(NamedTuple):
+    """A line of both sides; None where one has none."""
+
+    mark: Mark
+    base: str | None
+    target: str | None
+
+
+def element_lines(model: Model, address: str) -> tuple[str, ...] | None:
+    """The text of what stands at an address, each line visible, big tensors as their SHA-256; None for nothing.
+
+    Raises:
+        ChangedUnderneathError, FileError: a file that holds a tensor cannot be read any more.
+    """
+    try:
+        element = resolve(model, address)
+    except AddressError:
+        return None
+    parts: list[bytes] = []
+    writer = TextWriter(parts.append, Weights("digest"))
+    match element:
+        case None:
+            return None
+        case Node():
+            writer.node(element, 0)
+        case Tensor():
+            writer.tensor(element, 0, is_item=True)
+        case ValueInfo():
+            writer.value_info(element, 0, bool(element.metadata_props))
+        case Graph() | Function():
+            return (f"a {type(element).__name__.lower()} of {counted(len(element.node), 'node')}",)
+        case Model():
+            return ("the whole model",)
+        case Record():
+            writer.exact(element, 0)
+        case tuple():
+            return (counted(len(element), "element"),)
+        case str():
+            return (visible(element, None),)
+        case _:
+            return (visible(repr(element), 1000),)
+    writer.flush()
+    lines = b"".join(parts).decode("utf-8").split("\n")
+    return tuple([visible(line, None) for line in lines])
+
+
+def text_of(model: Model, addresses: Sequence[str]) -> list[str]:
+    """The texts of several elements after one another, each under its address where there are several."""
+    found: list[str] = []
+    for address in addresses:
+        lines = element_lines(model, address)
+        if lines is None:
+            continue
+        if len(addresses) > 1:
+            found.append(f"@{visible(address, None)}")
+        found += lines
+        if len(found) > _MOST_LINES:
+            return [*found[:_MOST_LINES], "... and more"]
+    return found
+
+
+def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
+    """The lines of two texts, those that are the same beside each other."""
+    old, new = ([line.encode() for line in lines] for lines in (base, target))
+    found: list[Pair] = []
+    at = 0
+    for change in changes(old, new):
+        found += [Pair(" ", line, line) for line in base[at : change.old_start]]
+        removed, added = base[change.old_start : change.old_end], target[change.new_start : change.new_end]
+        for number in range(max(len(removed), len(added))):
+            left = removed[number] if number < len(removed) else None
+            right = added[number] if number < len(added) else None
+            found.append(Pair("+" if left is None else "-" if right is None else "~", left, right))
+        at = change.old_end
+    return found + [Pair(" ", line, line) for line in base[at:]]
+
+
+def unified_lines(pairs: Iterable[Pair]) -> Iterator[Line]:
+    """Below each other, as ``diff -u`` does: what was, then what is."""
+    waiting: list[Pair] = []
+    for pair in pairs:
+        if pair.mark == " ":
+            yield from _flushed(waiting)
+            waiting = []
+            yield (Span(f"  {pair.base}"),)
+        else:
+            waiting.append(pair)
+    yield from _flushed(waiting)
+
+
+def _flushed(pairs: Sequence[Pair]) -> Iterator[Line]:
+    yield from ((Span(f"- {pair.base}", "removed"),) for pair in pairs if pair.base is not None)
+    yield from ((Span(f"+ {pair.target}", "added"),) for pair in pairs if pair.target is not None)
+
+
+def beside_line(pair: Pair, width: int) -> Line:
+    """Both sides beside each other, with a mark between them."""
+    half = max((width - 3) // 2, 1)
+    styles: tuple[Style, Style] = ("plain", "plain") if pair.mark == " " else ("removed", "added")
+    left, right = (clipped("" if side is None else side, half) for side in (pair.base, pair.target))
+    return Span(padded(left, half), styles[0]), Span(f" {pair.mark} "), Span(right, styles[1])
+
+
+def clipped(text: str, width: int) -> str:
+    """Visible text in at most `width` columns, cut at its end with a mark."""
+    if cells(text) <= width:
+        return text
+    kept, room = [], width - 1
+    for character in text:
+        room -= cells(character)
+        if room < 0:
+            break
+        kept.append(character)
+    return "".join(kept) + (ELLIPSIS if width > 0 else "")
