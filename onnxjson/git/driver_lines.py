@@ -84,14 +84,19 @@ def _textconv_of_text(python: str) -> str:
 
 
 def _merge_driver(python: str) -> str:
-    """0 and 16 are a whole result. For all else git must stop, and it does so only where there is no file to take."""
+    """0 and 16 are a whole result. For all else git must stop, and it does so only where there is no file to take.
+
+    So the file, which has ours alone, goes before anything else starts, and is only open as descriptor 3: whatever is
+    killed, this guard included, there is none until the merge is written.
+    """
+    off = '[ "$ONNXJSON_GIT" = off ]'
     guarded = (
-        '[ "$ONNXJSON_GIT" = off ] && set -- git merge-file -q --marker-size=%L %A %O %B; "$@"; s=$?; '
-        '[ "$ONNXJSON_GIT" = off ] && [ $s -gt 0 ] && [ $s -lt 128 ] && exit 1; '
+        f"if {off}; then set -- git merge-file -q --marker-size=%L %A %O %B; else exec 3<%A; rm -f %A; fi; "
+        f'"$@"; s=$?; {off} && [ $s -gt 0 ] && [ $s -lt 128 ] && exit 1; '
         "case $s in 0|16) exit $s;; *) rm -f %A; exit 130;; esac"
     )
     started = shlex.quote(python).replace("%", "%%")  # % begins a placeholder of git
-    return f"sh -c '{guarded}' - {started} -I -m onnxjson.git.merge_driver %O %A %B %L %P"
+    return f"sh -c '{guarded}' - {started} -I -m onnxjson.git.merge_driver %O /dev/fd/3 %B %L %P %A"
 
 
 def _alias(python: str) -> str:

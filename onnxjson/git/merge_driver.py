@@ -1,13 +1,12 @@
-"""The merge driver of git: ``python -I -m onnxjson.git.merge_driver %O %A %B %L %P``.
+"""The merge driver of git: ``python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A``.
 
 It ends with 0 where the merge is clean and checked, and with 16 where both sides of every conflict are recorded; the
-result is then in the file %A. Whatever else it ends with must stop git (the line that `onnxjson git install` writes
-sees to that), since %A holds ours alone. Nothing is asked, nothing is written beside %A, but for Git LFS: what the
-pointer that is written back stands for goes to the local store.
+result is then in the file %A. Whatever else it ends with must stop git: the line that `onnxjson git install` writes
+sees to that, and hands ours on as a file that is open and has no name any more. Nothing is asked, nothing is written
+beside %A, but for Git LFS: what the pointer that is written back stands for goes to the local store.
 """
 
 import os
-import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ from typing import Final, NamedTuple, TypeVar
 from onnxjson.display import visible
 from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.git import lfs
+from onnxjson.hashing import StreamHash
 from onnxjson.identity import open_source, sha256_of
-from onnxjson.payloads import CHUNK
+from onnxjson.payloads import CHUNK, SourceFile
 
 T = TypeVar("T")
 
@@ -48,12 +48,12 @@ class _Side(NamedTuple):
 
 def main(arguments: Sequence[str]) -> int:
     """Merge; gives the exit code, and says on standard error what there is to say."""
-    if len(arguments) != 5:
-        _say("usage: python -I -m onnxjson.git.merge_driver %O %A %B %L %P")
+    if len(arguments) != 6:
+        _say("usage: python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A; onnxjson git install writes the line")
         return _USAGE
-    base, ours, theirs, _, name = arguments
+    base, ours, theirs, _, name, result = arguments
     try:
-        return _merge([Path(base), Path(ours), Path(theirs)], name)
+        return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result))
     except OnnxJsonError as error:
         # A conflict that stands in a side must not look like one that was recorded here.
         code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
@@ -74,7 +74,7 @@ def _say(text: str) -> None:
     sys.stderr.write(f"onnxjson: {text}\n")
 
 
-def _merge(paths: list[Path], name: str) -> int:
+def _merge(paths: list[Path], name: str, target: Path) -> int:
     sides = [_side(path, what) for path, what in zip(paths, _NAMES, strict=True)]
     as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
     # What git settles by itself, for whoever calls the driver without it, and where a pointer hides that it does.
@@ -89,8 +89,8 @@ def _merge(paths: list[Path], name: str) -> int:
             same = [side for side in sides[1:] if side.sha256 == sha256]
             found = next((side for side in same if side.is_pointer == as_pointer), same[0])
         content = _in_form(found, as_pointer, Path(folder))
-        if content != paths[1]:
-            _replace(paths[1], content)
+        if content != target:
+            _replace(target, content)
     if not count:
         return CLEAN
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
@@ -127,12 +127,20 @@ def _side(path: Path, what: str) -> _Side:
     source = open_source(path)
     wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
     if wanted is None:
-        return _Side(what, path, path, sha256_of(path), is_pointer=False, is_empty=not source.size)
+        return _Side(what, path, path, _sha256_of(source), is_pointer=False, is_empty=not source.size)
     store = _lfs_storage()
     stored = lfs.stored(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
         raise FileError(f"what Git LFS has for {what} is damaged; git lfs fsck says more")
     return _Side(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
+
+
+def _sha256_of(source: SourceFile) -> str:
+    # By offsets: where /dev/fd leads to the very descriptor, all who open it share one place in the file.
+    digest = StreamHash()
+    for start in range(0, source.size, CHUNK):
+        digest.update(source.read_at(start, min(CHUNK, source.size - start)))
+    return digest.hexdigest()
 
 
 def _lfs_storage() -> Path:
@@ -173,11 +181,13 @@ def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
 
 def _replace(path: Path, content: Path) -> None:
     """Give a file, which git made for this, another content; that it is there in full is checked."""
-    with content.open("rb") as source, path.open("wb") as target:
-        shutil.copyfileobj(source, target, CHUNK)
+    source = open_source(content)
+    with path.open("wb") as target:
+        for start in range(0, source.size, CHUNK):
+            target.write(source.read_at(start, min(CHUNK, source.size - start)))
         target.flush()
         os.fsync(target.fileno())
-    if sha256_of(path) != sha256_of(content):
+    if sha256_of(path) != _sha256_of(source):
         raise FileError("the disk gave back other bytes than were written; check the disk")
 
 
@@ -185,13 +195,13 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
     """Put a file into the local store of Git LFS; the file of its pointer."""
     from onnxjson.saving import make_folder, save_file
 
-    sha256, size = sha256_of(content), content.stat().st_size
+    source = open_source(content)
+    sha256, size = _sha256_of(source), source.size
     store = _lfs_storage()
     place = store / "objects" / sha256[:2] / sha256[2:4] / sha256
     if not place.is_file():
         for folder in (store, place.parents[2], place.parents[1], place.parents[0]):
             make_folder(folder)
-        source = open_source(content)
 
         def written(sink: object) -> None:
             for start in range(0, size, CHUNK):

@@ -1,8 +1,6 @@
 """What git's own commands show with the lines that are installed: healthy, missing, crashing, killed, off."""
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -117,27 +115,6 @@ def test_clone_without_the_settings_is_as_usable_as_ever(history: Any, tmp_path:
     assert "m.onnx differ" in printed
 
 
-def test_merge_with_a_driver_that_fails_stops_and_keeps_theirs(history: Any, tmp_path: Path) -> None:
-    history.git("checkout", "-q", "-b", "side", "HEAD~1")
-    history.commit("theirs", **{"m.onnx": binary(beta=0.75), "m.onnx.json": text(beta=0.75)})
-    history.git("checkout", "-q", "main")
-    for what, script in _BROKEN.items():
-        python = tmp_path / what
-        if script is not None:
-            python.write_text(script)
-            python.chmod(0o755 if script else 0o644)
-        set_up(history, str(python))
-        merged = subprocess.run(["git", "merge", "side"], cwd=history.top, capture_output=True, timeout=60, check=False)
-        assert merged.returncode != 0, what
-        assert (history.top / "m.onnx").read_bytes() == binary(alpha=0.2), what
-        assert history.git("log", "-1", "--format=%s") == "two"
-        assert not (history.top / ".git" / "MERGE_HEAD").exists(), what
-    set_up(history)
-    history.git("merge", "-q", "-m", "merged", "side")
-    assert (history.top / "m.onnx").read_bytes() == binary(alpha=0.2, beta=0.75)
-    assert (history.top / "m.onnx.json").read_bytes() == text(alpha=0.2, beta=0.75)
-
-
 def test_switched_off_a_merge_is_that_of_lines(history: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ONNXJSON_GIT", "off")
     history.git("checkout", "-q", "-b", "side", "HEAD~1")
@@ -155,38 +132,3 @@ def test_switched_off_a_merge_is_that_of_lines(history: Any, monkeypatch: pytest
     assert b"<<<<<<<" in content
     assert b"0.3" in content
     assert b"0.4" in content
-
-
-def test_nothing_of_a_hostile_repository_runs(repository: Any) -> None:
-    set_up(repository)
-    mark = repository.top / "sprung"
-    modules = ["json.py", "onnx.py", "sitecustomize.py", "usercustomize.py", "msgspec.py", "re.py"]
-    modules += ["onnxjson/__init__.py", "onnxjson/git/textconv.py", "onnxjson/git/merge_driver.py"]
-    repository.commit("modules", **dict.fromkeys(modules, f"open({str(mark)!r}, 'w')\n".encode()))
-    names = ["$(touch sprung)", "`touch sprung`", "a'; touch sprung;'", 'b"; touch sprung;"', "-m", "--help", "%P %A"]
-    names = [f"{name}.onnx{ending}" for name in [*names, "new\nline", "\x1b]52;c;AAAA\x07"] for ending in ("", ".json")]
-
-    def versions(alpha: float, beta: float) -> dict[str, bytes]:
-        return {name: text(alpha, beta) if name.endswith(".json") else binary(alpha, beta) for name in names}
-
-    attributes = (repository.top / ".gitattributes").read_bytes() + b"*.onnx conflict-marker-size=2147483647 ident\n"
-    repository.commit("one", **versions(0.1, 0.5), **{".gitattributes": attributes})
-    repository.git("checkout", "-q", "-b", "side")
-    repository.commit("theirs", **versions(0.1, 0.75))
-    repository.git("checkout", "-q", "main")
-    repository.commit("two", **versions(0.2, 0.5))
-    for program in ("sha256sum", "cat", "rm", "python", "git"):
-        repository.write(program, b"#!/bin/sh\ntouch sprung\n").chmod(0o755)
-    git = shutil.which("git")
-    assert git is not None
-    more = {"PYTHONPATH": str(repository.top), "PYTHONSTARTUP": "json.py"}
-    for words in (["diff", "HEAD~1"], ["blame", "./-m.onnx"], ["onnxdiff", "HEAD~1"], ["merge", "side"]):
-        result = subprocess.run(
-            [git, *words], cwd=repository.top, env=os.environ | more, capture_output=True, timeout=100, check=False
-        )
-        assert result.returncode == (1 if words[0] == "onnxdiff" else 0), result.stderr
-        assert result.stdout
-        assert words[0] != "onnxdiff" or b"\x1b]" not in result.stdout + result.stderr
-    for name, content in versions(0.2, 0.75).items():
-        assert (repository.top / name).read_bytes() == content
-    assert not mark.exists()
