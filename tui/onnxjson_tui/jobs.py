@@ -28,6 +28,8 @@ class Job:
         self.started = time.monotonic()
         self.is_dropped = False
         """Whether nobody waits for what comes of it any more. Long work may look at it, and end."""
+        self.dropped: Callable[[], object] | None = None
+        """Is called when nobody waits any more."""
 
     @property
     def seconds(self) -> float:
@@ -110,11 +112,34 @@ class Jobs:
             del self._jobs[key]
             self._look()
 
+    async def run(self, group: str, label: str, work: Callable[[], _T]) -> _T:
+        """`start` for those who wait: what `work` returns.
+
+        Raises:
+            asyncio.CancelledError: the job was dropped.
+            Exception: whatever `work` raises.
+        """
+        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+
+        def failed(error: BaseException) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        def done(result: _T) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        job = self.start(group, label, work, done, failed)
+        job.dropped = future.cancel
+        return await future
+
     def drop(self, group: str) -> None:
         """Nobody waits for a group any more."""
         job = self._jobs.pop(group, None)
         if job is not None:
             job.is_dropped = True
+            if job.dropped is not None:
+                job.dropped()
             self._look()
 
     def drop_all(self) -> bool:

@@ -1,7 +1,7 @@
 """Small screens over the workbench: one choice of several, a question, a text to read."""
 
-from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, Final, NamedTuple
 
 from textual import events
 from textual.app import ComposeResult
@@ -11,9 +11,15 @@ from textual.widgets import Input
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
+
+_DIALOG: Final = 72
+"""Columns of a small dialog with its border; see .dialog in app.tcss."""
+
+_LOOKED_AT: Final = 500
+"""Choices whose labels say how wide their column is."""
 
 
 class Choice(NamedTuple):
@@ -29,11 +35,28 @@ class Choice(NamedTuple):
     """Why it cannot be chosen; "" where it can."""
 
 
+class Searchable(list[Choice]):
+    """Choices that were made ready to be searched; to be made in a thread where they are many."""
+
+    def __init__(self, choices: Iterable[Choice]) -> None:
+        super().__init__(choices)
+        self.texts = [f"{choice.label}\n{choice.detail}".lower() for choice in self]
+        """Label and detail of each, in lower case."""
+
+    def having(self, words: Sequence[str]) -> list[Choice]:
+        """Those that have every word; those that begin with the first one come first."""
+        found = [place for place, text in enumerate(self.texts) if all([word in text for word in words])]
+        if words:
+            found.sort(key=lambda place: not self.texts[place].startswith(words[0]))
+        return [self[place] for place in found]
+
+
 class ChoiceRows:
-    """Choices as rows."""
+    """Choices as rows: labels and details each in their column."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.choices = choices
+        self._column = max([cells(choice.label) for choice in choices[:_LOOKED_AT]], default=0)
 
     def __len__(self) -> int:
         return len(self.choices)
@@ -43,7 +66,9 @@ class ChoiceRows:
         choice = self.choices[number]
         more = choice.refused or choice.detail
         label = shortened(choice.label, width if not more else max(width * 3 // 5, 10))
-        room = width - len(label) - 2
+        if more:
+            label = padded(label, min(self._column, width * 3 // 5))
+        room = width - cells(label) - 2
         return (
             Span(label, "quiet" if choice.refused else "plain"),
             Span(f"  {shortened(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
@@ -56,7 +81,7 @@ class PickerScreen(ModalScreen[str | None]):
     def __init__(self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "") -> None:
         super().__init__()
         self._title = visible(title, 200)
-        self._choices = choices
+        self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
         self._typed = typed
         self._hint = hint or "enter choose   esc cancel   type to search"
 
@@ -79,14 +104,7 @@ class PickerScreen(ModalScreen[str | None]):
     def choices_for(self, typed: str) -> Sequence[Choice]:
         """Those that have every word of what was typed, in their order; those that begin with it first."""
         words = typed.lower().split()
-        if not words:
-            return self._choices
-        found = [
-            choice
-            for choice in self._choices
-            if all(word in choice.label.lower() or word in choice.detail.lower() for word in words)
-        ]
-        return sorted(found, key=lambda choice: not choice.label.lower().startswith(words[0]))
+        return self._choices.having(words) if words else self._choices
 
     def _find(self, typed: str) -> None:
         self.query_one(LineList).show(ChoiceRows(self.choices_for(typed)), 0)
@@ -136,22 +154,29 @@ class PickerScreen(ModalScreen[str | None]):
 
 
 class ConfirmScreen(ModalScreen[str]):
-    """Asks one question; the first answer is the default, and what escape gives."""
+    """Asks one question; the first answer is the default."""
 
     def __init__(
-        self, question: str, answers: Sequence[tuple[str, str, str]], *, lines: "Sequence[Line] | Sequence[str]" = ()
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        *,
+        lines: "Sequence[Line] | Sequence[str]" = (),
+        escape: str = "",
     ) -> None:
         """Prepares the question.
 
         Args:
             question: one line.
-            answers: a key, a word for it, and what is given back; the first one is what enter and escape mean.
+            answers: a key, a word for it, and what is given back; the first one is what enter means.
             lines: more to read before answering, every text visible.
+            escape: what escape gives; the first answer if "".
         """
         super().__init__()
         self._question = visible(question, 500)
         self._answers = answers
         self._lines = lines
+        self._escape = escape or answers[0][2]
 
     def compose(self) -> ComposeResult:
         """Question, more to read, answers."""
@@ -159,15 +184,31 @@ class ConfirmScreen(ModalScreen[str]):
             yield Bar(id="dialog-title")
             if self._lines:
                 yield LineList(TextRows(list(self._lines)), id="dialog-rows", has_cursor=False)
-            yield Bar(id="dialog-hint")
+            for number in range(len(self._hints())):
+                yield Bar(id=f"dialog-hint-{number}")
 
     def on_mount(self) -> None:
         """Write the answers."""
         self.query_one("#dialog-title", Bar).show((Span(self._question, "title"),))
-        words = "   ".join(f"{key} {word}" for key, word, _ in self._answers)
-        self.query_one("#dialog-hint", Bar).show((Span(f"{words}   (enter: {self._answers[0][1]})", "plain"),))
+        for number, hint in enumerate(self._hints()):
+            self.query_one(f"#dialog-hint-{number}", Bar).show((Span(hint),))
         for lines in self.query(LineList):
-            lines.styles.height = min(len(self._lines), max(self.app.size.height - 8, 3))
+            room = self.app.size.height - 6 - len(self._hints())
+            lines.styles.height = min(len(self._lines), max(room, 3))
+
+    def _hints(self) -> list[str]:
+        """The answers in as many lines as they take."""
+        width = min(_DIALOG, self.app.size.width * 96 // 100) - 4
+        hints = [""]
+        for number, (key, word, _) in enumerate(self._answers):
+            part = f"{key} {word}" + (" (enter)" if number == 0 else "")
+            if not hints[-1]:
+                hints[-1] = part
+            elif len(hints[-1]) + len(part) + 3 <= width:
+                hints[-1] += f"   {part}"
+            else:
+                hints.append(part)
+        return hints
 
     def on_key(self, event: events.Key) -> None:
         """A key of an answer; the others scroll."""
@@ -175,7 +216,7 @@ class ConfirmScreen(ModalScreen[str]):
         event.prevent_default()
         pressed = event.character if event.is_printable else event.key
         if pressed in ("enter", "escape", "ctrl+c"):
-            self.dismiss(self._answers[0][2])
+            self.dismiss(self._answers[0][2] if pressed == "enter" else self._escape)
             return
         for key, _, given in self._answers:
             if pressed == key:

@@ -1,0 +1,1 @@
+"""Forms of edits without their screen: what stands in the fields, what may stand there, what it would do."""
