@@ -17,7 +17,7 @@ from onnxjson.display import visible
 if TYPE_CHECKING:
     from onnxjson.document import Model
     from onnxjson.files import Format, Loaded
-    from onnxjson.passes import Made, Pipeline, Step
+    from onnxjson.passes import Made, NewFile, Pipeline, Step
     from onnxjson.running.tolerances import Tolerance
     from onnxjson.tracing import Recorder
 
@@ -193,6 +193,7 @@ class _Change:
     def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
         """See `changing.Change`."""
         from onnxjson import files
+        from onnxjson.passes import files_written
         from onnxjson.passes.outside import TakenIn
 
         model = loaded.model
@@ -203,23 +204,28 @@ class _Change:
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[Made] = []
+            beside: list[NewFile] = []
             for made in self._told(self._pipeline.run(inside.model, self._steps, path.parent)):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
+                beside += made.files
                 if self._check is not None:
                     everything.append(made)
+                if recorder is not None:
+                    with output.working(f"looking at what {made.name} did"):
+                        recorder.add(made)
+                if made.failure is not None and not self._pipeline.keep_going:
+                    raise made.failure
                 if made.is_changed or made.failure is not None or made.notes:
                     self._say(path, made)
                 else:
                     unchanged.append(made.name)
-                if recorder is not None:
-                    with output.working(f"looking at what {made.name} did"):
-                        recorder.add(made)
             if unchanged:
                 self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
         if self._check is not None:
             self._talk(path, self._check(inside.model, everything, self._pipeline, path))
-        return changing.Changed(model if after is inside.model else inside.restored(after))
+        result = model if after is inside.model else inside.restored(after)
+        return changing.Changed(result, beside=lambda place: files_written(beside, place))
 
     def _told(self, everything: "Iterator[Made]") -> "Iterator[Made]":
         """The same; each that takes long says so."""
@@ -315,7 +321,14 @@ def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
 
 
 def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list["Step"]:
-    """The passes that are to run."""
+    """The passes that are to run.
+
+    Raises:
+        click.UsageError: there are none, or a name is none of them.
+        OnnxJsonError: the recipe or a rewrite script cannot be read.
+    """
+    from onnxjson.edits.script import Script
+    from onnxjson.passes.edits import ScriptPass
     from onnxjson.passes.recipe import load_recipe
     from onnxjson.passes.spelling import is_called
 
@@ -333,6 +346,9 @@ def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, s
     left = [step for step in steps if not any([is_called(step, word) for word in skip])]
     if not left:
         raise click.UsageError("every pass is skipped; nothing is left to run")
+    for step in left:  # A script that cannot run is told before anything has.
+        if isinstance(step.subject, ScriptPass):
+            Script.load(step.subject.file)
     return left
 
 

@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Self
 
 import msgspec
 
@@ -32,12 +32,21 @@ from onnxjson.suggestions import suggest
 
 if TYPE_CHECKING:
     from onnxjson.document import Model
+    from onnxjson.passes.new_files import NewFile
 
 
 _LEAST: Final = 3
 """Characters of a word from which names that hold it are shown."""
 
 _SHOWN: Final = 3
+
+
+class Changed(NamedTuple):
+    """What a pass made that runs in this process."""
+
+    model: "Model"
+    notes: tuple[str, ...] = ()
+    files: "tuple[NewFile, ...]" = ()
 
 
 class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="pass", eq=False):
@@ -99,8 +108,8 @@ class Pass(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """
         return ()
 
-    def change(self, model: "Model", model_folder: Path | None) -> "tuple[Model, tuple[str, ...]]":
-        """Of a pass that is not guarded: the model it makes, and notes. It runs in this process."""
+    def change(self, model: "Model", model_folder: Path | None) -> "Changed":
+        """Of a pass that is not guarded: what it makes. It runs in this process, and writes nothing."""
         raise NotImplementedError
 
     @classmethod
@@ -157,7 +166,9 @@ def option_error(subject: Pass | type[Pass], name: str, mistake: ValueMistakeErr
 
 def near(word: str, names: Collection[str]) -> str:
     """``did you mean "a"?`` with names that are like a word, or hold it; "" where there are none."""
-    holding = [name for name in names if len(word) >= _LEAST and word in name][:_SHOWN]
+    holding = [name for name in names if len(word) >= _LEAST and word in name]
+    # A part by its bare name, before what only holds it.
+    holding = sorted(holding, key=lambda name: name.rpartition(":")[2] != word)[:_SHOWN]
     if holding:
         return "did you mean " + " or ".join([f'"{name}"' for name in holding]) + "?"
     return suggest(word, names)

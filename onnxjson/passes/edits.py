@@ -6,14 +6,15 @@ from typing import Annotated, Any, ClassVar, Self
 import msgspec
 from msgspec import Meta
 
-from onnxjson.document import Model
-from onnxjson.edits.applying import Result, run, write_files
+from onnxjson.document import Model, Tensor
+from onnxjson.edits.applying import Result, run
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.script import Script, parse_edit, write_edit
 from onnxjson.edits.values import write_value
 from onnxjson.errors import DecodeError, ParameterError
-from onnxjson.passes.declaration import Pass
+from onnxjson.passes.declaration import Changed, Pass
+from onnxjson.passes.new_files import NewFile
 
 
 class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
@@ -41,11 +42,11 @@ class EditPass(Pass, frozen=True, kw_only=True, eq=False, tag="edit"):
         """See `Pass.within`."""
         return msgspec.structs.replace(self, folder=str(folder))
 
-    def change(self, model: Model, model_folder: Path | None) -> tuple[Model, tuple[str, ...]]:
+    def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
         if self.folder is None:
-            return _said(run(model, self.edit, folder=Path(), model_folder=model_folder))
-        return _said(run(model, Script((self.edit,), Path(self.folder)), model_folder=model_folder))
+            return _changed(run(model, self.edit, folder=Path(), model_folder=model_folder))
+        return _changed(run(model, Script((self.edit,), Path(self.folder)), model_folder=model_folder))
 
 
 class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
@@ -64,9 +65,9 @@ class ScriptPass(Pass, frozen=True, kw_only=True, eq=False, tag="script"):
         """See `Pass.within`."""
         return msgspec.structs.replace(self, file=str(folder / self.file))
 
-    def change(self, model: Model, model_folder: Path | None) -> tuple[Model, tuple[str, ...]]:
+    def change(self, model: Model, model_folder: Path | None) -> Changed:
         """See `Pass.change`."""
-        return _said(run(model, Script.load(self.file), model_folder=model_folder))
+        return _changed(run(model, Script.load(self.file), model_folder=model_folder))
 
 
 def edit_pass(edit: Edit) -> EditPass:
@@ -74,9 +75,15 @@ def edit_pass(edit: Edit) -> EditPass:
     return EditPass(step=msgspec.json.decode(write_edit(edit)))
 
 
-def _said(result: Result) -> tuple[Model, tuple[str, ...]]:
-    write_files(result)
-    return result.model, tuple([note for outcome in result.outcomes for note in outcome.notes])
+def _changed(result: Result) -> Changed:
+    notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
+    return Changed(result.model, notes, tuple([_new_file(path, tensor) for path, tensor in result.files.items()]))
+
+
+def _new_file(path: Path, tensor: Tensor) -> NewFile:
+    from onnxjson.constants.archives import write_npy
+
+    return NewFile(path, lambda sink: write_npy(tensor, sink))
 
 
 __all__ = ["EditPass", "ScriptPass", "edit_pass"]

@@ -5,7 +5,7 @@ What Olive's ExtractAdapters does with ``make_inputs``, for weights that were no
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal, Self
 
 from msgspec import Meta
 from msgspec.structs import replace
@@ -14,7 +14,8 @@ from onnxjson.display import visible
 from onnxjson.edits.initializers import input_for
 from onnxjson.edits.parameters import Role
 from onnxjson.errors import EditError
-from onnxjson.passes.declaration import Pass
+from onnxjson.passes.declaration import Changed, Pass
+from onnxjson.passes.new_files import NewFile, require_new
 
 if TYPE_CHECKING:
     from onnxjson.document import Graph, Model, Tensor
@@ -48,19 +49,22 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
         str | None, Role("file"), Meta(min_length=1, description="The new .npz file that gets the values.")
     ] = None
 
-    def change(self, model: "Model", model_folder: Path | None) -> "tuple[Model, tuple[str, ...]]":
+    def within(self, folder: Path) -> Self:
+        """See `Pass.within`."""
+        return self if self.save is None else replace(self, save=str(folder / self.save))
+
+    def change(self, model: "Model", model_folder: Path | None) -> Changed:
         """See `Pass.change`.
 
         Raises:
-            EditError: no weight is one of an adapter.
-            OutputError, AccessDeniedError, FileError: the values cannot be saved.
+            EditError: no weight is one of an adapter, or the file for the values exists.
+            MissingInputError, UntrustedError, FileError: values of weights cannot be read.
         """
         graph = model.graph
         found = [] if graph is None else self._weights(graph)
         if graph is None or not found:
             raise EditError(f"no weight is one of a {self.kind} adapter; name them with pattern=REGEX")
-        if self.save is not None:
-            _save(found, Path(self.save), model_folder)
+        saved = () if self.save is None else (_archive(found, Path(self.save), model_folder),)
         names = {tensor.name for tensor in found}
         inputs = {value.name for value in graph.input}
         gone = set() if self.keep_defaults else names
@@ -72,7 +76,7 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
         )
         said = ", ".join([visible(tensor.name or "") for tensor in found[:3]])
         more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
-        return replace(model, graph=made), (f"{len(found):,} weights are inputs now: {said}{more}",)
+        return Changed(replace(model, graph=made), (f"{len(found):,} weights are inputs now: {said}{more}",), saved)
 
     def _weights(self, graph: "Graph") -> "list[Tensor]":
         try:
@@ -87,14 +91,14 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
         ]
 
 
-def _save(tensors: "list[Tensor]", path: Path, folder: Path | None) -> None:
+def _archive(tensors: "list[Tensor]", path: Path, folder: Path | None) -> NewFile:
     from onnxjson.constants.archives import write_npz
     from onnxjson.constants.stored import with_elements
     from onnxjson.external import Resolver
-    from onnxjson.saving import save_file
 
     if path.suffix != ".npz":
         raise EditError(f'"{visible(str(path))}" is no name of a .npz file')
+    require_new(path)
     resolver = Resolver(folder or Path())
     whole = [with_elements(tensor, resolver) for tensor in tensors]
-    save_file(path, lambda sink: write_npz(whole, sink), replace=False)
+    return NewFile(path, lambda sink: write_npz(whole, sink))

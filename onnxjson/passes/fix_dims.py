@@ -9,7 +9,7 @@ from msgspec import Meta, field
 
 from onnxjson.edits.values import ValueMistakeError
 from onnxjson.passes.declaration import Pass, option_error
-from onnxjson.suggestions import suggest
+from onnxjson.passes.known_names import require
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -47,8 +47,8 @@ class FixDims(Pass, frozen=True, kw_only=True, eq=False, tag="fix-dims"):
         from onnxruntime.tools import onnx_model_utils
 
         proto = ModelProto.FromString(model)
-        _require(self.dims, _dimensions(proto), "dimension")
-        _require(self.shapes, [value.name for value in proto.graph.input], "input")
+        require(self.dims, _dimensions(proto), "dimension")
+        require(self.shapes, [value.name for value in proto.graph.input], "input")
         for name, size in self.dims.items():
             onnx_model_utils.make_dim_param_fixed(proto.graph, name, size)
         for name, shape in self.shapes.items():
@@ -67,11 +67,3 @@ def _dimensions(model: "ModelProto") -> list[str]:
     values = [*model.graph.input, *model.graph.output, *model.graph.value_info]
     names = [dim.dim_param for value in values for dim in value.type.tensor_type.shape.dim]
     return list(dict.fromkeys(filter(None, names)))
-
-
-def _require(wanted: Iterable[str], known: list[str], what: str) -> None:
-    """Do nothing if all are there; the tool would leave out others without a word."""
-    for name in wanted:
-        if name not in known:
-            hint = suggest(name, known) or (f"there are {', '.join(known[:10])}" if known else "there is none")
-            raise ValueError(f'there is no {what} "{name}"; {hint}')

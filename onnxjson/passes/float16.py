@@ -5,8 +5,12 @@ from typing import Annotated, ClassVar, Final
 
 from msgspec import Meta
 
+from onnxjson import serde
+from onnxjson.document import Graph, Node
 from onnxjson.passes.float16_conversion import converted
+from onnxjson.passes.known_names import require
 from onnxjson.passes.measuring import MeasuredPass
+from onnxjson.walking import walk
 
 _SMALLEST: Final = 5.96e-08
 """The smallest positive float16."""
@@ -37,7 +41,12 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     bfloat16: Annotated[bool, Meta(description="Operators that stay get bfloat16 instead of float32.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
+        """See `Pass.run`.
+
+        Raises:
+            ValueError: there is no such node, input or output.
+        """
+        self._check_names(model)
         made = converted(
             model,
             self.block_nodes,
@@ -51,3 +60,9 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
         )
         self.cost(model, made)
         return made
+
+    def _check_names(self, model: bytes) -> None:
+        parsed = serde.parse(model).model
+        require(self.block_nodes, [node.name or "" for node in walk(parsed, Node)], "node")
+        graph = parsed.graph or Graph()
+        require(self.keep_io, [value.name or "" for value in (*graph.input, *graph.output)], "input or output")

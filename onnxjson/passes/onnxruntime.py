@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta
 
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.known_names import require
 from onnxjson.passes.onnxruntime_sessions import Level, Sessions
 from onnxjson.passes.stages import PartStage, remark
 
@@ -41,19 +42,26 @@ class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
     gelu_approximation: Annotated[bool, Meta(description="Also put FastGelu, which is not exact, for Gelu.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
-        made = self._sessions(model, folder).optimized()
+        """See `Pass.run`.
+
+        Raises:
+            ValueError: there is no such graph transformer or rule at this level.
+        """
+        if self.disable:
+            known = self._sessions(model, folder, disabled=()).names()
+            require(self.disable, known, f"graph transformer or rule of level {self.level}")
+        made = self._sessions(model, folder, self.disable).optimized()
         if self.level in ("layout", "all") and _has_layouts(made):
             remark(f"made for this machine ({machine()}); another processor may refuse it, or run it slowly")
         return made
 
     def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
         """See `Pass.stages`: each graph transformer that changed something, and each rule within one made of rules."""
-        return self._sessions(model, folder).stages()
+        return self._sessions(model, folder, self.disable).stages()
 
-    def _sessions(self, model: bytes, folder: Path) -> Sessions:
+    def _sessions(self, model: bytes, folder: Path, disabled: tuple[str, ...]) -> Sessions:
         settings = {"optimization.enable_gelu_approximation": "1"} if self.gelu_approximation else {}
-        return Sessions(model, folder, self.level, self.disable, settings)
+        return Sessions(model, folder, self.level, disabled, settings)
 
 
 def machine() -> str:

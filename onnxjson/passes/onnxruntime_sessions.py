@@ -104,6 +104,10 @@ class Sessions:
         modified = dict.fromkeys(name for name, changed in turns if changed)
         return Report(_steady(self._place.read_bytes()), tuple(transformers), tuple(modified))
 
+    def names(self) -> list[str]:
+        """The graph transformers that run, whether they change anything or not, then all rules."""
+        return [*self.reported().transformers, *RULES]
+
     def stages(self) -> Iterator[PartStage]:
         """The graph after each transformer that changed it, and within those made of rules after each rule.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final
 from msgspec import Meta, field
 
 from onnxjson.passes.declaration import Pass
+from onnxjson.passes.known_names import require
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -46,10 +47,17 @@ class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
     keep_stamps: Annotated[bool, Meta(description="Keep what it writes into the metadata about its own work.")] = False
 
     def run(self, model: bytes, folder: Path) -> bytes:
-        """See `Pass.run`."""
+        """See `Pass.run`.
+
+        Raises:
+            ValueError: its optimizer has no such pass, or what it made gives other results.
+        """
         import onnx
         import onnxsim
+        from onnxsim import onnxsim_cpp2py_export as native
 
+        require(self.skip, [*native._list_optimizers(), *native._list_other_optimizers()], "pass of its optimizer")
+        require(self.more, native._list_other_optimizers(), "other pass of its optimizer")
         before = onnx.ModelProto.FromString(model)
         had = {entry.key for entry in before.metadata_props}
         made, is_same = onnxsim.simplify(

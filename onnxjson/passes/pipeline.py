@@ -25,6 +25,7 @@ from onnxjson.edits.applying import new_findings
 from onnxjson.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
 from onnxjson.passes.executing import declared
 from onnxjson.passes.losses import losses
+from onnxjson.passes.new_files import NewFile
 from onnxjson.passes.spelling import REPETITIONS, Step
 from onnxjson.passes.stages import PartStage, unpacked
 from onnxjson.wire.varints import LARGEST_MESSAGE
@@ -42,7 +43,9 @@ _TIMES_FOR_PARTS: Final = 20
 """How many times as long as the pass itself that may take."""
 
 _SHOWN: Final = 3
-"""Lines of what a pass printed that stand in the message of its failure."""
+"""Lines of what a pass printed that stand in a note, or in the message of its failure."""
+
+_AS_BEFORE: Final = "the model is as it was before it"
 
 
 class Stage(NamedTuple):
@@ -71,8 +74,10 @@ class Made(NamedTuple):
     """What it lost or changed besides, and what it had to say; for a person."""
     printed: str = ""
     """What it printed, cut; made visible."""
+    files: tuple[NewFile, ...] = ()
+    """What it wants to stand beside the model; `onnxjson.passes.files_written` writes them."""
     failure: PassError | None = None
-    """Why it has no result, where the pipeline goes on without it."""
+    """Why it has no result."""
 
     @property
     def is_changed(self) -> bool:
@@ -82,7 +87,21 @@ class Made(NamedTuple):
     @property
     def is_grown(self) -> bool:
         """Whether the model has more than a tenth more bytes after it."""
-        return len(self.after.data) * 10 > len(self.before.data) * 11
+        return is_grown(len(self.before.data), len(self.after.data))
+
+
+def is_grown(before: int, after: int) -> bool:
+    """Whether so many bytes after a pass are more than a tenth more than before it."""
+    return after * 10 > before * 11
+
+
+class _Round(NamedTuple):
+    """What a pass did once."""
+
+    after: Stage
+    printed: str = ""
+    notes: tuple[str, ...] = ()
+    files: tuple[NewFile, ...] = ()
 
 
 class Pipeline:
@@ -106,7 +125,8 @@ class Pipeline:
         self._seconds = seconds
         self._memory = memory
         self._max_size = max_size
-        self._keep_going = keep_going
+        self.keep_going = keep_going
+        """Whether a pass that fails is left out."""
         self._worker = Worker()
 
     def __enter__(self) -> Self:
@@ -130,58 +150,60 @@ class Pipeline:
             model_folder: where edits look for the external data of the model.
 
         Raises:
-            PassError: a pass failed, and it is not to go on without it; what came before stays as it was given.
+            PassError: a pass failed, and it is not to go on without it; what that pass did is given before.
             LimitError: the model has more bytes than protobuf reads.
         """
         stage = stage_of(model)
-        if not self._keep_going:
+        if not self.keep_going:
             for step in steps:  # What cannot run is told before anything has.
                 _refuse_unavailable(step, str(step))
         for step in steps:
             made = self._made(stage, step, model_folder)
             yield made
+            if made.failure is not None and not self.keep_going:
+                raise made.failure
             stage = made.after
 
     def _made(self, before: Stage, step: Step, model_folder: Path | None) -> Made:
         started = time.monotonic()
         name = str(step)
-        rounds, stage, printed, stands_still = 0, before, "", False
-        notes: tuple[str, ...] = ()
+        rounds, stage, stands_still = 0, before, False
+        last = _Round(before)
+        files: tuple[NewFile, ...] = ()
         failure = None
         try:
             while rounds < (REPETITIONS if step.repeats else 1):
                 rounds += 1
-                after, printed, notes = self._round(stage, step, name, model_folder)
-                stands_still = after.data == stage.data
-                stage = stage if stands_still else after
+                last = self._round(stage, step, name, model_folder)
+                files += last.files
+                stands_still = last.after.data == stage.data
+                stage = stage if stands_still else last.after
                 if stands_still:
                     break
             if stage is not before and stage.data == before.data:
                 stage = before
         except PassError as error:
-            if not self._keep_going:
-                raise
-            failure, stage = error, before
+            failure, stage, files = error, before, ()
         seconds = time.monotonic() - started
+        notes = [*last.notes, *_output(last.printed)]
         if step.repeats and rounds == REPETITIONS and not failure and not stands_still:
-            notes = (*notes, f"it still changes the model after {REPETITIONS} rounds")
+            notes.append(f"it still changes the model after {REPETITIONS} rounds")
         lost = losses(before.model, stage.model) if stage is not before else ()
-        return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), printed, failure)
+        return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
 
-    def _round(
-        self, before: Stage, step: Step, name: str, model_folder: Path | None
-    ) -> tuple[Stage, str, tuple[str, ...]]:
+    def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> "_Round":
         _refuse_unavailable(step, name)
         if not step.subject.is_guarded:
             try:
-                model, notes = step.subject.change(before.model, model_folder)
+                made = step.subject.change(before.model, model_folder)
             except OnnxJsonError as error:
                 raise PassError(f"{_called(name)}: {error}", name) from error
-            return (before if model is before.model else stage_of(model)), "", notes
+            after = before if made.model is before.model else stage_of(made.model)
+            return _Round(after, notes=made.notes, files=made.files)
         answer = self._answered(before, step, name)
         after = _stage(answer, before, name)
         self._check(before, after, name, answer.printed)
-        return after, answer.printed, answer.remarks
+        return _Round(after, answer.printed, answer.remarks)
 
     def parts(self, made: Made) -> list[PartStage]:
         """What each part of a pass did, such as each rule of an optimizer; the last one leads to what the pass gave.
@@ -218,10 +240,10 @@ class Pipeline:
                 declaration = declared(step.subject)
                 answer = self._worker.run_pass(declaration, before.data, Path(folder), limits, stages=stages)
             except WorkerError as error:
-                raise PassError(f"{_called(name)}: {error}; the model is as it was before it", name) from error
+                raise PassError(f"{_called(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:
             raise PassError(
-                f"{_called(name)} {answer.problem}{_last_words(answer)}; the model is as it was before it",
+                f"{_called(name)} {answer.problem}{_last_words(answer)}; {_AS_BEFORE}",
                 name,
                 answer.printed,
             )
@@ -236,7 +258,7 @@ class Pipeline:
         size = len(after.data)
         if self._max_size is not None and size > self._max_size:
             raise PassError(
-                f"{_called(name)} gives {size:,} bytes, and {self._max_size:,} are allowed",
+                f"{_called(name)} gives {size:,} bytes, and {self._max_size:,} are allowed; {_AS_BEFORE}",
                 name,
                 printed,
             )
@@ -248,7 +270,7 @@ class Pipeline:
             finding = broken[0]
             where = f"{visible(finding.address, 200)}: " if finding.address else ""
             raise PassError(
-                f"{_called(name)} leaves the model in pieces: {where}{finding.message}{more}",
+                f"{_called(name)} leaves the model in pieces: {where}{finding.message}{more}; {_AS_BEFORE}",
                 name,
                 printed,
             )
@@ -301,8 +323,7 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
         except (WireError, IndexError, LimitError) as error:
             what = f"gives {len(data):,} bytes that are no model ({error})"
     if what:
-        message = f"{_called(name)} {what}{_last_words(answer)}; the model is as it was before it"
-        raise PassError(message, name, answer.printed)
+        raise PassError(f"{_called(name)} {what}{_last_words(answer)}; {_AS_BEFORE}", name, answer.printed)
     return Stage(data, model)
 
 
@@ -316,6 +337,11 @@ def _called(name: str) -> str:
 
 
 def _last_words(answer: PassAnswer) -> str:
+    return "".join([f" ({said})" for said in _output(answer.printed)])
+
+
+def _output(printed: str) -> list[str]:
+    """What a pass printed, as a note; none where it printed nothing."""
     # Visible already, so that nothing of an escape is escaped again.
-    lines = [line[:_LONGEST_LINE] for line in answer.printed.splitlines()[-_SHOWN:]]
-    return f" (it printed: {' | '.join(lines)})" if lines else ""
+    lines = [line[:_LONGEST_LINE] for line in printed.splitlines() if line.strip()]
+    return [f"it printed: {' | '.join(lines[-_SHOWN:])}"] if lines else []

@@ -17,12 +17,13 @@ Files stand in the folder of the recipe or below. A recipe runs no Python file: 
 the command line.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from onnxjson.checking import Finding
 from onnxjson.display import visible
+from onnxjson.edits.catalogue import NAMES as EDITS
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.script import parse_edit
 from onnxjson.edits.values import ValueMistakeError, write_value
@@ -30,7 +31,7 @@ from onnxjson.errors import DecodeError, ParameterError
 from onnxjson.identity import open_source
 from onnxjson.passes.catalogue import NAMES
 from onnxjson.passes.declaration import Pass, near, options, said
-from onnxjson.passes.edits import EditPass, ScriptPass, edit_pass
+from onnxjson.passes.edits import EditPass, edit_pass
 from onnxjson.passes.spelling import Step, all_names, parse_step, spell
 from onnxjson.passes.user import UserPass
 from onnxjson.reading import tree as json_tree
@@ -45,6 +46,9 @@ FORMAT: Final = "onnxjson-recipe/1"
 
 _KEYS: Final = ("format", "passes")
 _REPEAT: Final = "repeat"
+
+_FILE: Final = "file"
+"""The role of options that name files."""
 
 
 def load_recipe(path: str | Path) -> tuple[Step, ...]:
@@ -165,14 +169,28 @@ def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) 
 
 
 def _within(step: Step, place: Place, context: Context, folder: Path | None) -> Step | None:
+    """The step with the files that it names looked for in the folder of the recipe; None where one is outside."""
     subject = step.subject
-    if isinstance(subject, ScriptPass):
-        parts = Path(subject.file).parts
-        if ".." in parts or Path(subject.file).is_absolute():
+    for name in _files_of(subject):
+        if not _is_inside(name, folder):
             hint = "put it there, or run it with -p"
-            context.error(place, "outside-folder", f"{visible(subject.file)} is not in the folder of the recipe", hint)
+            context.error(place, "outside-folder", f"{visible(name)} is not in the folder of the recipe", hint)
             return None
     return Step(subject if folder is None else subject.within(folder), step.repeats)
+
+
+def _files_of(subject: Pass) -> Iterator[str]:
+    """The files that options of a pass name; an edit knows its folder, and looks at its own."""
+    for option in options(type(subject)):
+        value = getattr(subject, option.field)
+        if option.role == _FILE and value is not None:
+            yield from (value,) if isinstance(value, str) else value
+
+
+def _is_inside(name: str, folder: Path | None) -> bool:
+    if ".." in Path(name).parts or Path(name).is_absolute():
+        return False
+    return folder is None or (folder / name).resolve().is_relative_to(folder.resolve())
 
 
 def _edit_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | None:
@@ -191,8 +209,10 @@ def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | Non
         context.wrong_type(name, place.at("pass"), "the name of a pass")
         return None
     if name not in NAMES:
-        hint = near(name, all_names()) or "`onnxjson passes` shows all"
-        context.error(place.at("pass"), "unknown-pass", f'there is no pass "{visible(name)}"', hint)
+        hint = _in_a_text(name, tree)
+        problem = f'an object does not take "{name}"' if hint else f'there is no pass "{visible(name)}"'
+        hint = hint or near(name, all_names()) or "`onnxjson passes` shows all"
+        context.error(place.at("pass"), "unknown-pass", problem, hint)
         return None
     kind = NAMES[name]
     known = {option.name: option for option in options(kind)}
@@ -213,6 +233,18 @@ def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | Non
         if option.required and option.name not in tree:
             context.error(place, "missing-key", f'{name} needs "{option.name}"', f"it takes {option.shape.fits}")
     return kind(**values) if len(context.remarks) == before else None
+
+
+def _in_a_text(name: str, tree: dict[str, Any]) -> str:
+    """What to do where an object has a name that only a text may have, such as that of a part; "" where it has none."""
+    if name not in all_names():
+        return ""
+    if name in EDITS:
+        return f"an edit is written {write_value({'edit': name})}"
+    kind, _, part = name.partition(":")
+    if part and len(tree) > 1:
+        return f"write {write_value({'pass': kind, str(NAMES[kind].part): [part]})} with its options"
+    return f"write it as a text, {write_value(name)}"
 
 
 def _without(tree: dict[str, Any], key: str) -> Iterable[tuple[str, Any]]:

@@ -12,6 +12,7 @@ away; an option of a list may also stand once for each item. A flag alone is tru
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -267,9 +268,12 @@ def spell(subject: Pass) -> str:
 
 
 def is_called(step: Step, word: str) -> bool:
-    """Whether a word names a pass of a pipeline: its name, with its part, or as it was spelled."""
+    """Whether a word names a pass of a pipeline: its name, with its part, as it was spelled, or its file's name."""
     spelled = spell(step.subject)
-    return word in {str(step), spelled, spelled.partition("{")[0], step.subject.name}
+    names = {str(step), spelled, spelled.partition("{")[0], step.subject.name}
+    if isinstance(step.subject, ScriptPass | UserPass):
+        names.add(Path(step.subject.file).name)
+    return word in names
 
 
 def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:

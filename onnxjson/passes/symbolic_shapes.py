@@ -9,7 +9,7 @@ from onnxjson.passes.declaration import Pass
 
 
 class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-shapes"):
-    """Infer shapes as expressions of dimensions that have a name, such as ``2*N``, for operators of onnxruntime, too.
+    """Infer shapes as expressions of dimensions that have a name, such as 2*N, for operators of onnxruntime, too.
 
     It takes opset 7 and later, and fails where it cannot come to an end for every value.
     """

@@ -25,6 +25,9 @@ GROUP: Final = "onnxjson.passes"
 """The group of entry points."""
 
 _FUNCTION: Final = "optimize"
+_LONGEST: Final = 500
+"""Characters of what a function raises."""
+
 _SCRIPT_NAMES: Final = ("rewrite", "rules")
 
 
@@ -144,7 +147,8 @@ def _failed(path: Path, error: Exception) -> EditError:
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
     line = lines[-1] if lines else getattr(error, "lineno", None)
     place = f"{path}:{line}" if line else str(path)
-    return EditError(f"{place}: {type(error).__name__}: {visible(str(error), 500)}")
+    said = error.msg if isinstance(error, SyntaxError) else str(error)  # its text has the place once more
+    return EditError(f"{place}: {type(error).__name__}: {said[:_LONGEST]}")  # made visible where it is told
 
 
 __all__ = ["GROUP", "PluginPass", "UserPass", "plugins", "user_pass"]

@@ -5,7 +5,7 @@ from typing import Final
 from onnxjson.display import visible
 from onnxjson.document import Node
 from onnxjson.passes.pipeline import Made
-from onnxjson.rendering.tables import size
+from onnxjson.rendering.size_changes import bytes_change, growth, nodes_change
 from onnxjson.walking import walk
 
 _LONGEST: Final = 200
@@ -23,23 +23,15 @@ def lines(made: Made) -> list[str]:
     if made.failure is not None:
         return [f"left out: {made.failure}"]
     rounds = f", {made.rounds} rounds" if made.rounds > 1 else ""
-    numbers = f"{_nodes(made)}, {_sizes(made)}, {made.seconds:.1f} s{rounds}" if made.is_changed else "changed nothing"
-    grown = [f"  the model grew by {_growth(made)}"] if made.is_grown else []
-    return [f"{name}: {numbers}", *grown, *[f"  {visible(note, _LONGEST)}" for note in made.notes]]
+    before, after = len(made.before.data), len(made.after.data)
+    numbers = f"{_nodes(made)}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
+    notes = [*growth(before, after), *made.notes]
+    return [f"{name}: {numbers if made.is_changed else 'changed nothing'}", *[f"  {_cut(note)}" for note in notes]]
+
+
+def _cut(note: str) -> str:
+    return note if len(note) <= _LONGEST else f"{note[: _LONGEST - 1]}…"  # visible already
 
 
 def _nodes(made: Made) -> str:
-    before, after = (sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after))
-    return f"{before:,} nodes" if before == after else f"{before:,} -> {after:,} nodes"
-
-
-def _sizes(made: Made) -> str:
-    before, after = len(made.before.data), len(made.after.data)
-    if size(before) == size(after):
-        return f"{size(before)} ({after - before:+,} bytes)" if before != after else size(before)
-    return f"{size(before)} -> {size(after)}"
-
-
-def _growth(made: Made) -> str:
-    before, after = len(made.before.data), len(made.after.data)
-    return f"{(after - before) * 100 // before} %"
+    return nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])

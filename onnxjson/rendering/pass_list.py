@@ -6,9 +6,6 @@ from onnxjson.edits.values import write_value
 from onnxjson.passes.listing import Entry, Option
 from onnxjson.rendering.tables import padded, wrapped
 
-_FEW = 5
-"""Choices that are listed beside an option."""
-
 
 def overview(entries: Sequence[Entry], width: int) -> list[str]:
     """All passes, a line each; parts and edits are counted, with the way to see them."""
@@ -69,9 +66,7 @@ def _about(option: Option) -> str:
         more.append("required")
     elif option.default not in (None, [], {}, ""):
         more.append(f"default: {write_value(option.default)}")
-    if option.choices and len(option.choices) <= _FEW and not option.type.startswith("one of"):
-        more.append(f"of {', '.join(option.choices)}")
-    fits = option.type if len(option.type) < 120 else "a name"
+    fits = option.type
     return f"{option.description} {fits[:1].upper()}{fits[1:]}{f' ({chr(59).join(more)})' if more else ''}."
 
 

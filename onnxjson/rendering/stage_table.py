@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import GAP, cells, padded, shortened, size
 from onnxjson.tracing.records import Size
@@ -68,7 +68,7 @@ def table_rows(columns: Sequence[Column], *, most: int | None = None) -> list[Ro
         most = min(most, sum(row.is_changed for row in operators))
     if most is not None and len(operators) > most:
         rest = operators[most:]
-        label = f"{len(rest):,} other{'s' * (len(rest) > 1)}"
+        label = f"{len(rest):,} other{'s' * (len(rest) > 1)}" if most else counted(len(rest), "operator")
         label += "" if any(row.is_changed for row in rest) else " as before"
         sums = tuple([sum(numbers) for numbers in zip(*[row.numbers for row in rest], strict=True)])
         operators = [*operators[:most], Row(label, sums, is_operator=True)]

@@ -16,9 +16,9 @@ from onnxjson.rendering.diff_html import DRAWN, MOST_DRAWINGS, MOST_ROWS, event_
 from onnxjson.rendering.diff_page_style import SCRIPT
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.neighbourhoods import Picture, pictures
+from onnxjson.rendering.size_changes import bytes_change, nodes_change
 from onnxjson.rendering.stage_table import table_rows
-from onnxjson.rendering.tables import size
-from onnxjson.rendering.trace_text import columns, headline, loud, part_text, size_before
+from onnxjson.rendering.trace_text import columns, headline, loud, notes_of, part_text, size_before
 from onnxjson.tracing.provenance import Provenance, Story
 from onnxjson.tracing.records import Part, Size, Step, Trace
 
@@ -75,7 +75,7 @@ class _Steps:
             yield f'<p class="soft">{numbers}, {step.seconds:.2g} s</p>\n'
             if step.failure is not None:
                 yield f'<p class="problem">{page_text(step.failure, 2000)}</p>\n'
-            for note in step.notes:
+            for note in notes_of(step, before):
                 yield f'<p class="soft">{page_text(note, 2000)}</p>\n'
             yield from self._parts(step, before)
 
@@ -114,14 +114,8 @@ class _Steps:
 
 
 def _change(before: Size, after: Size) -> str:
-    nodes = counted(after.nodes, "node")
-    if before.nodes != after.nodes:
-        nodes = f"{before.nodes:,} → {nodes}"
-    return (
-        f"{nodes}, {size(after.bytes)}"
-        if before.bytes == after.bytes
-        else (f"{nodes}, {size(before.bytes)} → {size(after.bytes)}")
-    )
+    found = f"{nodes_change(before.nodes, after.nodes)}, {bytes_change(before.bytes, after.bytes)}"
+    return found.replace("->", "→")
 
 
 def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:

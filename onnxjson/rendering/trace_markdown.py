@@ -6,9 +6,9 @@ from typing import Final
 from onnxjson.display import counted
 from onnxjson.rendering.diff_markdown import LARGEST, code
 from onnxjson.rendering.diff_text import place_text
+from onnxjson.rendering.size_changes import bytes_change
 from onnxjson.rendering.stage_table import table_rows
-from onnxjson.rendering.tables import size
-from onnxjson.rendering.trace_text import Subject, columns, headline, loud, node_text, part_text, size_before
+from onnxjson.rendering.trace_text import Subject, columns, headline, loud, node_text, notes_of, part_text, size_before
 from onnxjson.tracing.records import Size, Step, Trace
 
 _MOST_ROWS: Final = 300
@@ -37,7 +37,7 @@ def _pieces(trace: Trace) -> Iterator[str]:
         after = step.parts[-1].after if step.parts else before
         state = " ❌" if step.failure is not None else "" if step.parts else " (changed nothing)"
         numbers = [_number(before.nodes, after.nodes), _number(before.parameters, after.parameters)]
-        bytes_text = size(after.bytes) if before.bytes == after.bytes else f"{size(before.bytes)} → {size(after.bytes)}"
+        bytes_text = bytes_change(before.bytes, after.bytes).replace("->", "→")
         yield f"| {code(step.name)}{state} | {numbers[0]} | {numbers[1]} | {bytes_text} | {step.seconds:.2g} |\n"
     for step in trace.steps:
         yield from _step(step, size_before(trace, step))
@@ -62,10 +62,11 @@ def _step(step: Step, before: Size) -> Iterator[str]:
             rows.append(
                 f"| {code(part.name) if part.name else ''} | {event.kind} | {times}{pattern} | {places}{more} |\n"
             )
-    if not rows and not step.notes:
+    notes = notes_of(step, before)
+    if not rows and not notes:
         return
     yield f"\n#### {code(step.name)}\n\n"
-    yield from (f"- {code(note, 400)}\n" for note in step.notes)
+    yield from (f"- {code(note, 400)}\n" for note in notes)
     if rows:
         yield "\n| part | kind | what | where |\n|---|---|---|---|\n"
         yield from rows[:_MOST_ROWS]

@@ -9,9 +9,10 @@ from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
+from onnxjson.rendering.size_changes import bytes_change, growth, nodes_change
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.stage_table import Column, table_lines
-from onnxjson.rendering.tables import GAP, shortened, size, wrapped
+from onnxjson.rendering.tables import GAP, shortened, wrapped
 from onnxjson.tracing.provenance import Provenance, Story, Touch
 from onnxjson.tracing.records import Part, Size, Step, Trace
 
@@ -75,11 +76,17 @@ def step_lines(trace: Trace, step: Step, width: int, *, details: bool = False) -
     problems = [step.failure] if step.failure is not None else []
     for text in problems:
         yield from _wrapped(text, width, "bad")
-    for note in step.notes:
+    for note in notes_of(step, before):
         yield from _wrapped(note, width, "quiet")
     for part in step.parts:
         yield from _part_lines(before, part, width, details=details)
         before = part.after
+
+
+def notes_of(step: Step, before: Size) -> list[str]:
+    """What is to be said of a pass besides its numbers: that the model grew, then its notes."""
+    after = step.parts[-1].after if step.parts else before
+    return [*growth(before.bytes, after.bytes), *step.notes]
 
 
 def size_before(trace: Trace, step: Step) -> Size:
@@ -125,18 +132,14 @@ def _sizes(before: Size, after: Size) -> str:
     parts = [_nodes(before, after)]
     if before.parameters != after.parameters:
         parts.append(f"{before.parameters:,} -> {after.parameters:,} parameters")
-    one, other = size(before.bytes), size(after.bytes)
-    if one != other:
-        parts.append(f"{one} -> {other}")
-    elif before.bytes != after.bytes:
-        parts.append(f"{one} ({after.bytes - before.bytes:+,} bytes)")
+    if before.bytes != after.bytes:
+        parts.append(bytes_change(before.bytes, after.bytes))
     return ", ".join(parts)
 
 
 def _nodes(before: Size, after: Size) -> str:
-    if before.nodes == after.nodes:
-        return counted(after.nodes, "node")
-    return f"{before.nodes:,} -> {counted(after.nodes, 'node')} ({after.nodes - before.nodes:+,})"
+    change = after.nodes - before.nodes
+    return nodes_change(before.nodes, after.nodes) + (f" ({change:+,})" if change else "")
 
 
 def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterator[Line]:

@@ -70,6 +70,35 @@ def test_a_dry_run_writes_nothing_and_shows_the_diff(binary: Path, rename: Path)
     assert binary.read_bytes() == before
 
 
+def test_files_beside_the_model_are_written_with_it_or_not_at_all(binary: Path, fail: Path, tmp_path: Path) -> None:
+    out, archive, values = (tmp_path / name for name in ("new.onnx", "adapter.npz", "values.npy"))
+    made = "-p", f"extract-adapters{{pattern=fc,save={archive}}}", "-p"
+    edit = f"initializers-to-inputs{{tensor=conv.weight,save={values}}}"
+    assert run("optimize", binary, *made, edit, "--dry-run").exit_code == 0
+    assert not archive.exists()
+    assert not values.exists()
+    assert run("optimize", binary, *made, edit, "-p", fail, "-o", out).exit_code == 76
+    assert not archive.exists()
+    assert not values.exists()
+    assert run("optimize", binary, *made, edit, "-o", tmp_path / "missing" / "new.onnx").exit_code == 73
+    assert not archive.exists()
+    assert not values.exists()
+    assert run("optimize", binary, *made, edit, "-o", out).exit_code == 0
+    assert archive.exists()
+    assert values.exists()
+
+
+def test_a_script_that_cannot_be_read_is_told_before_anything_runs(binary: Path, tmp_path: Path) -> None:
+    ran, script = tmp_path / "ran", tmp_path / "script.json"
+    first = tmp_path / "first.py"
+    first.write_text(f"open({str(ran)!r}, 'w')\ndef optimize(model): return model\n")
+    for code in (66, 65):
+        result = run("optimize", binary, "-p", first, "-p", script, "-o", tmp_path / "o.onnx")
+        assert result.exit_code == code
+        script.write_text('{"format": "onnxjson-recipe/1", "passes": []}')
+    assert not ran.exists()
+
+
 def test_a_text_is_optimized_as_a_text(text: Path, rename: Path) -> None:
     assert run("optimize", text, "-p", rename, "-i").exit_code == 0
     assert text.read_text().startswith('{\n"format": "onnxjson/1"')
@@ -110,6 +139,7 @@ def test_until_and_skip_choose_passes(binary: Path, rename: Path, fail: Path) ->
     assert run(*words, "--until", rename).exit_code == 0
     assert run(*words, "--skip", fail).exit_code == 0
     assert "fail" not in run(*words, "--skip", fail).stderr
+    assert run(*words, "--skip", "fail.py", "--until", "rename.py").exit_code == 0  # as a recipe in a folder names it
 
 
 def test_a_recipe_runs_before_the_passes_named(binary: Path, rename: Path, tmp_path: Path) -> None:

@@ -115,12 +115,24 @@ def test_what_does_not_fit_together_is_a_usage_error(folder: Path) -> None:
     assert run("optimize", *models, "-p", "prune", "-i", "--trace", folder / "t2").exit_code == 2
 
 
-def test_a_pass_that_fails_leaves_the_trace_of_those_before_it(folder: Path) -> None:
+def test_a_pass_that_fails_is_the_last_one_of_the_trace(folder: Path) -> None:
     (folder / "bad.py").write_text("def optimize(model):\n    raise ValueError('no')\n")
     passes = ("-p", "onnxruntime", "-p", folder / "bad.py")
     result = run("optimize", folder / "m.onnx", *passes, "-o", folder / "b.onnx", "--trace", folder / "t3")
     assert result.exit_code == 76
-    assert "1 pass, 1 changed something" in run("trace", folder / "t3").stdout
+    shown = run("trace", folder / "t3").stdout
+    assert "2 passes, 1 changed something" in shown
+    assert "bad.py: changed nothing" in shown
+    assert "ValueError: no;" in shown.replace("\n  ", " ")
+
+
+def test_a_pass_after_which_a_model_is_more_than_a_tenth_bigger_is_marked(folder: Path) -> None:
+    grow = folder / "grow.py"
+    grow.write_text("def optimize(model):\n    model.doc_string = 'x' * 100_000\n    return model\n")
+    made = run("optimize", folder / "m.onnx", "-p", grow, "-o", folder / "b.onnx", "--trace", folder / "t4")
+    assert made.exit_code == 0
+    for form in ("text", "markdown", "html"):
+        assert "the model grew by " in run("trace", folder / "t4", "--format", form).stdout
 
 
 def size(nodes: int, **operators: int) -> Size:

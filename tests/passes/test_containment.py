@@ -116,6 +116,21 @@ def test_what_a_pass_prints_does_not_mix_with_its_model(model: Model, tmp_path: 
     (made,) = made_by(model, planted(tmp_path, body))
     assert (made.failure, made.is_changed) == (None, False)
     assert made.printed.splitlines() == ["noise", "more"]
+    assert made.notes == ("it printed: noise | more",)
+
+
+def test_what_a_pass_raises_is_made_visible_once(model: Model, tmp_path: Path) -> None:
+    (made,) = made_by(model, planted(tmp_path, "raise ValueError('\\x1b[2J')"))
+    assert "pass.py:2: ValueError: \\u{1b}[2J; the model is as it was" in str(made.failure)
+
+
+def test_a_failing_pass_is_given_before_it_is_raised(model: Model, good: str, tmp_path: Path) -> None:
+    bad = planted(tmp_path, "raise ValueError('no good')")
+    with Pipeline() as pipeline:
+        run = pipeline.run(model, [parse_step(bad), parse_step(good)])
+        assert next(run).failure is not None
+        with pytest.raises(PassError, match="no good"):
+            next(run)
 
 
 def test_what_a_pass_writes_goes_with_its_folder(model: Model, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from onnxjson import files, serde
 from onnxjson.document import Model
 from onnxjson.errors import ParameterError, PassError
 from onnxjson.index import Index
-from onnxjson.passes import Made, Pipeline, parse_step
+from onnxjson.passes import Made, Pipeline, files_written, parse_step
 from onnxjson.passes.declaration import is_installed
 from onnxjson.passes.onnxruntime import machine
 from onnxjson.passes.onnxruntime_sessions import RULES
@@ -162,6 +162,9 @@ def test_extract_adapters_makes_inputs_of_the_weights_and_saves_them(tmp_path: P
     assert made.after.model.graph is not None
     assert [each.name for each in made.after.model.graph.input] == ["x", "onnx::MatMul_1", "onnx::MatMul_2"]
     assert [each.name for each in made.after.model.graph.initializer] == ["base"]
+    assert not place.exists()  # it is not known yet whether the model is saved
+    with files_written(made.files):
+        pass
     with np.load(place) as saved:
         assert {name: saved[name].shape for name in saved.files} == {"onnx::MatMul_1": (8, 2), "onnx::MatMul_2": (2, 8)}
     kept = made_by(adapted(), "extract-adapters{keep_defaults}").after.model.graph

@@ -66,6 +66,9 @@ def test_options_stand_in_objects() -> None:
         ('{"edit": "prune", "what": 3}', "wrong-type"),
         ('"../up.json"', "outside-folder"),
         ('"/etc/up.json"', "outside-folder"),
+        ('{"pass": "extract-adapters", "save": "../up.npz"}', "outside-folder"),
+        ('"extract-adapters{save=/etc/up.npz}"', "outside-folder"),
+        ('{"pass": "float16", "data": ["samples.npz", "../up.npz"]}', "outside-folder"),
         ('"mine.py"', "python-file"),
         ('"mine.py{a=1}*"', "python-file"),
     ],
@@ -90,6 +93,36 @@ def test_files_stand_beside_the_recipe(tmp_path: Path) -> None:
     path.write_text(recipe('"rewrite.json"'))
     (step,) = load_recipe(path)
     assert step == parse_step(str(tmp_path / "rewrite.json"))
+
+
+def test_a_link_that_leads_out_of_the_folder_is_refused(tmp_path: Path) -> None:
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "link").symlink_to(tmp_path)
+    path = inside / "recipe.json"
+    path.write_text(recipe('"extract-adapters{save=link/up.npz}"'))
+    with pytest.raises(DecodeError, match=r"link/up\.npz is not in the folder of the recipe"):
+        load_recipe(path)
+    path.write_text(recipe('"extract-adapters{save=up.npz}"'))
+    (step,) = load_recipe(path)
+    assert step == parse_step(f"extract-adapters{{save={inside / 'up.npz'}}}")
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        ('{"pass": "onnxoptimizer:nop"}', 'write it as a text, "onnxoptimizer:nop"'),
+        (
+            '{"pass": "onnxoptimizer:nop", "fixed_point": true}',
+            'write {"pass": "onnxoptimizer", "passes": ["nop"]} with its options',
+        ),
+        ('{"pass": "prune"}', 'an edit is written {"edit": "prune"}'),
+    ],
+)
+def test_names_that_only_a_text_may_have_are_answered_with_how_to_write_them(step: str, said: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        parse_recipe(recipe(step).encode())
+    assert [each.hint for each in caught.value.findings] == [said]
 
 
 def test_a_recipe_that_is_not_there_is_a_missing_file(tmp_path: Path) -> None:
