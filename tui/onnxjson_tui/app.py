@@ -7,7 +7,7 @@ from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
-from onnxjson_tui.driver import OneFrameDriver
+from onnxjson_tui.driver import driver_class
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal, detect
 
@@ -42,7 +42,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
         self.terminal = terminal or detect()
         self._first = first
-        super().__init__(driver_class=OneFrameDriver if self.terminal.is_remote else None)
+        super().__init__(driver_class=driver_class())
         self.register_theme(_THEME)
         self.theme = self.terminal.theme
         self.animation_level = "none"

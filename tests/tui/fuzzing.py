@@ -1,0 +1,207 @@
+"""``python -m tests.tui.fuzzing``: random keys in the workbench, until something is wrong.
+
+After every some keys: no error of the program itself, the cursor on a row, nothing raw on the screen. At the end: undoing
+everything gives the bytes that were opened, redoing it those that were left, and the journal gives the same.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+from unittest import mock
+
+from textual import events
+from textual.keys import _character_to_key
+
+import onnxjson
+from onnxjson.document import Model
+from onnxjson.wire.reading import read_model
+from onnxjson_tui.actions.catalogue import ACTIONS
+from onnxjson_tui.app import WorkbenchApp
+from onnxjson_tui.session import Session
+from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.workbench import Workbench
+from tests.edits.random_models import random_model
+from tests.generation.messages import generate
+from tests.tui.sessions import bytes_of
+
+KEYS: Final = 20_000
+EACH: Final = 500
+"""Keys for each model."""
+
+_LEAVES: Final = frozenset({"quit", "save-and-leave", "leave", "suspend"})
+"""Actions that end the program, so that nothing more could be pressed."""
+
+_SPECIAL: Final = (
+    "escape", "enter", "tab", "shift+tab", "up", "down", "left", "right", "pageup", "pagedown", "home", "end",
+    "backspace", "delete", "space",
+)  # fmt: skip
+_TYPED: Final = "abcdefghijklmnopqrstuvwxyz0123456789:/[]{}().,*!?-_=+@#%&\\'\"<>|~^$ "
+_LINES: Final = (
+    "set-attribute . axis 1", "rename-node . other", "delete-node .", "prune", "strip", "infer-shapes", "op:Relu",
+    "nothing", "name-nodes", "set-metadata a=b", "Relu", "3", "[x/]", "stamp-opset 20", "prefix p_", "insert",
+)  # fmt: skip
+
+
+class Fuzz:
+    """Random keys on one model."""
+
+    def __init__(self, path: Path, seed: int, size: tuple[int, int]) -> None:
+        self.path = path
+        self.size = size
+        self.rng = random.Random(seed)
+        self.pressed: list[str] = []
+        """For the person who looks for the reason."""
+        self._keys = [key for action in ACTIONS if action.id not in _LEAVES for key in action.keys]
+
+    def chosen(self) -> list[str]:
+        """The next keys: those of an action, a key that moves, or something typed."""
+        draw = self.rng.random()
+        if draw < 0.5:
+            return self.rng.choice(self._keys).split(" ")
+        if draw < 0.8:
+            return [self.rng.choice(_SPECIAL)]
+        if draw < 0.9:
+            return [self.rng.choice(_TYPED)]
+        return [*self.rng.choice(_LINES), self.rng.choice(("enter", "escape", "tab"))]
+
+    async def run(self, count: int) -> int:
+        """Presses at least so many keys; gives how many steps were left to undo."""
+        opened = Session.open(self.path)
+        assert isinstance(opened, Session)
+        terminal = Terminal(self.rng.random() < 0.5, self.rng.choice(("unicode", "ascii")), "onnxjson", True)
+        with opened as session:
+            before = bytes_of(session.model)
+            bench = Workbench(session, terminal)
+            app = WorkbenchApp(bench, terminal)
+            async with app.run_test(size=self.size) as pilot:
+                await pilot.pause()
+                while len(self.pressed) < count:
+                    for key in self.chosen():
+                        self.pressed.append(key)
+                        _send(app, key)
+                        # One turn for the key, one for what it posts; now and then as long as it takes.
+                        await asyncio.sleep(0)
+                    if self.rng.random() < 0.05:
+                        await pilot.pause()
+                        self.look(app, bench)
+                await self.come_back(app, bench, pilot)
+                self.look(app, bench)
+                steps = session.history.position
+                self.undo_all(session, before)
+            session.discard()
+        return steps
+
+    def look(self, app: WorkbenchApp, bench: Workbench) -> None:
+        """What holds at any time."""
+        assert not app.failures, app.failures
+        assert app._exception is None, app._exception
+        assert app.is_running, "the program ended"
+        for lines in (bench.nodes, bench.outline, bench.inspector, bench.drawer.lines):
+            assert 0 <= lines.cursor <= max(len(lines.rows) - 1, 0)
+        for strip in app.screen._compositor.render_strips():
+            text = "".join(segment.text for segment in strip)
+            assert text.isprintable(), repr(text)
+
+    async def come_back(self, app: WorkbenchApp, bench: Workbench, pilot: Any) -> None:
+        """Closes what stands over the workbench, and waits for what runs."""
+        for _ in range(50):
+            if app.screen is bench and not bench.prompt.is_asking and not bench.jobs.running:
+                break
+            _send(app, "escape")
+            await pilot.pause(0.02)
+        while app.screen is not bench:
+            app.pop_screen()
+            await pilot.pause()
+        for _ in range(600):
+            if not bench.jobs.running:
+                return
+            await pilot.pause(0.05)
+        raise AssertionError(f"still running: {[job.label for job in bench.jobs.running]}")
+
+    def undo_all(self, session: Session, before: bytes) -> None:
+        """Undo, redo and the journal say the same."""
+        left = bytes_of(session.model)
+        steps = session.history.position
+        while session.undo() is not None:
+            pass
+        assert bytes_of(session.model) == before, "undoing everything does not give what was opened"
+        for _ in range(steps):
+            session.redo()
+        assert bytes_of(session.model) == left, "redoing does not give what was left"
+
+
+def _send(app: WorkbenchApp, key: str) -> None:
+    if len(key) == 1:
+        event = events.Key(_character_to_key(key), key)
+    else:
+        event = events.Key(key, " " if key == "space" else None)
+    event.set_sender(app)
+    assert app._driver is not None
+    app._driver.send_message(event)
+
+
+def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30)) -> tuple[int, int]:
+    """Presses random keys on a model; gives how many, and how many steps they made.
+
+    Raises:
+        AssertionError: something does not hold; the seed and the last keys are said.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        place = {each: str(Path(name, each)) for each in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+        path = Path(name, "m.onnx")
+        onnxjson.save(model, path)
+        found = Fuzz(path, seed, size)
+        here = Path.cwd()
+        with mock.patch.dict(os.environ, {**place, "EDITOR": "true", "VISUAL": ""}):
+            os.chdir(name)
+            try:
+                steps = asyncio.run(found.run(count))
+            except BaseException:
+                print(f"seed {seed}, {size}: {' '.join(found.pressed[-60:])}", file=sys.stderr)
+                raise
+            finally:
+                os.chdir(here)
+    return len(found.pressed), steps
+
+
+def models(rng: random.Random, extra: Sequence[Path] = ()) -> Model:
+    """A random model, or one of some files."""
+    draw = rng.random()
+    if extra and draw < 0.4:
+        return onnxjson.load(rng.choice(extra))
+    if draw < 0.7:
+        return random_model(rng)
+    # Every field of the format, most of it nonsense to an engine.
+    return read_model(generate(rng.randrange(1 << 30), 20_000))
+
+
+def main(arguments: list[str]) -> int:
+    """Says how many keys were pressed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.tui.fuzzing", description=__doc__)
+    parser.add_argument("--keys", type=int, default=KEYS)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--models", type=Path, default=Path("tests/models"))
+    given = parser.parse_args(arguments)
+    pressed = steps = number = 0
+    start = time.monotonic()
+    files = sorted(given.models.glob("*.onnx"))
+    while pressed < given.keys:
+        seed = given.seed * 1_000_003 + number
+        rng = random.Random(seed)
+        size = rng.choice([(80, 24), (120, 40), (160, 45), (60, 20)])
+        keys, made = fuzz(models(rng, files), seed, min(EACH, given.keys - pressed), size)
+        pressed, steps, number = pressed + keys, steps + made, number + 1
+    seconds = time.monotonic() - start
+    print(f"{pressed:,} keys on {number} models, {steps:,} steps left to undo, {seconds:,.0f} s; nothing went wrong")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
