@@ -346,6 +346,33 @@ def captures(text: str) -> Captures:
     return Captures(text, parser.whole(), parser.captures)
 
 
+_MOST_QUICK_SEARCH_REPEATS: Final = 2
+_LONGEST_QUICK_TEXT: Final = 200
+
+
+def part_searcher(text: str) -> Callable[[str], bool]:
+    """Tells of a text whether a regular expression fits a part of it; ``^`` and ``$`` are its start and its end.
+
+    Raises:
+        SelectorError: as `regular_expression`; or an anchor stands beside alternatives, of which it would be one's.
+    """
+    _check_length(text)
+    parser = _Parser(text)
+    expression = parser.whole()
+    at_start, at_end = parser.anchors
+    if isinstance(expression, _Alternatives) and (at_start or at_end):
+        raise SelectorError(f"re:{visible(text)} has ^ or $ beside |; put brackets around the alternatives")
+    anything = _Repeat(_any, 0, None)
+    whole = _Sequence([*([] if at_start else [anything]), expression, *([] if at_end else [anything])])
+    slow = NamePattern(whole).matches
+    if _repeats(expression, 0) > _MOST_QUICK_SEARCH_REPEATS:
+        return slow
+    # `re` takes at most the third power of the length of a text for so few repeats, and much less for most.
+    plain = text[:-1] + r"\Z" if at_end else text
+    quick = re.compile(plain, re.DOTALL).search
+    return lambda name: quick(name) is not None if len(name) <= _LONGEST_QUICK_TEXT else slow(name)
+
+
 def _check_length(text: str) -> None:
     if len(text) > MOST_CHARACTERS:
         raise SelectorError(f"the pattern has {len(text):,} characters; {MOST_CHARACTERS} are allowed")
@@ -364,6 +391,8 @@ class _Parser:
         self._groups = 0
         self.captures: dict[str, int] = {}
         """The numbers of the groups that a replacement can name, by number as text and by name."""
+        self.anchors = (False, False)
+        """Whether a ``^`` stood first and a ``$`` last, which change nothing where whole names are matched."""
         self._flags = re.DOTALL
 
     def whole(self) -> _Expression:
@@ -377,6 +406,7 @@ class _Parser:
             self._flags |= re.IGNORECASE
         if self._text.startswith("^", self._at):
             self._at += 1
+            self.anchors = (True, False)
         expression = self._alternatives()
         if self._at < len(self._text):
             raise self._wrong("this bracket closes nothing")
@@ -397,6 +427,7 @@ class _Parser:
         while self._at < len(self._text) and self._text[self._at] not in "|)":
             if self._text[self._at] == "$" and self._at == len(self._text) - 1:
                 self._at += 1
+                self.anchors = (self.anchors[0], True)
                 break
             parts.append(self._repeated(self._atom()))
         return _Sequence(parts)

@@ -6,7 +6,14 @@ import re
 import pytest
 
 from onnxjson.errors import LimitError, SelectorError
-from onnxjson.name_patterns import LONGEST_NAME, MOST_CHARACTERS, captures, regular_expression, wildcards
+from onnxjson.name_patterns import (
+    LONGEST_NAME,
+    MOST_CHARACTERS,
+    captures,
+    part_searcher,
+    regular_expression,
+    wildcards,
+)
 
 PATTERNS = [
     "",
@@ -145,3 +152,26 @@ def test_groups_fit_what_they_fit_for_re(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*(a*)*b", "(.*).*.*.*.*.*b"])
 def test_groups_take_no_time_where_re_explodes(pattern: str) -> None:
     assert captures(pattern).find("a" * 2000) is None
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["b", "^a", "c$", "^abc$", "a.*c", "(a|b)c", "x|bc", "[0-9]+", "(?i)^B", "a+b+c+d*", "(a+)+", "", r"\$", r"a\$$"],
+)
+def test_part_searcher_finds_what_re_finds(pattern: str) -> None:
+    fits = part_searcher(pattern)
+    # The $ of re also fits before a line feed at the end.
+    same = re.compile(re.sub(r"(?<!\\)\$$", r"\\Z", pattern), re.DOTALL)
+    for text in ["", "a", "abc", "xabcx", "aabbcc", "B", "layer12", "c\n", "abc\nabc", "a$", "a$b", "x" * 300 + "bc"]:
+        assert fits(text) == bool(same.search(text)), text
+
+
+def test_part_searcher_takes_no_time_where_re_explodes() -> None:
+    fits = part_searcher("(a+)+b")
+    assert not fits("a" * 5000)
+    assert fits("a" * 5000 + "b")
+
+
+def test_anchor_beside_alternatives_is_refused_by_part_searcher() -> None:
+    with pytest.raises(SelectorError, match="brackets"):
+        part_searcher("^a|b")

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells
+from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.jobs import QUIET
 from onnxjson_tui.widgets.bars import Tone
@@ -18,7 +18,8 @@ def title_line(bench: "Workbench") -> Line:
     session = bench.session
     changed = " *" if session.is_changed else ""
     opset = next((each.version for each in session.model.opset_import if not each.domain), None)
-    spans = [Span(f" {visible(session.opened.name, 200)}", "title"), Span(changed, "changed")]
+    name = shortened(visible(session.opened.name, 200), max(bench.size.width // 3, 12))
+    spans = [Span(f" {name}", "title"), Span(changed, "changed")]
     if session.readonly:
         spans.append(Span("  read-only", "changed"))
     spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
@@ -73,7 +74,8 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
     if slow:
         job = slow[0]
-        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s   esc drops it", "changed"),), right
+        way_out = "" if job.is_kept else "   esc drops it"
+        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right
     return hints(bench.pane, bench.size.width - cells(right), bench.session.readonly), right
 
 

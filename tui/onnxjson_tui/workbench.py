@@ -1,6 +1,7 @@
 """The screen on which a model is read and edited: panes, drawer, prompt, and what every action may ask of them."""
 
 import time
+from bisect import bisect_left
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final
 
@@ -20,6 +21,7 @@ from onnxjson_tui.actions.declaration import Scope as Pane
 from onnxjson_tui.actions.keys import KeyReader
 from onnxjson_tui.answers import Changed, Preview
 from onnxjson_tui.chrome import footer_line, scope_path, title_line
+from onnxjson_tui.finder import Finder
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.pages.catalogue import PAGES
 from onnxjson_tui.places import place_of
@@ -27,6 +29,7 @@ from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.listing import NodeLines, OutlineLines
 from onnxjson_tui.rows.nodes import NodeRows
 from onnxjson_tui.rows.outline import Outline
+from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar, Tone
@@ -57,6 +60,8 @@ class Workbench(Screen[int]):
         self.session = session
         self.terminal = terminal
         self._keys = KeyReader(ACTIONS)
+        self.finder = Finder(self)
+        """What is searched for."""
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
         self._filter: tuple[str, list[int]] | None = None
@@ -88,6 +93,7 @@ class Workbench(Screen[int]):
         self.build(0)
         for problem in self.session.opened.problems:
             self.say(problem, "changed")
+        self.begin(offer_recovery(self))
 
     @property
     def nodes(self) -> LineList:
@@ -149,11 +155,24 @@ class Workbench(Screen[int]):
         """What the list of nodes is restricted to; "" where it has all of them."""
         return self._filter[0] if self._filter else ""
 
+    @property
+    def chosen(self) -> "list[int] | None":
+        """The positions of the nodes that the list is restricted to; None where it has all of them."""
+        return self._filter[1] if self._filter else None
+
+    @property
+    def is_small(self) -> bool:
+        """Whether work on all nodes may be done at once."""
+        return not self._is_big
+
     def show_only(self, text: str, positions: "list[int] | None") -> None:
         """Shows some nodes of the graph, found by `text`; all again where `positions` is None."""
         here = self.here
+        position = None if here is None else here.position
         self._filter = None if positions is None else (text, positions)
-        self.build(None if here is None else here.position)
+        if positions and position is not None:
+            position = positions[min(bisect_left(positions, position), len(positions) - 1)]
+        self.build(position)
 
     def focus_pane(self, pane: Pane) -> None:
         """Gives a pane the focus; where there is no room for it, instead of another one."""
@@ -366,7 +385,11 @@ class Workbench(Screen[int]):
             self.failed(error)
             return
         if work is not None:
-            self.run_worker(self._finish(work), group="actions", exit_on_error=False)
+            self.begin(work)
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Goes on with work that waits for something, such as an answer; what it raises is said."""
+        self.run_worker(self._finish(work), group="actions", exit_on_error=False)
 
     async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
         try:

@@ -1,0 +1,134 @@
+"""Searching and filtering, as a person does it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from tests.tui.benches import Bench, bench
+from tests.tui.sessions import saved
+
+
+def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
+    async def go() -> None:
+        async with bench(path, size) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def position(found: Bench) -> int:
+    here = found.bench.here
+    assert here is not None
+    return here.position
+
+
+def test_search_goes_to_the_match_while_it_is_typed_and_back_on_escape(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j", "/", "l", "e", "a")
+        assert position(found) == 2
+        assert "match 1 of 1" in found.text
+        await found.press("escape")
+        assert position(found) == 1
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_next_and_previous_match_count_and_say_where_they_wrap(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("/")
+        await found.type("add")
+        assert position(found) == 1
+        assert "add: match 1 of 2" in found.footer
+        await found.press("n")
+        assert position(found) == 3
+        await found.press("n")
+        assert position(found) == 1
+        assert "on from the top" in found.footer
+        await found.press("N")
+        assert position(found) == 3
+        assert "on from the end" in found.footer
+        await found.press("2", "n")
+        assert position(found) == 3
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_capitals_count_for_who_types_some(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("/")
+        await found.type("ADD")
+        assert "no node has ADD" in found.footer
+        assert position(found) == 0
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("/")
+        await found.type("/^add.*y$/")
+        assert position(found) == 3
+        await found.press("/")
+        await found.type("/(/")
+        assert "not closed" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_star_goes_to_the_next_node_of_the_operator(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j", "*")
+        assert position(found) == 3
+        assert "operator Add: match 2 of 2" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f", *"op:Ad")
+        assert 'did you mean "Add"' in found.text
+        assert len(found.bench.nodes.rows) == 4
+        await found.press("d")
+        assert len(found.bench.nodes.rows) == 2
+        await found.press("escape")
+        assert len(found.bench.nodes.rows) == 4
+        await found.press("f")
+        await found.type("op:Add")
+        assert "filter op:Add: 2 nodes" in found.screen[0]
+        assert "LeakyRelu" not in found.bench.nodes.rows.line(0, 60)[0].text
+        await found.press("escape")
+        assert found.bench.filter == ""
+        assert len(found.bench.nodes.rows) == 4
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_filter_that_finds_nothing_is_asked_again_with_what_was_typed(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f")
+        await found.type("op:Cov")
+        assert found.bench.prompt.is_asking
+        assert found.bench.prompt.input.value == "op:Cov"
+        assert "no node has op:Cov" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_search_looks_only_at_what_the_filter_leaves(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f")
+        await found.type("op:Add")
+        await found.press("/")
+        await found.type("relu")
+        assert "no node has relu and fits the filter" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_tab_completes_a_filter(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f", *"op:le", "tab")
+        assert found.bench.prompt.input.value == "op:LeakyRelu"
+
+    run(saved(tmp_path / "m.onnx"), flow)
