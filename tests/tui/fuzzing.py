@@ -1,6 +1,6 @@
 """``python -m tests.tui.fuzzing``: random keys in the workbench, until something is wrong.
 
-After every some keys: no error of the program itself, the cursor on a row, nothing raw on the screen. At the end: undoing
+Every now and then: no error of the program itself, the cursor on a row, nothing raw on the screen. At the end: undoing
 everything gives the bytes that were opened, redoing it those that were left, and the journal gives the same.
 """
 
@@ -95,7 +95,8 @@ class Fuzz:
                 self.look(app, bench)
                 steps = session.history.position
                 self.undo_all(session, before)
-            session.discard()
+            left, is_changed = bytes_of(session.model), session.is_changed
+        self.recover(left, is_changed=is_changed)
         return steps
 
     def look(self, app: WorkbenchApp, bench: Workbench) -> None:
@@ -135,6 +136,16 @@ class Fuzz:
         for _ in range(steps):
             session.redo()
         assert bytes_of(session.model) == left, "redoing does not give what was left"
+
+    def recover(self, left: bytes, *, is_changed: bool) -> None:
+        """What was not saved is in the journal, all of it."""
+        opened = Session.open(self.path)
+        assert isinstance(opened, Session)
+        with opened as session:
+            for journal in session.recoverable()[:1]:
+                session.recover(journal)
+            assert not is_changed or bytes_of(session.model) == left, "the journal does not give what was left"
+            session.discard()
 
 
 def _send(app: WorkbenchApp, key: str) -> None:
