@@ -1,6 +1,5 @@
 """A benchmark: variants made, verified, judged, and timed side by side; what was found stays if it is interrupted."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
@@ -8,11 +7,13 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
-from onnxjson.benchmarking.rows import Report, Row, Verdict
+from onnxjson.benchmarking.rows import Report, Row
 from onnxjson.benchmarking.variants import ORIGINAL, Grid, Variant
+from onnxjson.benchmarking.verdicts import judged
 from onnxjson.display import visible
 from onnxjson.document import Model, Type
-from onnxjson.errors import EvaluationError, OnnxJsonError
+from onnxjson.errors import EvaluationError, FeedError, OnnxJsonError
+from onnxjson.index import Index
 from onnxjson.passes import Pipeline, Step
 from onnxjson.passes.measuring import MeasuredPass
 from onnxjson.passes.outside import TakenIn
@@ -20,7 +21,7 @@ from onnxjson.passes.pipeline import Stage, stage_of
 from onnxjson.running import tasks
 from onnxjson.running.guarded import TIMEOUT, execute, sendable
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import Inputs, Wishes, free_inputs
+from onnxjson.running.inputs import Inputs, Wishes, free_inputs, wishes_for
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.tasks import (
     Failed,
@@ -34,9 +35,8 @@ from onnxjson.running.tasks import (
     Started,
 )
 from onnxjson.running.tolerances import Tolerance
-from onnxjson.running.value_comparison import badness
 from onnxjson.running.values import packed_values
-from onnxjson.running.verification import SEEDS, Plan, Verification, Verifier
+from onnxjson.running.verification import SEEDS, Plan, Verifier
 from onnxjson.tracing.records import size_of
 from onnxjson.worker import Worker
 
@@ -120,6 +120,7 @@ class Bench:
         self, subjects: Sequence[Subject], variants: Sequence[Variant], options: Options, say: Say | None = None
     ) -> None:
         self._subjects = subjects
+        self._wishes = wishes_for([each.model for each in subjects], options.wishes)
         self._options = options
         self._say = say or (lambda _: None)
         self._worker = Worker()
@@ -159,6 +160,7 @@ class Bench:
             MissingInputError, UntrustedError, FileError: external data cannot be had.
             LimitError: a model is more than protobuf reads.
         """
+        self._require_values()
         try:
             self._make()
             self._verify()
@@ -180,6 +182,22 @@ class Bench:
             (entry.row.model, entry.row.variant): entry.stage.data for entry in self._entries if entry.stage is not None
         }
         return [(model, variant, data) for (model, variant), data in found.items()]
+
+    def _require_values(self) -> None:
+        """Do nothing if there are values for the inputs of every model; nothing is lost yet if there are none.
+
+        Raises:
+            FeedError: there are none for one.
+        """
+        for subject, wishes in zip(self._subjects, self._wishes, strict=True):
+            try:
+                inputs = Inputs(
+                    [Index(subject.model)], [(name,) for name in free_inputs(subject.model)], wishes, self._worker
+                )
+                for each in subject.sets or [DataSet("", {}, {})]:
+                    inputs.feeds(inputs.checked(each.inputs), (self._options.seed, 0))
+            except FeedError as error:
+                raise FeedError(f"{visible(subject.name, None)}: {error}") from error
 
     def _make(self) -> None:
         for number, subject in enumerate(self._subjects):
@@ -216,8 +234,8 @@ class Bench:
         subject, options = step.subject, self._options
         if not isinstance(subject, MeasuredPass):
             return step
-        if not subject.dims and options.wishes.dims:
-            subject = msgspec.structs.replace(subject, dims=dict(options.wishes.dims))
+        if not subject.dims and self._wishes[number].dims:
+            subject = msgspec.structs.replace(subject, dims=dict(self._wishes[number].dims))
         if not subject.data and options.data:
             subject = msgspec.structs.replace(subject, data=options.data)
         return Step(subject, step.repeats)
@@ -235,7 +253,7 @@ class Bench:
             plan = Plan(
                 seed=options.seed,
                 seeds=options.seeds,
-                wishes=options.wishes,
+                wishes=self._wishes[entry.subject],
                 sets=self._subjects[entry.subject].sets,
                 tolerances=options.tolerances,
                 settings=exact,
@@ -245,12 +263,12 @@ class Bench:
             try:
                 with Verifier(entry.models, plan, worker=self._worker) as verifier:
                     found = verifier.result()
-            except EvaluationError as error:
+            except (EvaluationError, FeedError) as error:
                 entry.note(problem=str(error), verdict="fails")
                 continue
             if found.is_interrupted:
                 raise KeyboardInterrupt
-            _note_verdict(entry, found)
+            entry.note(**judged(found))
 
     def _score(self) -> None:
         script = self._options.script
@@ -314,7 +332,7 @@ class Bench:
         assert entry.stage is not None
         assert entry.models is not None
         options, subject = self._options, self._subjects[entry.subject]
-        inputs = Inputs(entry.models.indices, entry.models.interface.inputs, options.wishes, self._worker)
+        inputs = Inputs(entry.models.indices, entry.models.interface.inputs, self._wishes[entry.subject], self._worker)
         given = inputs.checked(subject.sets[0].inputs if subject.sets else {})
         _, feed = inputs.feeds(given, (options.seed, 0))
         self._sizes.setdefault(subject.name, inputs.sizes((1,)))
@@ -342,35 +360,6 @@ class Bench:
             )
 
 
-def _note_verdict(entry: _Entry, found: Verification) -> None:
-    verdicts = {run.verdict for run in found.runs}
-    verdict: Verdict = "differs"
-    problem = ""
-    missing = [each.name for each in found.outputs if each.target_name is None]
-    if missing:
-        verdict, problem = "fails", f'it has no output "{visible(missing[0])}"'
-    elif "failed" in verdicts:
-        verdict, problem = "fails", next(run.problem for run in found.runs if run.problem)
-    elif verdicts == {"equal"}:
-        verdict = "same"
-    elif "different" not in verdicts:
-        verdict = "close"
-    compared = [each.worst for each in found.outputs if each.worst is not None]
-    worst = max(compared, key=badness, default=None)
-    largest = [each.largest_absolute for each in compared if each.largest_absolute is not None]
-    if worst is not None and worst.problem is not None and not problem:
-        problem = f"an output has {worst.problem}"
-    entry.note(
-        verdict=verdict, largest_difference=max(largest, default=None), compared=len(found.runs), problem=problem
-    )
-
-
-def file_name(model: str, variant: str) -> str:
-    """Where a variant may be kept: ``m-int8-dynamic.onnx``."""
-    stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")
-    return f"{stem}-{re.sub(r'[^A-Za-z0-9_.]+', '-', variant).strip('-') or 'variant'}.onnx"
-
-
 def _data_type(said: Type | None) -> int:
     return 0 if said is None or said.tensor_type is None else said.tensor_type.elem_type or 0
 
@@ -384,4 +373,4 @@ def _versioned(engine: str) -> str:
         return name
 
 
-__all__ = ["Bench", "Options", "Subject", "file_name"]
+__all__ = ["Bench", "Options", "Subject"]

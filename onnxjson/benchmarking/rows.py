@@ -33,6 +33,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict = ""
     largest_difference: float | None = None
     """Of an element of an output to the original, over all runs."""
+    largest_share: float | None = None
+    """The same as a share of the greatest element of that output."""
     compared: int = 0
     """Runs, on values of their own, that were compared."""
     scores: dict[str, float] = {}

@@ -11,6 +11,7 @@ from click.shell_completion import CompletionItem
 
 from onnxjson.cli import failures, feeding, output, paging
 from onnxjson.cli.paths import DestinationPath, FilePath
+from onnxjson.errors import MissingInputError
 
 if TYPE_CHECKING:
     from onnxjson.benchmarking import Options, Report, Subject, Variant
@@ -163,6 +164,8 @@ def command(
     from onnxjson.benchmarking import Options
 
     paths = [word for word in words if isinstance(word, Path)]
+    if script is not None and not script.is_file():
+        raise MissingInputError(f"{output.quoted(str(script))} does not exist, or is no file")
     _check(paths, [word for word in words if isinstance(word, str)], tune, destinations)
     found = feeding.feeding(said)
     wishes = msgspec.structs.replace(found.wishes, dims={name: sizes[0] for name, sizes in found.dims.items()})
@@ -202,6 +205,9 @@ def _check(paths: Sequence[Path], words: Sequence[str], tune: Sequence[str], des
         raise click.UsageError(f"{output.quoted(words[0])} is no file; session settings to try stand after --tune")
     if not paths:
         raise click.UsageError("no model is named")
+    for path in paths:
+        if paths.count(path) > 1:
+            raise click.UsageError(f"{output.quoted(str(path))} is named twice")
     for path in destinations:
         if path.suffix.lower() not in _ENDINGS:
             raise click.UsageError(f"{path}: the ending says the form; there are {', '.join(_ENDINGS)}")
@@ -292,11 +298,11 @@ def _save(report: "Report", destinations: Sequence[Path]) -> None:
 
 
 def _keep(models: "Sequence[tuple[str, str, bytes]]", folder: Path) -> None:
-    from onnxjson.benchmarking.bench import file_name
+    from onnxjson.benchmarking.kept_files import file_names
     from onnxjson.saving import make_folder, save_file
 
     make_folder(folder)
-    for model, variant, data in models:
-        path = folder / file_name(model, variant)
+    for name, (_, _, data) in zip(file_names([each[:2] for each in models]), models, strict=True):
+        path = folder / name
         save_file(path, lambda sink, data=data: sink.write(data))  # type: ignore[misc]
     output.talk(f"wrote {output.counted(len(models), 'model')} to {folder}")

@@ -5,7 +5,9 @@ https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
 
 import contextlib
 import io
+import itertools
 import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
 
 Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
 """Of a quantized element."""
+
+_BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
+_BIAS: Final = 2
+"""The place of the bias among their inputs."""
 
 _STAMPS: Final = ("onnx.infer", "onnx.quant.pre_process")
 """Metadata that the quantizer leaves in models."""
@@ -147,8 +153,10 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
             "percentile": CalibrationMethod.Percentile,
         }
         with _quietly():
+            proto = self._prepared(model, folder)
+            _give_biases_copies(proto.graph)
             quantize_static(
-                self._prepared(model, folder),
+                proto,
                 made,
                 _reader(feeds),
                 quant_format=QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator,
@@ -159,6 +167,39 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
                 **self._common(),
             )
         return self._finished(model, made)
+
+
+def _give_biases_copies(graph: "GraphProto") -> None:
+    """Gives a bias that others take, too, a copy for each Conv and Gemm.
+
+    A bias is quantized with the scales of its own node, to int32; the quantizer keeps one result for each initializer,
+    so that a node gets that of another one, of another scale or dtype, where exporters stored equal tensors once.
+    """
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    uses = Counter(_taken(graph))
+    taken = {*uses, *constants, *(name for node in graph.node for name in node.output)}
+    for node in graph.node:
+        if node.op_type not in _BIASED or len(node.input) <= _BIAS or uses[node.input[_BIAS]] < 2:
+            continue
+        name = node.input[_BIAS]
+        if name not in constants:
+            continue
+        fresh = next(each for number in itertools.count(1) if (each := f"{name}_{number}") not in taken)
+        taken.add(fresh)
+        uses[name] -= 1
+        graph.initializer.add().CopyFrom(constants[name])
+        graph.initializer[-1].name = fresh
+        node.input[_BIAS] = fresh
+
+
+def _taken(graph: "GraphProto") -> Iterator[str]:
+    """The names that are taken, each as often as it is."""
+    yield from [value.name for value in graph.output]
+    for node in graph.node:
+        yield from node.input
+        for attribute in node.attribute:
+            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
+                yield from _taken(subgraph)
 
 
 def _domains(graph: "GraphProto") -> Iterator[str]:

@@ -61,6 +61,7 @@ def _row_data(row: Row) -> dict[str, Any]:
         "exact": row.is_exact,
         "compared_runs": row.compared,
         "max_abs": row.largest_difference,
+        "max_share": row.largest_share,
         "scores": row.scores,
         "problem": row.problem,
         "time": {
@@ -79,7 +80,7 @@ def report_csv(report: Report) -> str:
     scores = [name for name in report.scores if name not in ("loss", "metric")]
     head = ["model", "optimization", "passes", "runtime", "providers", "level", "threads", "parallel", "parameters"]
     head += ["median_ms", "p95_ms", "runs", "loss", "metric", "size_kb", "nodes", "verified", "max_difference"]
-    head += ["start_ms", "offline_start_ms", *scores, "problem"]
+    head += ["max_share", "start_ms", "offline_start_ms", *scores, "problem"]
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(head)
@@ -90,6 +91,7 @@ def report_csv(report: Report) -> str:
             row.settings.threads, row.settings.parallel, row.parameters, _ms(row.median), _ms(row.p95),
             len(row.times), row.scores.get("loss"), row.scores.get("metric"),
             None if row.bytes is None else row.bytes / 1000, row.nodes, row.verdict, row.largest_difference,
+            row.largest_share,
             _ms(row.start), _ms(row.offline_start), *numbers, row.problem,
         ])  # fmt: skip
     return stream.getvalue()
@@ -106,7 +108,7 @@ def report_markdown(report: Report) -> str:
         rows = [row for row in report.rows if row.model == name]
         shown = columns(report, rows, runtime=True)
         lines = [f"## {_markdown(name)}", "", f"{_markdown(conditions(report, rows))}", ""]
-        lines.append("| optimization | " + " | ".join(column.heading for column in shown) + " |")
+        lines.append("| optimization | " + " | ".join(_markdown(column.heading) for column in shown) + " |")
         lines.append("|---|" + "---:|" * len(shown))
         for row in rows:
             lines.append(
@@ -146,7 +148,8 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
     return [
         *kept,
         *([] if is_grid else sizes),
-        Column("max diff", _difference),
+        Column("max diff", lambda row: _difference(row.largest_difference)),
+        Column("of max", lambda row: _difference(row.largest_share)),
         Column("verified", lambda row: VERDICTS[row.verdict]),
         Column("start", lambda row: _figure(row.start), is_time=True),
         Column("offline", lambda row: _figure(row.offline_start), is_time=True),
@@ -157,8 +160,7 @@ def _score(name: str) -> Callable[[Row], str]:
     return lambda row: f"{row.scores[name]:.5g}" if name in row.scores else "-"
 
 
-def _difference(row: Row) -> str:
-    found = row.largest_difference
+def _difference(found: float | None) -> str:
     return "-" if found is None else "0" if found == 0 else f"{found:.1e}"
 
 
@@ -220,12 +222,14 @@ def report_lines(report: Report, width: int) -> Iterator[Line]:
 
 LEGEND: Final = (
     "ms: median of a run, start: to open a session, offline: the same where the model was optimised before; all in "
-    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original; verified: the same values, close within "
-    "the tolerance, or not."
+    "milliseconds. KB: 1,000 bytes. max diff: of an element to the original, of max: as a share of the "
+    "greatest element; "
+    "verified: the same values, close within the tolerance, or not."
 )
 
 
 def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
+    yield from _verified(rows)
     for row in rows:
         if row.problem:
             yield f"{row.variant}: {row.problem}"
@@ -236,6 +240,28 @@ def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
     for (model, variant), row in report.best.items():
         if model == rows[0].model:
             yield f"best of {variant}: {_settings_text(row.settings)}, {_figure(row.median)} ms"
+
+
+def _verified(rows: Sequence[Row]) -> Iterator[str]:
+    """How many rows came out as they are to, in a sentence."""
+    compared = [row for row in rows if row.compared]
+    if not compared:
+        return
+    same = sum(row.verdict in ("same", "close") for row in compared)
+    parts = [f"{same} of {counted(len(rows), 'row')} {'computes' if same == 1 else 'compute'} the same"]
+    traded = [row for row in compared if row.verdict == "differs" and not row.is_exact]
+    if traded:
+        greatest = max((row.largest_share or 0.0 for row in traded), default=0.0)
+        parts.append(
+            f"{len(traded)} trade{'s' if len(traded) == 1 else ''} numbers, by up to {greatest:.1%} of the greatest"
+        )
+    wrong = sum(row.verdict == "differs" and row.is_exact for row in compared)
+    fails = sum(row.verdict == "fails" for row in rows)
+    unknown = sum(not row.verdict for row in rows)
+    for count, what in ((wrong, "compute something else"), (fails, "fail"), (unknown, "not compared")):
+        if count:
+            parts.append(f"{count} {what}")
+    yield f"verified on {counted(max(row.compared for row in compared), 'set')} of values: {', '.join(parts)}"
 
 
 def _settings_text(settings: Settings) -> str:

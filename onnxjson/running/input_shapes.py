@@ -46,12 +46,19 @@ class Shapes:
         self._dimensions = Dimensions()
         self._names: dict[str, list[Hashable]] = {}
         """What open dimensions are called, and which they are."""
+        self._places: dict[str, list[Hashable]] = {}
+        """The same by ``input:axis``, those that have a name, too."""
         self._shapes = {each.name: self._shape(each) for each in inputs}
         self._bind(dims, shapes)
 
     def of(self, name: str) -> tuple[Dimension, ...] | None:
         """The shape of an input; None where nobody knows its rank."""
         return self._shapes[name]
+
+    @property
+    def names(self) -> set[str]:
+        """What open dimensions can be called."""
+        return {*self._names, *self._places}
 
     def sized(self, shape: Sequence[Dimension], given: Mapping[Hashable, int]) -> tuple[int, ...]:
         """A shape in numbers, with sizes `given` for open dimensions.
@@ -70,8 +77,9 @@ class Shapes:
             for axis, dimension in enumerate(found[1]):
                 if not isinstance(dimension, int):
                     assert isinstance(dimension, tuple)
-                    spelled = dimension[1] if len(dimension) == 2 else f"{name}:{axis}"
-                    self._names.setdefault(spelled, []).append(dimension)
+                    place = f"{name}:{axis}"
+                    self._places.setdefault(place, []).append(dimension)
+                    self._names.setdefault(dimension[1] if len(dimension) == 2 else place, []).append(dimension)
             if shape is None:
                 shape = found[1]
             elif len(shape) == len(found[1]):
@@ -82,12 +90,13 @@ class Shapes:
     def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
         known = {name for each in self._inputs for name in each.names if name}
         for name, size in dims.items():
-            if name not in self._names:
+            dimensions = self._names.get(name) or self._places.get(name)
+            if dimensions is None:
                 head, _, axis = name.rpartition(":")
                 if head in known and axis.isdecimal():
                     raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.described(head)}')
                 raise FeedError(unknown("open dimension", name, self._names))
-            for dimension in self._names[name]:
+            for dimension in dimensions:
                 if not self._dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
         for each in self._inputs:

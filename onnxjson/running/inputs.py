@@ -73,6 +73,26 @@ def free_inputs(model: Model) -> dict[str, Type | None]:
     return {name: said for name, said in all_inputs(model).items() if name not in constants}
 
 
+def wishes_for(models: Sequence[Model], wishes: Wishes) -> list[Wishes]:
+    """For each of several models the wishes that are about it; one that is about none of them stays, to be refused."""
+    inputs = [set(free_inputs(model)) for model in models]
+    dims = [
+        Shapes([Input((name,), (said,)) for name, said in free_inputs(model).items()], {}, {}).names for model in models
+    ]
+    found = []
+    for number in range(len(models)):
+        kept = {
+            field: {
+                name: value
+                for name, value in getattr(wishes, field).items()
+                if name == EVERY or name in names[number] or not any(name in each for each in names)
+            }
+            for field, names in (("dims", dims), ("shapes", inputs), ("fills", inputs), ("ranges", inputs))
+        }
+        found.append(msgspec.structs.replace(wishes, **kept))
+    return found
+
+
 class Inputs:
     """The inputs of one model, or of two that are to get the same values.
 

@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from onnx import TensorProto, helper
 
 from onnxjson import api, example
 from onnxjson.benchmarking import Bench, Options, Report, Subject, parse_variant
-from onnxjson.benchmarking.bench import file_name
+from onnxjson.benchmarking.kept_files import file_names
 from onnxjson.benchmarking.variants import parse_grid
 from onnxjson.document import Model
 from onnxjson.errors import FeedError
@@ -17,6 +18,8 @@ from onnxjson.rendering.bench_report import report_lines
 from onnxjson.running.inputs import Wishes
 from onnxjson.tracing.records import size_of
 from onnxjson.wire.writing import message_bytes
+from tests.running.small_models import model as onnx_model
+from tests.running.small_models import scaled
 
 QUICK = Options(rounds=3, warm_up=1, starts=1, seeds=1)
 
@@ -47,6 +50,8 @@ def test_rows_have_what_the_models_are_and_what_they_take(model: Model) -> None:
     assert (quantized.is_exact, quantized.verdict, quantized.is_fine) == (False, "differs", True)
     assert quantized.largest_difference is not None
     assert 0 < quantized.largest_difference < 0.1
+    assert quantized.largest_share is not None
+    assert quantized.largest_difference < quantized.largest_share < 1  # probabilities
     for row in report.rows:
         assert row.engine.startswith("onnxruntime ")
         assert len(row.times) == 3
@@ -173,6 +178,26 @@ def test_sizes_of_open_dimensions_reach_passes_that_measure(model: Model) -> Non
         measured(model, options=Options(wishes=Wishes(dims={"M": 4})))
 
 
+def test_what_is_wished_for_one_of_several_models_costs_the_others_nothing(model: Model) -> None:
+    subjects = [Subject("m.onnx", model), Subject("s.onnx", scaled(2))]
+    wishes = Wishes(dims={"image:0": 2}, fills={"x": 1.0, "": 0.5})
+    with Bench(subjects, [], Options(rounds=1, starts=0, seeds=1, wishes=wishes)) as bench:
+        report = bench.run()
+    assert report.sizes == {"m.onnx": {"N": 2}, "s.onnx": {"N": 1}}
+    assert all(row.is_fine for row in report.rows)
+
+
+def test_a_model_without_values_ends_all_before_anything_is_made(model: Model, monkeypatch: pytest.MonkeyPatch) -> None:
+    nothing = onnx_model([helper.make_node("Relu", ["x"], ["y"])], {"x": (TensorProto.FLOAT, None)}, ["y"])
+    monkeypatch.setattr(Pipeline, "run", lambda *_: pytest.fail("a pass ran"))
+    subjects = [Subject("m.onnx", model), Subject("n.onnx", nothing)]
+    with (
+        Bench(subjects, [parse_variant("a=prune")], QUICK) as bench,
+        pytest.raises(FeedError, match=r"n.onnx: .*--shape"),
+    ):
+        bench.run()
+
+
 def test_time_limits_the_rounds(model: Model) -> None:
     report = measured(model, options=Options(rounds=1000, warm_up=1, starts=0, seeds=1, seconds=0.0))
     assert len(report.rows[0].times) < 1000
@@ -184,4 +209,5 @@ def test_models_that_were_made_can_be_kept(model: Model) -> None:
         found = bench.models()
     assert [(name, variant) for name, variant, _ in found] == [("m.onnx", "original"), ("m.onnx", "int8")]
     assert found[0][2] == message_bytes(model)
-    assert file_name("a/m.onnx.json", "+ onnxoptimizer + onnxsim") == "m-onnxoptimizer-onnxsim.onnx"
+    names = [("a/m.onnx.json", "+ onnxoptimizer + onnxsim"), ("b/m.onnx", "a b"), ("a/m.onnx", "a-b"), ("m", "a.b")]
+    assert file_names(names) == ["m-onnxoptimizer-onnxsim.onnx", "m-a-b.onnx", "m-a-b-2.onnx", "m-a.b.onnx"]

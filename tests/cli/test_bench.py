@@ -107,11 +107,27 @@ def test_words_after_tune_are_its_grid(binary: Path) -> None:
         (["-o", "report.pdf"], 2, "the ending says the form"),
         (["--dim", "N=1,2"], 2, "several sizes"),
         (["--dim", "M=1"], 65, "open dimension"),
+        (["--score", "none.py"], 66, "does not exist"),
     ],
 )
 def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, said: str) -> None:
     result = run("bench", binary, *arguments)
     assert (result.exit_code, said in result.stderr) == (code, True), result.stderr
+
+
+def test_a_model_that_is_named_twice_is_refused(binary: Path) -> None:
+    result = run("bench", binary, binary, *QUICK)
+    assert (result.exit_code, "named twice" in result.stderr) == (2, True)
+
+
+def test_models_of_one_name_and_variants_alike_are_kept_apart(binary: Path, tmp_path: Path) -> None:
+    other = tmp_path / "elsewhere" / binary.name
+    other.parent.mkdir()
+    other.write_bytes(binary.read_bytes())
+    variants = ["--variant", "a b=prune", "--variant", "a-b=prune"]
+    result = run("bench", binary, other, *variants, *QUICK, "--keep", tmp_path / "kept")
+    assert "wrote 6 models" in result.stderr
+    assert len(list((tmp_path / "kept").iterdir())) == 6
 
 
 def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> None:

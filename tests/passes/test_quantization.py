@@ -159,3 +159,19 @@ def test_open_dimensions_get_sizes_that_the_model_takes() -> None:
     proto.graph.input[1].name = "z"
     proto.graph.input[1].type.tensor_type.shape.dim[0].dim_param = "M"
     assert error(made_by(api.from_proto(proto), "quantize-static")) > 0
+
+
+@pytest.mark.parametrize("kind", ["qdq", "qoperator"])
+def test_a_bias_that_others_take_too_is_quantized_for_each(kind: str) -> None:
+    weights = {name: GENERATOR.standard_normal((16, 16)).astype(numpy.float32) for name in ("v", "w")}
+    weights["w"] *= 100
+    weights["b"] = GENERATOR.standard_normal(16).astype(numpy.float32)
+    nodes = [
+        helper.make_node("Flatten", ["x"], ["f"], "flat"),
+        helper.make_node("Gemm", ["f", "v", "b"], ["g"], "first"),
+        helper.make_node("Gemm", ["g", "w", "b"], ["h"], "second"),
+        helper.make_node("Add", ["h", "b"], ["y"], "add"),
+    ]
+    made = made_by(model_of(nodes, weights, columns=16), f"quantize-static{{format={kind}}}")
+    text = next(note for note in made.notes if note.startswith("y "))
+    assert float(re.findall(r"([0-9.e-]+) of the largest", text)[0]) < 0.1

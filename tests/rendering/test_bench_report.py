@@ -60,6 +60,22 @@ def test_columns_that_say_nothing_are_left_out() -> None:
     assert heads[0].split()[1:8] == ["parameters", "ms", "p95", "loss", "metric", "words", "KB"]
 
 
+def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:
+    wrong = msgspec.structs.replace(ROW, verdict="differs")
+    rows = [
+        msgspec.structs.replace(ROW, compared=3),
+        msgspec.structs.replace(OTHER, compared=3, largest_difference=2.0, largest_share=0.04),
+        msgspec.structs.replace(wrong, compared=3),
+        FAILED,
+        msgspec.structs.replace(FAILED, verdict="", problem=""),
+    ]
+    said = " ".join(" ".join(text(report(*rows), 160)).split())
+    assert (
+        "verified on 3 sets of values: 1 of 5 rows computes the same, 1 trades numbers, by up to 4.0% of the greatest, "
+        "1 compute something else, 1 fail, 1 not compared"
+    ) in said
+
+
 def test_the_best_session_is_marked_and_said() -> None:
     slow = msgspec.structs.replace(ROW, settings=Settings(level="off", threads=2, parallel=3), times=(0.04,))
     wrong = msgspec.structs.replace(ROW, settings=Settings(level="basic"), times=(0.01,), verdict="differs")

@@ -75,6 +75,8 @@ def test_sizes_are_bound_by_name_by_place_and_by_shape(worker: Worker) -> None:
     result = run(two, worker, wishes=Wishes(dims={"N": 3, "a:1": 5}))
     assert result.arrays["y"].shape == (3, 5)
     assert result.arrays["z"].shape == (3, 5)
+    by_place = run(two, worker, wishes=Wishes(dims={"b:0": 4}))
+    assert (by_place.arrays["z"].shape, by_place.sizes["N"]) == ((4, 6), 4)
     assert run(two, worker, wishes=Wishes(shapes={"a": (2, 7)})).arrays["z"].shape == (2, 4)
     assert run(two, worker).arrays["y"].shape == (1, 1)
 
