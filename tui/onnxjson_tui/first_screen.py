@@ -5,6 +5,8 @@ from typing import Any
 
 from textual.screen import Screen
 
+from onnxjson_tui.opening import Unreadable
+from onnxjson_tui.recent import remember
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.workbench import Workbench
@@ -16,6 +18,32 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
     Raises:
         MissingInputError, AccessDeniedError, FileError: a model cannot be read.
     """
-    session = Session.open(models[0], readonly=readonly)
-    assert isinstance(session, Session)
-    return Workbench(session, terminal), session
+    if not models:
+        from onnxjson_tui.screens.opening import StartScreen
+
+        return StartScreen(terminal, readonly=readonly), None
+    return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
+
+
+def opened(name: str, *, readonly: bool) -> Session | Unreadable:
+    """A session on what was named, which is remembered; takes as long as reading does.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: it cannot be read.
+    """
+    found = Session.open(name, readonly=readonly)
+    path = found.path if isinstance(found, Unreadable) else found.opened.path
+    if path is not None:
+        remember(path)
+    return found
+
+
+def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
+    """The screen for what was opened, and its session if there is one."""
+    if isinstance(found, Unreadable):
+        from onnxjson_tui.screens.findings import FindingsScreen
+
+        return FindingsScreen(found, terminal, readonly=readonly), None
+    # What a thread would otherwise have to make while the screen is drawn.
+    _ = found.index
+    return Workbench(found, terminal), found

@@ -14,8 +14,9 @@ Nothing here knows of widgets, and no call waits for one. On a model of 100,000 
 call `preview` in a thread and `accept` where the session is used.
 """
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
@@ -77,6 +78,8 @@ class Session:
         self.edits_folder = Path()
         """Where files that edits name are looked for."""
         self._saved_model = opened.model
+        self._changing = threading.Lock()
+        """Held while the model changes or is saved, which may be in another thread."""
         self._lost: dict[int, Lost] = {}
         """What each step that is made left without its element, by the identity of the step."""
         base = Base(opened.key, opened.name, opened.model, opened.identity)
@@ -133,6 +136,11 @@ class Session:
     def is_changed(self) -> bool:
         """Whether the model is another than the saved one; undoing all makes it no longer so."""
         return self.history.is_changed
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether another thread is saving the model, so that no change can be made now."""
+        return self._changing.locked()
 
     @property
     def trouble(self) -> str:
@@ -202,17 +210,17 @@ class Session:
             AccessDeniedError: the session is read-only.
             EditError: the model was changed since the preview.
         """
-        self._require_writable()
-        if preview.revision != self.revision or preview.base is not self._model:
-            raise EditError("the model was changed since the preview was made; look at it again")
-        if not preview.patch:
-            return None
-        title = preview.title or ("" if preview.edits else "patch")
-        step = Step(preview.patch, preview.edits, title, preview.notes, preview.result.files)
-        restructured = self._go_to(preview.model, step.forward, step)
-        self.history.add(step)
-        self._recorder.made(step)
-        return Changed("made", step, step.forward, restructured)
+        with self._alone():
+            if preview.revision != self.revision or preview.base is not self._model:
+                raise EditError("the model was changed since the preview was made; look at it again")
+            if not preview.patch:
+                return None
+            title = preview.title or ("" if preview.edits else "patch")
+            step = Step(preview.patch, preview.edits, title, preview.notes, preview.result.files)
+            restructured = self._go_to(preview.model, step.forward, step)
+            self.history.add(step)
+            self._recorder.made(step)
+            return Changed("made", step, step.forward, restructured)
 
     def edit(self, *changes: Change, title: str = "") -> Changed | None:
         """`preview` and `accept` at once.
@@ -248,17 +256,17 @@ class Session:
         Raises:
             AccessDeniedError: the session is read-only.
         """
-        self._require_writable()
-        step = self.history.to_undo()
-        if step is None:
-            return None
-        restructured = self._go_to(step.backward.apply(self._model), step.backward, None)
-        lost = self._lost.pop(id(step), None)
-        if lost is not None:
-            self.places.restore(lost)
-        self.history.position -= 1
-        self._recorder.taken_back(step)
-        return Changed("undone", step, step.backward, restructured)
+        with self._alone():
+            step = self.history.to_undo()
+            if step is None:
+                return None
+            restructured = self._go_to(step.backward.apply(self._model), step.backward, None)
+            lost = self._lost.pop(id(step), None)
+            if lost is not None:
+                self.places.restore(lost)
+            self.history.position -= 1
+            self._recorder.taken_back(step)
+            return Changed("undone", step, step.backward, restructured)
 
     def redo(self) -> Changed | None:
         """Makes the step that was undone last again; None where there is none.
@@ -266,14 +274,14 @@ class Session:
         Raises:
             AccessDeniedError: the session is read-only.
         """
-        self._require_writable()
-        step = self.history.to_redo()
-        if step is None:
-            return None
-        restructured = self._go_to(step.forward.apply(self._model), step.forward, step)
-        self.history.position += 1
-        self._recorder.made(step)
-        return Changed("redone", step, step.forward, restructured)
+        with self._alone():
+            step = self.history.to_redo()
+            if step is None:
+                return None
+            restructured = self._go_to(step.forward.apply(self._model), step.forward, step)
+            self.history.position += 1
+            self._recorder.made(step)
+            return Changed("redone", step, step.forward, restructured)
 
     def _go_to(self, model: Model, patch: Patch, step: Step | None) -> bool:
         """Takes another model; whether nodes or graphs came, went or moved."""
@@ -286,6 +294,22 @@ class Session:
         if step is not None:
             self._lost[id(step)] = lost
         return not followed
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Nothing else changes or saves the model meanwhile.
+
+        Raises:
+            AccessDeniedError: the session is read-only.
+            EditError: the model is being saved.
+        """
+        self._require_writable()
+        if not self._changing.acquire(blocking=False):
+            raise EditError("the model is being saved; change it when that is done")
+        try:
+            yield
+        finally:
+            self._changing.release()
 
     def _require_writable(self) -> None:
         if self.readonly:
@@ -349,6 +373,17 @@ class Session:
             OnnxJsonError: see `files.save`; the file is as it was.
         """
         self._require_writable()
+        with self._changing:
+            return self._save(path, format, overwrite, weights, lossy)
+
+    def _save(
+        self,
+        path: str | Path | None,
+        format: Format | None,  # noqa: A002
+        overwrite: bool,
+        weights: WeightsMode | None,
+        lossy: bool,
+    ) -> SaveAnswer:
         here = self.opened.path
         if path is None and here is None:
             raise OutputError("a revision of a repository is not written to; save under the name of a file")
@@ -478,27 +513,27 @@ class Session:
             AccessDeniedError: the session is read-only.
             EditError: the model was changed already, or the journal is of another version or another file.
         """
-        self._require_writable()
-        if len(self.history):
-            raise EditError("a journal is recovered before anything else is changed; save or undo, and open again")
-        reason = self.why_not(journal)
-        if reason:
-            raise EditError(f"{reason}; look at its edits, or export them as a script")
-        replay = self._replay(journal)
-        for step in replay.made:
-            self.history.add(step)
-        for step in reversed(replay.undone):
-            self.history.add(step)
-        self.history.position = len(replay.made)
-        self._index = None
-        self._model = replay.model
-        self.revision += 1
-        if replay.trouble:
-            journal.release()
-            self._recorder.write_anew()
-        else:
-            self._recorder.adopt(journal.take_over(), tuple(replay.known), replay.made, replay.undone)
-        return replay
+        with self._alone():
+            if len(self.history):
+                raise EditError("a journal is recovered before anything else is changed; save or undo, and open again")
+            reason = self.why_not(journal)
+            if reason:
+                raise EditError(f"{reason}; look at its edits, or export them as a script")
+            replay = self._replay(journal)
+            for step in replay.made:
+                self.history.add(step)
+            for step in reversed(replay.undone):
+                self.history.add(step)
+            self.history.position = len(replay.made)
+            self._model = replay.model
+            self._index = None
+            self.revision += 1
+            if replay.trouble:
+                journal.release()
+                self._recorder.write_anew()
+            else:
+                self._recorder.adopt(journal.take_over(), tuple(replay.known), replay.made, replay.undone)
+            return replay
 
     def _replay(self, journal: Abandoned) -> Replay:
         return journal.replay(self.opened.model, self.edits_folder, self.opened.folder)

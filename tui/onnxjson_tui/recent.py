@@ -1,0 +1,50 @@
+"""The files that were opened last: a list in the state folder.
+
+::
+
+    $XDG_STATE_HOME/onnxjson/recent.json     mode 0600; a JSON list of absolute paths, the newest first
+"""
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from onnxjson.errors import OnnxJsonError
+from onnxjson.saving import save_file
+from onnxjson.state import state_folder
+
+KEPT: Final = 50
+"""Files that are remembered."""
+
+_LONGEST: Final = 1 << 20
+"""Bytes of a list that is read; a longer one is not ours."""
+
+
+def recent_files() -> list[Path]:
+    """The files that were opened last and are still there, the newest first."""
+    return [path for path in _remembered() if path.is_file()]
+
+
+def remember(path: Path) -> None:
+    """Puts a file at the top. A list that cannot be written is no reason not to open a model, so nothing is said."""
+    with suppress(OSError, OnnxJsonError):
+        wanted = Path(os.path.abspath(path))
+        paths = [wanted, *[each for each in _remembered() if each != wanted]][:KEPT]
+        # As ASCII, so that names that are not UTF-8 stay what they are, as lone surrogates.
+        data = json.dumps([str(each) for each in paths], indent=0).encode("ascii")
+        folder = state_folder()
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        save_file(folder / "recent.json", lambda output: output.write(data), mode=0o600, fsync=False)
+
+
+def _remembered() -> list[Path]:
+    try:
+        with (state_folder() / "recent.json").open("rb") as file:
+            found = json.loads(file.read(_LONGEST))
+    except (OSError, ValueError, RecursionError, OnnxJsonError):
+        return []
+    if not isinstance(found, list):
+        return []
+    return [Path(each) for each in found if isinstance(each, str) and each.startswith("/") and "\0" not in each]

@@ -1,0 +1,272 @@
+"""A file that holds no model: what is wrong with it and where, the place itself, and the way to mend it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from textual.app import ComposeResult
+from textual.events import Key
+from textual.screen import Screen
+
+from onnxjson.checking import Finding
+from onnxjson.display import counted, visible
+from onnxjson.errors import OnnxJsonError
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, shortened, size, wrapped
+from onnxjson_tui import external_editor
+from onnxjson_tui.entering import enter
+from onnxjson_tui.first_screen import opened
+from onnxjson_tui.jobs import Jobs, said
+from onnxjson_tui.opening import Unreadable
+from onnxjson_tui.screens.opening import OpeningScreen
+from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+_AROUND: Final = 4
+"""Lines of the text, or rows of bytes, before and after the place."""
+
+_MOST_READ: Final = 64 * 2**20
+"""Bytes of a text up to which the lines around a finding are shown."""
+
+_ROW: Final = 16
+"""Bytes in a row."""
+
+
+class FindingRows:
+    """A row a finding: place, what is wrong."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        finding = self._findings[number]
+        place = f"{finding.line:>6}:{finding.column:<4}" if finding.line else f"{'':11}"
+        text = f"{finding.severity}: {finding.message}"
+        return Span(f"{place} ", "title"), Span(shortened(visible(text, None), max(width - cells(place) - 1, 10)))
+
+
+def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
+    """The lines around the place of a finding, with a mark under the column, and what helps."""
+    lines = text.split(b"\n")
+    first = max(finding.line - 1 - _AROUND, 0)
+    found: list[Line] = []
+    for number in range(first, min(finding.line + _AROUND, len(lines))):
+        is_here = number == finding.line - 1
+        shown, column = _part(lines[number].decode("utf-8", "replace"), finding.column if is_here else 1, width - 8)
+        found.append((Span(f"{number + 1:>6}  ", "title" if is_here else "quiet"), Span(shown)))
+        if is_here:
+            found.append((Span(" " * (8 + column) + "^", "bad"),))
+    return [*found, *explained(finding, width)]
+
+
+def explained(finding: Finding, width: int) -> list[Line]:
+    """The whole sentence of a finding, and what to do."""
+    lines: list[Line] = [(Span(""),)]
+    lines += [(Span(each, "bad"),) for each in wrapped(finding.message, width - 2, indent=1)]
+    lines += [(Span(each, "good"),) for each in wrapped(finding.hint, width - 2, indent=1)]
+    return lines
+
+
+def _part(line: str, column: int, width: int) -> tuple[str, int]:
+    """The part of a line in which a column (from 1) is, and where it is in that part."""
+    start = max(column - 1 - width // 2, 0) if len(line) > width else 0
+    before = visible(line[start : column - 1], None)
+    shown = visible(line[start : start + 2 * width], None)
+    mark = "…" if start else ""
+    return shortened_right(mark + shown, width), cells(mark + before)
+
+
+def shortened_right(text: str, width: int) -> str:
+    """The beginning of a text that fits."""
+    if cells(text) <= width:
+        return text
+    while cells(text) > width - 1:
+        text = text[: max(width - 1 - (cells(text) - len(text)), 0)] if len(text) > width else text[:-1]
+    return text + "…"
+
+
+def bytes_around(path: Path, offset: int) -> list[Line]:
+    """Rows of bytes around an offset, hexadecimal and as text, with a mark under it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    first = max(offset // _ROW - _AROUND, 0) * _ROW
+    with path.open("rb") as file:
+        file.seek(first)
+        data = file.read((2 * _AROUND + 1) * _ROW)
+    found: list[Line] = []
+    for start in range(0, len(data), _ROW):
+        row = data[start : start + _ROW]
+        is_here = first + start <= offset < first + start + _ROW
+        shown = "".join(chr(each) if 32 <= each < 127 else "." for each in row)
+        found.append(
+            (Span(f"{first + start:>12,}  ", "title" if is_here else "quiet"), Span(f"{row.hex(' '):<48} {shown}"))
+        )
+        if is_here:
+            found.append((Span(" " * (14 + 3 * (offset - first - start)) + "^^", "bad"),))
+    if offset >= first + len(data):
+        found.append((Span(f"{first + len(data):>12,}  the file ends here", "bad"),))
+    return found
+
+
+class FindingsScreen(Screen[int]):
+    """Shows what is wrong; E opens the editor at the place, and the file is read again after it."""
+
+    DEFAULT_CSS = """
+    FindingsScreen #findings { height: 1fr; }
+    FindingsScreen #around { height: 14; border-top: solid $panel; }
+    """
+    AUTO_FOCUS = "#findings"
+
+    def __init__(self, found: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
+        super().__init__()
+        self._found = found
+        self._terminal = terminal
+        self._readonly = readonly
+        self._text = b""
+        self._rows: Sequence[Finding] = ()
+
+    def compose(self) -> ComposeResult:
+        """Title, findings, the place, footer."""
+        yield Bar(id="title")
+        yield LineList(id="findings")
+        yield LineList(id="around", has_cursor=False)
+        yield Bar(id="footer")
+
+    def on_mount(self) -> None:
+        """Show what was found."""
+        self.jobs = Jobs(self.app, lambda error: self._say(said(error), bad=True), lambda: None)
+        self._show(self._found)
+
+    @property
+    def lines(self) -> LineList:
+        """The findings."""
+        return self.query_one("#findings", LineList)
+
+    def _show(self, found: Unreadable) -> None:
+        self._found = found
+        listed = sorted(found.findings, key=lambda each: (each.severity != "error", each.line, each.column))
+        message = found.message if found.offset is None else f"at byte {found.offset:,}: {found.message}"
+        self._rows = listed or [Finding(severity="error", code="unreadable", message=message)]
+        self._text = self._read() if found.is_text else b""
+        errors = counted(sum(each.severity == "error" for each in self._rows), "error")
+        title = f" {found.name}"
+        self.query_one("#title", Bar).show((Span(title, "title"), Span("  holds no model", "bad")), f"{errors} ")
+        self.lines.show(FindingRows(self._rows), 0)
+        self._show_place()
+        self._say("")
+
+    def _read(self) -> bytes:
+        try:
+            with self._found.path.open("rb") as file:
+                return file.read(_MOST_READ)
+        except OSError:
+            return b""
+
+    def _show_place(self) -> None:
+        finding = self._rows[self.lines.cursor]
+        width = max(self.size.width, 40)
+        around: list[Line] = []
+        if finding.line and self._text:
+            around = text_around(self._text, finding, width)
+        else:
+            if self._found.offset is not None and not self._found.is_text:
+                try:
+                    around += bytes_around(self._found.path, self._found.offset)
+                except OSError as error:
+                    around.append((Span(visible(said(error), 500), "bad"),))
+            around += explained(finding, width)
+        self.query_one("#around", LineList).show(TextRows(around))
+
+    def _say(self, text: str, *, bad: bool = False) -> None:
+        keys = "E editor   " if self._found.is_text and not self._readonly else ""
+        hint = f" {keys}r read again   ctrl+l open another   q leave"
+        self.query_one("#footer", Bar).show(
+            (Span(f" {visible(text, 500)}", "bad" if bad else "good"),) if text else (Span(hint, "quiet"),)
+        )
+
+    def on_resize(self) -> None:
+        """Another width shows another part of a line."""
+        if self._rows:
+            self._show_place()
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Another finding."""
+        if event.lines is self.lines:
+            self._show_place()
+
+    def on_key(self, event: Key) -> None:
+        """The few keys there are."""
+        event.stop()
+        event.prevent_default()
+        pressed = (event.character if event.is_printable else event.key) or ""
+        lines = self.lines
+        match pressed:
+            case "q" | "ctrl+q":
+                self.app.exit(self._found.exit_code)
+            case "E" | "e" | "enter":
+                self._edit()
+            case "r":
+                self.run_worker(self._again(), exit_on_error=False)
+            case "ctrl+l" | "o":
+                self.run_worker(self._open(), exit_on_error=False)
+            case "ctrl+z":
+                self.app.action_suspend_process()
+            case "up" | "k":
+                lines.move_by(-1)
+            case "down" | "j":
+                lines.move_by(1)
+            case "pageup":
+                lines.move_by(-lines.page)
+            case "pagedown":
+                lines.move_by(lines.page)
+            case "home" | "g":
+                lines.move_to(0)
+            case "end" | "G":
+                lines.move_to(len(self._rows) - 1)
+            case _:
+                self._say("")
+
+    def _edit(self) -> None:
+        if not self._found.is_text:
+            self._say(f"{size(self._found.path.stat().st_size)} of bytes are nothing for an editor", bad=True)
+            return
+        if self._readonly:
+            self._say("the file is opened to be read only; start without --readonly to change it", bad=True)
+            return
+        finding = self._rows[self.lines.cursor]
+        try:
+            external_editor.edit(self.app, self._found.path, (finding.line, finding.column) if finding.line else None)
+        except OnnxJsonError as error:
+            self._say(said(error), bad=True)
+            return
+        self.run_worker(self._again(), exit_on_error=False)
+
+    async def _again(self) -> None:
+        name = str(self._found.path)
+        try:
+            found = await self.jobs.awaited("open", "reading", lambda: opened(name, readonly=self._readonly))
+        except (OnnxJsonError, OSError) as error:
+            self._say(said(error), bad=True)
+            return
+        if isinstance(found, Unreadable):
+            self._show(found)
+        else:
+            enter(self.app, found, self._terminal, readonly=self._readonly)
+
+    async def _open(self) -> None:
+        name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
+        if name is None:
+            return
+        try:
+            found = await self.jobs.awaited("open", "reading", lambda: opened(name, readonly=self._readonly))
+        except (OnnxJsonError, OSError) as error:
+            self._say(said(error), bad=True)
+            return
+        enter(self.app, found, self._terminal, readonly=self._readonly)

@@ -1,0 +1,187 @@
+"""What a session that was killed left behind: shown, made again, kept for later, exported, or dropped."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Key
+from textual.screen import ModalScreen
+
+from onnxjson.display import counted, visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import wrapped
+from onnxjson_tui.recovery import Abandoned
+from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+_WIDTH: Final = 68
+"""Columns of the dialog that text has."""
+
+_HOUR: Final = 3600
+
+
+async def offer_recovery(bench: "Workbench") -> None:
+    """Asks what is to become of the journals of sessions on this model that ended without saving, newest first."""
+    session = bench.session
+    journals = await bench.jobs.awaited("recovery", "looking for edits that were not saved", session.recoverable)
+    if journals and session.readonly:
+        for journal in journals:
+            journal.release()
+        bench.say("there are edits of an earlier session; open without --readonly to recover them", "changed")
+        return
+    for number, journal in enumerate(journals):
+        try:
+            if await _settle(bench, journal, len(journals) - number - 1) == "recover":
+                # What is left fits a file without these edits only; it stays until that is opened.
+                for other in journals[number + 1 :]:
+                    other.release()
+                return
+        except BaseException:
+            for each in journals[number:]:
+                each.release()
+            raise
+
+
+async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
+    reason = await bench.jobs.awaited("recovery", "comparing files", lambda: bench.session.why_not(journal))
+    while True:
+        answer = await bench.app.push_screen_wait(RecoveryScreen(journal, reason, others)) or "keep"
+        match answer:
+            case "recover":
+                await _recover(bench, journal)
+            case "drop":
+                sure = ConfirmScreen(
+                    f"Drop {counted(len(journal.commands), 'edit')} for good?",
+                    [("k", "keep", "keep"), ("d", "drop", "drop")],
+                )
+                if await bench.app.push_screen_wait(sure) != "drop":
+                    continue
+                journal.discard()
+                bench.say("the edits of the earlier session are gone")
+            case "export":
+                await _export(bench, journal)
+                continue
+            case "show":
+                await _show(bench, journal)
+                continue
+            case _:
+                journal.release()
+                bench.say("the edits of the earlier session are kept; they are offered again when you open the model")
+        return answer
+
+
+async def _recover(bench: "Workbench", journal: Abandoned) -> None:
+    session = bench.session
+    replay = await bench.jobs.awaited("recovery", "making the edits again", lambda: session.recover(journal))
+    bench.build(0)
+    for page in bench.drawer.pages.values():
+        page.model_changed()
+    said = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows what changed"
+    bench.say(f"{said}; {replay.trouble}" if replay.trouble else said, "bad" if replay.trouble else "good")
+
+
+async def _show(bench: "Workbench", journal: Abandoned) -> None:
+    """What the journal would change, grouped as in a diff."""
+    from onnxjson.rendering.diff_report import report
+    from onnxjson.rendering.diff_text import diff_lines
+    from onnxjson_tui.screens.choosing import TextScreen
+
+    def found() -> list[Line]:
+        preview, trouble = bench.session.preview_recovery(journal)
+        lines = list(diff_lines(report(preview.difference(), "file", "recovered"), min(bench.size.width - 8, 104)))
+        return [*lines, (Span(visible(trouble, 500), "bad"),)] if trouble else lines
+
+    lines = await bench.jobs.awaited("recovery", "finding out what changes", found)
+    await bench.app.push_screen_wait(TextScreen("What recovering would change", lines))
+
+
+async def _export(bench: "Workbench", journal: Abandoned) -> None:
+    from onnxjson_tui.screens.saving import ask_path, write_edits
+
+    script, left_out = journal.script()
+    path = await ask_path(bench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
+    if path is not None:
+        await write_edits(bench, path, script, left_out)
+
+
+class RecoveryScreen(ModalScreen[str | None]):
+    """Shows the edits of one journal and asks; gives recover, show, keep, export, drop, or None for escape."""
+
+    def __init__(self, journal: Abandoned, reason: str, others: int) -> None:
+        """Prepares the question.
+
+        Args:
+            journal: of a session that ended.
+            reason: why it cannot be recovered; "" where it can.
+            others: how many more there are.
+        """
+        super().__init__()
+        self._reason = reason
+        self._lines = _lines(journal, reason, others)
+        self._answers = {"r": "recover", "s": "show", "k": "keep", "e": "export", "D": "drop", "escape": "keep"}
+        self._answers |= {"enter": "keep" if reason else "recover", "ctrl+c": "keep"}
+        if reason:
+            del self._answers["r"], self._answers["s"]
+
+    def compose(self) -> ComposeResult:
+        """Title, what was done, answers."""
+        with Vertical(classes="dialog"):
+            yield Bar(id="dialog-title")
+            yield LineList(TextRows(self._lines), id="dialog-rows", has_cursor=False)
+            yield Bar(id="dialog-hint")
+            yield Bar(id="dialog-hint-2")
+
+    def on_mount(self) -> None:
+        """Write the answers."""
+        self.query_one("#dialog-title", Bar).show((Span("Edits that were not saved", "title"),))
+        first = "k keep for later (enter)" if self._reason else "r recover (enter)   s show what would change"
+        self.query_one("#dialog-hint", Bar).show((Span(first),))
+        rest = "e export as a script   D drop" + ("" if self._reason else "   k open without them, keep")
+        self.query_one("#dialog-hint-2", Bar).show((Span(rest),))
+        self.query_one(LineList).styles.height = min(len(self._lines), max(self.app.size.height - 8, 3))
+
+    def on_key(self, event: Key) -> None:
+        """A key of an answer; the others scroll."""
+        event.stop()
+        event.prevent_default()
+        pressed = (event.character if event.is_printable else event.key) or ""
+        if pressed in self._answers:
+            self.dismiss(self._answers[pressed])
+            return
+        step = {"up": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(pressed, 0)
+        self.query_one(LineList).move_by(step)
+
+
+def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
+    header = journal.header
+    when = f"{_ago(time.time() - header.started / 1e9)} ago" if header.started else "at an unknown time"
+    commands = journal.commands
+    found: list[Line] = [
+        (Span(each),)
+        for each in wrapped(
+            f"A session on {visible(header.name, 200) or 'this model'} that began {when} ended without saving "
+            f"{counted(len(commands), 'edit')}, oldest first:",
+            _WIDTH,
+            indent=0,
+        )
+    ]
+    found += [(Span(f"  {visible(each, 300)}"),) for each in commands]
+    for text in (journal.damage, f"They cannot be recovered here: {reason}." if reason else ""):
+        found += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
+    if others:
+        found.append((Span(f"There is more: {counted(others, 'older session')}.", "quiet"),))
+    return found
+
+
+def _ago(seconds: float) -> str:
+    if seconds < 2 * 60:
+        return counted(max(int(seconds), 0), "second")
+    if seconds < 2 * _HOUR:
+        return counted(int(seconds / 60), "minute")
+    return counted(int(seconds / _HOUR), "hour") if seconds < 48 * _HOUR else counted(int(seconds / 86_400), "day")
