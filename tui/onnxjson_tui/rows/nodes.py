@@ -13,6 +13,9 @@ from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes
 _LONGEST_NAME: Final = 1000
 """Characters of a name that are looked at; more never fit into a row."""
 
+MOST_OPERATOR: Final = 20
+"""Columns of the longest operator that is not shortened."""
+
 
 class NodeRow(NamedTuple):
     """One row; every text is safe to show."""
@@ -47,6 +50,7 @@ class NodeRows:
         self._positions = range(len(scope.graph.node)) if positions is None else positions
         self._glyphs: Glyphs = glyphs
         self._lanes = Lanes(scope) if lanes and positions is None else None
+        self._operators_width: int | None = None
         self._owners = {child.owner.position for child in scope.children if child.owner is not None}
 
     def __len__(self) -> int:
@@ -77,6 +81,15 @@ class NodeRows:
         return number if number < len(positions) and positions[number] == position else None
 
     @property
+    def operators_width(self) -> int:
+        """Columns that operators need, at most `MOST_OPERATOR`."""
+        if self._operators_width is None:
+            keys = {(node.domain, node.op_type) for node in self.scope.graph.node}
+            widths = [cells(visible(operator_name(*key), MOST_OPERATOR + 1)) for key in keys]
+            self._operators_width = min(max(widths, default=0), MOST_OPERATOR)
+        return self._operators_width
+
+    @property
     def lanes_width(self) -> int:
         """Columns that lanes need."""
         if self._lanes is None:
@@ -96,7 +109,7 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
     return sorted([ref.position for ref in refs if ref.scope is scope])
 
 
-def node_line(row: NodeRow, width: int, *, digits: int, lanes: int) -> str:
+def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: int = MOST_OPERATOR) -> str:
     """A row as text of `width` columns: names give way first, in their middle.
 
     Args:
@@ -104,12 +117,13 @@ def node_line(row: NodeRow, width: int, *, digits: int, lanes: int) -> str:
         width: columns of a terminal.
         digits: columns of the position.
         lanes: columns of the lanes.
+        operators: columns of the operator.
     """
     start = f"{row.position:>{digits}} " + (padded(row.lanes, lanes) if lanes else "")
     room = max(width - cells(start), 0)
-    operator = shortened(row.operator, 20)
+    operator = shortened(row.operator, operators)
     output = shortened(row.output, max(room // 3, 1)) if row.output else ""
-    middle = max(room - 21 - (cells(output) + 1 if output else 0), 0)
+    middle = max(room - operators - 1 - (cells(output) + 1 if output else 0), 0)
     name = shortened(row.name, middle) if middle else ""
-    line = start + padded(operator, 21) + padded(name, middle) + (f" {output}" if output else "")
+    line = start + padded(operator, operators + 1) + padded(name, middle) + (f" {output}" if output else "")
     return padded(shortened(line, width), width) if cells(line) > width else padded(line, width)
