@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -136,6 +137,16 @@ SCENES: dict[str, Callable[[Merging], list[str]]] = {
 }
 
 
+def _cases(whats: Iterable[str], *, always: str) -> list[Any]:
+    """Everything with `merge` and with `stash_pop`, one thing with all; the rest is the long part of the proof."""
+    marks = {
+        (scene, what): () if what == always or scene in ("merge", "stash_pop") else pytest.mark.exhaustive
+        for scene in SCENES
+        for what in whats
+    }
+    return [pytest.param(*case, marks=mark) for case, mark in marks.items()]
+
+
 class State:
     """What git says of a repository, before and after."""
 
@@ -164,8 +175,7 @@ def assert_nothing_is_merged(repository: Merging, before: State) -> None:
     assert set(after.files.values()) <= known
 
 
-@pytest.mark.parametrize("state", STATES)
-@pytest.mark.parametrize("scene", SCENES)
+@pytest.mark.parametrize(("scene", "state"), _cases(STATES, always="killed with its guard"))
 def test_broken_driver_stops_git_and_loses_nothing(tmp_path: Path, scene: str, state: str) -> None:
     repository = Merging(tmp_path / "r", "m.onnx")
     words = SCENES[scene](repository)
@@ -183,11 +193,8 @@ def test_same_with_a_healthy_driver_succeeds(tmp_path: Path, scene: str) -> None
     assert repository.run(*words) == (1 if scene == "both_added" else 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL], ids=lambda number: number.name)
-@pytest.mark.parametrize("scene", SCENES)
-def test_driver_that_hangs_is_ended_with_git_and_loses_nothing(
-    tmp_path: Path, scene: str, number: signal.Signals
-) -> None:
+@pytest.mark.parametrize(("scene", "ending"), _cases(("SIGINT", "SIGTERM", "SIGKILL"), always="SIGINT"))
+def test_driver_that_hangs_is_ended_with_git_and_loses_nothing(tmp_path: Path, scene: str, ending: str) -> None:
     repository = Merging(tmp_path / "r", "m.onnx")
     words = SCENES[scene](repository)
     started = tmp_path / "started"
@@ -200,8 +207,20 @@ def test_driver_that_hangs_is_ended_with_git_and_loses_nothing(
             assert process.poll() is None
             assert time.monotonic() < end
             time.sleep(0.01)
-        os.killpg(process.pid, number)
+        os.killpg(process.pid, signal.Signals[ending])
         assert process.wait(10) != 0
     for lock in (repository.top / ".git").rglob("*.lock"):
         lock.unlink()
     assert_nothing_is_merged(repository, before)
+
+
+def test_edit_that_git_takes_to_another_branch_is_found_again(tmp_path: Path) -> None:
+    """`git checkout -m` gives up after it has put the other branch's file there; what was edited it has stored."""
+    repository = Merging(tmp_path / "r", "m.onnx")
+    repository.git("checkout", "-q", "HEAD~1")
+    edited = repository.write("m.onnx", repository.bytes_of(metadata("edited", "1")(BASE))).read_bytes()
+    repository.use_driver(LINE.replace(PYTHON, STATES["missing"], 1))
+    assert repository.run("checkout", "-m", "topic") != 0
+    (tree,) = repository.git("fsck", "--lost-found").removeprefix("dangling tree ").splitlines()
+    repository.git("restore", "--source", tree, "m.onnx")
+    assert repository.path.read_bytes() == edited
