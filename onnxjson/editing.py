@@ -5,7 +5,8 @@ edit cannot change a weight that it does not write out, and the file keeps its f
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,7 +18,7 @@ from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.checking import Finding
 from onnxjson.document import Model, Tensor
 from onnxjson.errors import DecodeError
-from onnxjson.payloads import Digest, SourceFile
+from onnxjson.payloads import Data, Digest, SourceFile
 from onnxjson.reading.exact_reader import is_proto_json, summary
 from onnxjson.reading.location import locate
 from onnxjson.reading.model import FORMAT
@@ -42,40 +43,33 @@ class Proposal(NamedTuple):
     """What is not kept of the draft, and what is wrong with the model that was not wrong before."""
 
 
-class Editing:
-    """One model that was opened to be edited, and the draft of what it is to become."""
+class Handout(NamedTuple):
+    """What a draft says."""
 
-    def __init__(self, path: Path, *, drop_orphans: bool = False) -> None:
-        """Opens the model; blobs of a text need not be there.
+    model: Model
+    findings: tuple[Finding, ...]
+    """What is not kept of the draft, and what is wrong with the model that was not wrong before."""
+
+
+class ModelEditing:
+    """One model that is edited, and drafts of what it is to become. Weights are looked at only where a draft needs."""
+
+    def __init__(self, model: Model, path: Path, *, drop_orphans: bool = False) -> None:
+        """Takes a model.
 
         Args:
-            path: its file, of any form.
+            model: what is handed out.
+            path: the file that drafts are named after and are kept for.
             drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
-
-        Raises:
-            OnnxJsonError: see `files.load`.
         """
+        self.model = model
         self.path = path
         self._drop_orphans = drop_orphans
-        self._loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
-        self.text = unified.digest_text(self._loaded.model)
+
+    @cached_property
+    def text(self) -> bytes:
         """The canonical text of the model, digests instead of weights."""
-        weights = Weights("digest")
-        self._bytes = {
-            (len(data), sha256_of(data)): data
-            for data, storage in payloads(self.model)
-            if weights.kind(data, storage) == "sha256"
-        }
-
-    @property
-    def model(self) -> Model:
-        """What was opened."""
-        return self._loaded.model
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """What the reader said of the file, such as that it has comments, which are not kept."""
-        return self._loaded.warnings
+        return unified.digest_text(self.model)
 
     def new_draft(self, addresses: Sequence[str] = ()) -> drafts.Draft:
         """A draft of the whole text, or of the blocks of the nodes at some addresses.
@@ -95,8 +89,8 @@ class Editing:
         """Whether the draft is known to have been made from something else than what the file holds now."""
         return draft.origin is not None and draft.origin.model != drafts.sha256(self.text)
 
-    def read(self, draft: drafts.Draft) -> Proposal | None:
-        """What a draft proposes; None where it says the very model that was opened.
+    def read_model(self, draft: drafts.Draft) -> Handout:
+        """What a draft says, with the weights that it names.
 
         Raises:
             DecodeError: the text says no model, or names bytes that the model does not have; `findings` say where.
@@ -114,31 +108,28 @@ class Editing:
             read = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
             model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
-        text = unified.digest_text(model)
-        if text == self.text:
-            return None
         new = self._new_mistakes(model)
-        return Proposal(model, text, (*warnings, *self._placed(new, draft, replaced)))
-
-    def save(self, proposal: Proposal) -> None:
-        """Saves what was proposed to the file, in the form it has, and keeps a backup of what it was.
-
-        Raises:
-            ChangedUnderneathError: another program has changed the file since it was opened.
-            OnnxJsonError: see `files.save`; the file is as it was.
-        """
-        loaded = self._loaded
-        files.save(proposal.model, self.path, loaded.format, weights="keep", expect=loaded.identity, backup=True)
+        return Handout(model, (*warnings, *self._placed(new, draft, replaced)))
 
     def _with_weights(self, model: Model, draft: drafts.Draft, replaced: node_blocks.Replaced | None) -> Model:
         """`model` with the bytes of the opened one."""
+        wanted: set[int] = set()
+
+        def seen(tensor: Tensor) -> Tensor:
+            wanted.update([len(each) for field in _FIELDS if isinstance(each := getattr(tensor, field), Digest)])
+            return tensor
+
+        replace_tensors(model, seen)
+        if not wanted:
+            return model
+        known = self._bytes_of(wanted)
         unknown: dict[int, Digest] = {}
 
         def bound(tensor: Tensor) -> Tensor:
             for field in _FIELDS:
                 digest = getattr(tensor, field)
                 if isinstance(digest, Digest):
-                    data = self._bytes.get((len(digest), digest.sha256))
+                    data = known.get((len(digest), digest.sha256))
                     if data is not None:
                         return msgspec.structs.replace(tensor, **{field: data})
                     unknown[id(tensor)] = digest
@@ -149,6 +140,15 @@ class Editing:
             found = self._placed(list(_of_unknown(model, unknown)), draft, replaced)
             raise DecodeError(summary(found), found)
         return result
+
+    def _bytes_of(self, lengths: Collection[int]) -> dict[tuple[int, str], Data]:
+        """The weights of the model that have one of some lengths, by length and SHA-256."""
+        weights = Weights("digest")
+        return {
+            (len(data), sha256_of(data)): data
+            for data, storage in payloads(self.model)
+            if len(data) in lengths and weights.kind(data, storage) == "sha256"
+        }
 
     def _new_mistakes(self, model: Model) -> list[Finding]:
         """What is wrong with the structure of `model` and is not with what was opened."""
@@ -178,6 +178,48 @@ class Editing:
             else:
                 placed.append(finding)
         return sorted(placed, key=lambda finding: (finding.line, finding.column))
+
+
+class Editing(ModelEditing):
+    """A model in its file that was opened to be edited."""
+
+    def __init__(self, path: Path, *, drop_orphans: bool = False) -> None:
+        """Opens the model; blobs of a text need not be there.
+
+        Args:
+            path: its file, of any form.
+            drop_orphans: leave out metadata whose element is not there any more, instead of refusing the text.
+
+        Raises:
+            OnnxJsonError: see `files.load`.
+        """
+        self._loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
+        super().__init__(self._loaded.model, path, drop_orphans=drop_orphans)
+
+    @property
+    def warnings(self) -> tuple[Finding, ...]:
+        """What the reader said of the file, such as that it has comments, which are not kept."""
+        return self._loaded.warnings
+
+    def read(self, draft: drafts.Draft) -> Proposal | None:
+        """What a draft proposes; None where it says the very model that was opened.
+
+        Raises:
+            DecodeError, OnnxJsonError: see `read_model`.
+        """
+        read = self.read_model(draft)
+        text = unified.digest_text(read.model)
+        return None if text == self.text else Proposal(read.model, text, read.findings)
+
+    def save(self, proposal: Proposal) -> None:
+        """Saves what was proposed to the file, in the form it has, and keeps a backup of what it was.
+
+        Raises:
+            ChangedUnderneathError: another program has changed the file since it was opened.
+            OnnxJsonError: see `files.save`; the file is as it was.
+        """
+        loaded = self._loaded
+        files.save(proposal.model, self.path, loaded.format, weights="keep", expect=loaded.identity, backup=True)
 
 
 def _without_format(draft: drafts.Draft) -> DecodeError:
