@@ -23,7 +23,7 @@ from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
-_AROUND: Final = 4
+_AROUND: Final = 3
 """Lines of the text, or rows of bytes, before and after the place."""
 
 _MOST_READ: Final = 64 * 2**20
@@ -45,7 +45,7 @@ class FindingRows:
     def line(self, number: int, width: int) -> Line:
         """See `Rows.line`."""
         finding = self._findings[number]
-        place = f"{finding.line:>6}:{finding.column:<4}" if finding.line else f"{'':11}"
+        place = f"{finding.line:>6}:{finding.column:<4}" if finding.line else ""
         text = f"{finding.severity}: {finding.message}"
         return Span(f"{place} ", "title"), Span(shortened(visible(text, None), max(width - cells(place) - 1, 10)))
 
@@ -66,8 +66,7 @@ def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
 
 def explained(finding: Finding, width: int) -> list[Line]:
     """The whole sentence of a finding, and what to do."""
-    lines: list[Line] = [(Span(""),)]
-    lines += [(Span(each, "bad"),) for each in wrapped(finding.message, width - 2, indent=1)]
+    lines: list[Line] = [(Span(each, "bad"),) for each in wrapped(finding.message, width - 2, indent=1)]
     lines += [(Span(each, "good"),) for each in wrapped(finding.hint, width - 2, indent=1)]
     return lines
 
@@ -120,7 +119,7 @@ class FindingsScreen(Screen[int]):
 
     DEFAULT_CSS = """
     FindingsScreen #findings { height: 1fr; }
-    FindingsScreen #around { height: 14; border-top: solid $panel; }
+    FindingsScreen #around { height: 14; max-height: 60%; border-top: solid $panel; }
     """
     AUTO_FOCUS = "#findings"
 
@@ -152,8 +151,7 @@ class FindingsScreen(Screen[int]):
     def _show(self, found: Unreadable) -> None:
         self._found = found
         listed = sorted(found.findings, key=lambda each: (each.severity != "error", each.line, each.column))
-        message = found.message if found.offset is None else f"at byte {found.offset:,}: {found.message}"
-        self._rows = listed or [Finding(severity="error", code="unreadable", message=message)]
+        self._rows = listed or [Finding(severity="error", code="unreadable", message=found.message)]
         self._text = self._read() if found.is_text else b""
         errors = counted(sum(each.severity == "error" for each in self._rows), "error")
         title = f" {found.name}"
@@ -171,17 +169,17 @@ class FindingsScreen(Screen[int]):
 
     def _show_place(self) -> None:
         finding = self._rows[self.lines.cursor]
-        width = max(self.size.width, 40)
+        width = max(self.size.width - 2, 40)
         around: list[Line] = []
         if finding.line and self._text:
             around = text_around(self._text, finding, width)
         else:
+            around += explained(finding, width)
             if self._found.offset is not None and not self._found.is_text:
                 try:
                     around += bytes_around(self._found.path, self._found.offset)
                 except OSError as error:
                     around.append((Span(visible(said(error), 500), "bad"),))
-            around += explained(finding, width)
         self.query_one("#around", LineList).show(TextRows(around))
 
     def _say(self, text: str, *, bad: bool = False) -> None:
