@@ -163,7 +163,7 @@ class Workbench(Screen[int]):
     @property
     def is_small(self) -> bool:
         """Whether work on all nodes may be done at once."""
-        return not self._is_big
+        return not self.is_big
 
     def show_only(self, text: str, positions: "list[int] | None") -> None:
         """Shows some nodes of the graph, found by `text`; all again where `positions` is None."""
@@ -307,7 +307,7 @@ class Workbench(Screen[int]):
         if self.session.readonly:
             self.say("the model is opened to be read only; start without --readonly to change it", "bad")
             return
-        if self._is_big:
+        if self.is_big:
             self.jobs.start("edit", "finding out what changes", make, then, failed)
             return
         try:
@@ -353,7 +353,8 @@ class Workbench(Screen[int]):
         self.draw_chrome()
 
     @property
-    def _is_big(self) -> bool:
+    def is_big(self) -> bool:
+        """Whether work on all nodes is done in a thread."""
         return sum(len(scope.graph.node) for scope in self.session.index.scopes) >= BIG
 
     # Keys

@@ -2,8 +2,15 @@
 
 from typing import Final
 
-from onnxjson_tui.actions import commanding, finding, keeping, moving
+from onnxjson_tui.actions import commanding, finding, forms, keeping, knowing, moving
 from onnxjson_tui.actions.declaration import Action
 
-ACTIONS: Final[tuple[Action, ...]] = (*moving.ACTIONS, *finding.ACTIONS, *commanding.ACTIONS, *keeping.ACTIONS)
+ACTIONS: Final[tuple[Action, ...]] = (
+    *moving.ACTIONS,
+    *finding.ACTIONS, *graph.ACTIONS,
+    *commanding.ACTIONS,
+    *forms.ACTIONS,
+    *knowing.ACTIONS,
+    *keeping.ACTIONS,
+)
 """In the order of the palette, the help and the page of keys."""

@@ -69,6 +69,11 @@ class Filling:
             return ""
         return _text_of(parameter.shape, parameter.default).replace("\n", ", ")
 
+    def may_be_empty(self, field: Field) -> bool:
+        """Whether an empty text means something in a field that has to be filled in."""
+        shape = self._parameters[field.name].shape
+        return field.required and shape.form == "text" and not shape.least
+
     def fits(self, field: Field) -> str:
         """What the value of a field is, in words."""
         return self._parameters[field.name].shape.fits

@@ -12,9 +12,10 @@ from onnxjson.operator_signatures import typed_signature
 from onnxjson.operators import plain_domain
 from onnxjson.selectors import select_nodes
 from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.attribute_values import expected, value_mistake
+from onnxjson_tui.forms.attribute_values import expected, value_mistake, written
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.offers import SELECTION
+from onnxjson_tui.screens.choosing import clipped
 from onnxjson_tui.session import Session
 
 SLOW: Final = frozenset(
@@ -121,8 +122,9 @@ def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
 def _note(session: Session, filling: Filling, field: Field, ref: NodeRef | None) -> str:
     """What is expected of a field."""
     if field.role == "attribute-value" and ref is not None and filling.texts["attribute"]:
-        found = expected(session, ref, filling.texts["attribute"])
-        return f"expects {found}" if found else ""
+        name = filling.texts["attribute"]
+        found, now = expected(session, ref, name), written(ref, name)
+        return "; ".join([*([f"now {clipped(now, 40)}"] if now else []), *([f"expects {found}"] if found else [])])
     if field.role == "operator" and filling.texts[field.name]:
         return _signature(session, filling.texts[field.name], filling.texts.get("domain", ""))
     if field.role == "input" and field.name == "input" and ref is not None and filling.texts["input"].isdigit():

@@ -9,7 +9,7 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import Input
 
-from onnxjson.display import visible
+from onnxjson.display import ELLIPSIS, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson_tui.widgets.bars import Bar
@@ -51,6 +51,18 @@ class Searchable(list[Choice]):
         return [self[place] for place in found]
 
 
+def clipped(text: str, width: int) -> str:
+    """Visible prose in at most `width` columns; what is left out is at the end."""
+    if cells(text) <= width:
+        return text
+    kept = ""
+    for character in text:
+        if cells(kept) + cells(character) >= width:
+            break
+        kept += character
+    return kept + ELLIPSIS
+
+
 class ChoiceRows:
     """Choices as rows: labels and details each in their column."""
 
@@ -71,15 +83,18 @@ class ChoiceRows:
         room = width - cells(label) - 2
         return (
             Span(label, "quiet" if choice.refused else "plain"),
-            Span(f"  {shortened(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
+            Span(f"  {clipped(more, room)}" if more and room > 3 else "", "bad" if choice.refused else "quiet"),
         )
 
 
 class PickerScreen(ModalScreen[str | None]):
     """Lets a person choose one of many by typing a part of it; gives its key, or None."""
 
-    def __init__(self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "") -> None:
+    def __init__(
+        self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "", is_wide: bool = False
+    ) -> None:
         super().__init__()
+        self._is_wide = is_wide
         self._title = visible(title, 200)
         self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
         self._typed = typed
@@ -87,7 +102,7 @@ class PickerScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Title, field, list, hint."""
-        with Vertical(classes="dialog tall"):
+        with Vertical(classes="dialog tall wide" if self._is_wide else "dialog tall"):
             yield Bar(id="dialog-title")
             yield Input(self._typed, id="dialog-input", compact=True)
             yield LineList(id="dialog-rows")

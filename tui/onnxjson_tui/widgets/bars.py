@@ -17,8 +17,8 @@ Tone = Literal["plain", "good", "bad", "changed"]
 class Bar(Widget, can_focus=False):
     """One line of text that is never wrapped and never read as markup."""
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
-        super().__init__(id=id)
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id, classes=classes)
         self._left: Line = ()
         self._right = ""
 

@@ -1,0 +1,393 @@
+"""The form of an edit: made from its declaration, checked while it is filled in, and with what it would change."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.timer import Timer
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from onnxjson.edits.declaration import Edit
+from onnxjson.edits.forms import Field
+from onnxjson.errors import OnnxJsonError
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened, wrapped
+from onnxjson_tui.answers import Preview
+from onnxjson_tui.forms.filling import Filling
+from onnxjson_tui.forms.looking import Look, edits_of, look
+from onnxjson_tui.forms.offers import Offers
+from onnxjson_tui.forms.words import item_line
+from onnxjson_tui.jobs import said
+from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, Searchable, TextScreen, clipped
+from onnxjson_tui.screens.form_controls import LineControl, LinesControl, OptionControl
+from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+_RESTS: Final = 0.2
+"""Seconds without a key after which the form is looked at."""
+
+_LOOK: Final = "form"
+_DO: Final = "edit"
+_LABEL: Final = 15
+"""Columns of the labels."""
+
+AnyControl = LineControl | LinesControl | OptionControl
+Also = Callable[[Edit], tuple[Edit, ...]]
+
+
+class FormScreen(ModalScreen[Preview | None]):
+    """Asks for the fields of an edit; gives back the change, looked at where it is about more than one place."""
+
+    BINDINGS: ClassVar = []
+    AUTO_FOCUS = None
+    CSS = """
+    FormScreen .dialog { width: 100; height: auto; max-height: 96%; }
+    FormScreen #form-fields { height: auto; max-height: 100%; margin: 1 0 0 0; }
+    FormScreen .form-row { height: auto; }
+    FormScreen .form-label { width: 15; }
+    FormScreen .form-sign { width: 2; }
+    FormScreen Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
+    FormScreen TextArea { width: 1fr; border: none; padding: 0; background: $panel; }
+    FormScreen .form-mistake { display: none; padding: 0; margin: 0 0 0 15; }
+    FormScreen #form-help { height: 3; margin: 1 0 0 0; }
+    FormScreen #form-state { height: 2; }
+    """
+
+    def __init__(
+        self, bench: "Workbench", filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
+    ) -> None:
+        """Prepares the form.
+
+        Args:
+            bench: on whose model it is.
+            filling: what stands in it at first.
+            focus: the field that is asked for first; else the first one that is still needed.
+            also: what else is done with the edit, in the same step.
+            title: in place of the name of the edit.
+        """
+        super().__init__()
+        self._bench = bench
+        self._filling = filling
+        self._first = focus
+        self._also = also
+        self._title = title or filling.form.title
+        self._typed: dict[str, str] = {}
+        """What stands in the fields that were shown before anything was typed."""
+        self._look = Look("", "plain", {}, {})
+        self._resting: Timer | None = None
+        self._is_busy = False
+        self._offers = Offers(bench.session, bench.here)
+
+    # What is on it
+
+    def compose(self) -> ComposeResult:
+        """Title, fields with their labels, help, what would change, keys."""
+        with Vertical(classes="dialog"):
+            yield Bar(id="dialog-title")
+            with VerticalScroll(id="form-fields", can_focus=False):
+                for field in self._filling.fields:
+                    with Horizontal(classes="form-row"):
+                        yield Bar(classes="form-label", id=f"label-{field.name}")
+                        yield self._control(field)
+                    yield Bar(classes="form-mistake", id=f"mistake-{field.name}")
+            yield LineList(id="form-help", has_cursor=False)
+            yield LineList(id="form-state", has_cursor=False)
+            yield Bar(id="dialog-hint")
+
+    def _control(self, field: Field) -> AnyControl:
+        filling = self._filling
+        text, default = filling.texts[field.name], filling.default(field)
+        options = filling.options(field)
+        if options:
+            return OptionControl(options, text, default, name=field.name)
+        if filling.has_lines(field):
+            return LinesControl(text, default, name=field.name)
+        return LineControl(text, default, name=field.name)
+
+    def on_mount(self) -> None:
+        """Write the labels, and begin with the field that is needed."""
+        summary = self._filling.form.help.partition("\n")[0]
+        self.query_one("#dialog-title", Bar).show((Span(self._title, "title"), Span(f"  {summary}", "quiet")))
+        for field in self._filling.fields:
+            sign = "* " if field.required else "  "
+            self.query_one(f"#label-{field.name}", Bar).show(
+                (Span(sign, "changed"), Span(shortened(field.label, 12), "quiet" if field.advanced else "plain"))
+            )
+        for lines in self.query(LineList):
+            lines.can_focus = False
+        self._typed = self._texts()
+        missing = [field.name for field in self._filling.missing()]
+        wanted = self._first or (missing[0] if missing else self._filling.fields[0].name)
+        self._focus(wanted)
+        self._rest()
+
+    @property
+    def _controls(self) -> list[AnyControl]:
+        return [each for each in self.query(".form-row > *") if isinstance(each, AnyControl)]
+
+    def _texts(self) -> dict[str, str]:
+        return {each.name or "": each.field_text for each in self._controls}
+
+    @property
+    def _current(self) -> tuple[Field, AnyControl] | None:
+        control = self.focused
+        if not isinstance(control, AnyControl):
+            return None
+        return next(field for field in self._filling.fields if field.name == control.name), control
+
+    def _focus(self, name: str) -> None:
+        for control in self._controls:
+            if control.name == name:
+                control.focus()
+
+    def on_descendant_focus(self, event: events.DescendantFocus) -> None:
+        """The help is that of the field."""
+        self._write()
+
+    # Looking at it
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Look at it when the person rests."""
+        event.stop()
+        self._rest()
+
+    def on_text_area_changed(self, event: TextArea.Changed) -> None:
+        """Look at it when the person rests."""
+        event.stop()
+        self._rest()
+
+    def on_option_control_changed(self, event: OptionControl.Changed) -> None:
+        """Look at it when the person rests."""
+        event.stop()
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._resting is not None:
+            self._resting.stop()
+        self._resting = self.set_timer(_RESTS, self._look_now)
+
+    def _look_now(self) -> None:
+        if self._is_busy or not self.is_attached:
+            return
+        filling = Filling(self._filling.edit_type, self._texts())
+        session, is_trying = self._bench.session, not self._bench.is_big and self._also is None
+        self._bench.jobs.start(
+            _LOOK,
+            "looking at the form",
+            lambda: look(session, filling, is_trying=is_trying),
+            self._looked,
+            self._failed,
+        )
+
+    def _looked(self, found: Look) -> None:
+        if self.is_attached:
+            self._look = found
+            self._write()
+
+    def _failed(self, error: BaseException) -> None:
+        if self.is_attached:
+            self._look = self._look._replace(text=said(error), tone="bad")
+            self._write()
+
+    def _write(self) -> None:
+        """Shows what there is to say."""
+        width = max(self.query_one("#form-help", LineList).size.width, 40)
+        for field in self._filling.fields:
+            bar = self.query_one(f"#mistake-{field.name}", Bar)
+            mistake = self._look.mistakes.get(field.name, "")
+            note = self._look.notes.get(field.name, "")
+            bar.display = bool(mistake or note)
+            said_here = f"! {mistake}" if mistake else note
+            bar.show((Span(clipped(said_here, max(width - _LABEL, 20)), "bad" if mistake else "quiet"),))
+        current = self._current
+        if current is not None:
+            self.query_one("#form-help", LineList).show(TextRows(self._help(current[0], width)), 0)
+        lines: list[Line] = [(Span(line, self._look.tone),) for line in wrapped(self._look.text, width, indent=0)[:2]]
+        self.query_one("#form-state", LineList).show(TextRows(lines), 0)
+        self._hint()
+
+    def _help(self, field: Field, width: int) -> list[Line]:
+        """What the field is for, what fits, and in full what is wrong with it."""
+        mistake = self._look.mistakes.get(field.name, "")
+        if mistake and len(mistake) + 20 > width:
+            return [(Span(line, "bad"),) for line in wrapped(mistake, width, indent=0)[:3]]
+        fits = "" if field.kind in ("text", "flag", "choice") else f"  ({self._filling.fits(field)})"
+        default = self._filling.default(field)
+        more = "" if not default or field.kind in ("flag", "choice") else f"  If it is left empty: {default}."
+        lines = wrapped(f"{field.help}{fits}{more}", width, indent=0)[:2]
+        text: list[Line] = [(Span(line),) for line in lines]
+        if self._filling.may_be_empty(field):
+            text.append((Span('An empty text is written "".', "quiet"),))
+        return text
+
+    def _hint(self) -> None:
+        current = self._current
+        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "make it")]
+        if current is not None and not isinstance(current[1], OptionControl):
+            keys.append(("tab", "choose"))
+        elif current is not None:
+            keys.append(("left right", "choose"))
+        keys += [("up down", "fields"), ("f1", "help"), ("esc", "cancel")]
+        spans: list[Span] = []
+        for key, word in keys:
+            spans += [Span(key, "title"), Span(f" {word}  ", "quiet")]
+        self.query_one("#dialog-hint", Bar).show((*spans, Span("* needed", "changed")))
+
+    # Keys
+
+    async def on_key(self, event: events.Key) -> None:
+        """Go from field to field, choose, make it, give up."""
+        control = self.focused
+        match event.key:
+            case "escape" | "ctrl+c":
+                self.run_worker(self._give_up(), group="form", exit_on_error=False)
+            case "ctrl+s":
+                self.submit()
+            case "enter":
+                self.submit()
+            case "down" if not isinstance(control, LinesControl) or control.is_last:
+                self._step(1)
+            case "up" if not isinstance(control, LinesControl) or control.is_first:
+                self._step(-1)
+            case "shift+tab":
+                self._step(-1)
+            case "tab":
+                self.run_worker(self._choose(), group="form", exit_on_error=False)
+            case "f1":
+                self._show_help()
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter in a line makes the edit."""
+        event.stop()
+        self.submit()
+
+    def _step(self, step: int) -> None:
+        controls: list[Widget] = [*self._controls]
+        if self.focused in controls:
+            controls[(controls.index(self.focused) + step) % len(controls)].focus()
+
+    async def _choose(self) -> None:
+        """Offers what may stand in the field; goes on to the next one where nobody knows."""
+        current = self._current
+        if current is None:
+            return
+        field, control = current
+        typed = control.line if isinstance(control, LinesControl) else control.field_text
+        if isinstance(control, OptionControl):
+            self._step(1)
+            return
+        filling = Filling(self._filling.edit_type, self._texts())
+        offers = self._offers
+        choices = await self._bench.jobs.run(
+            _LOOK, "looking for what fits", lambda: Searchable(offers.of(filling, field))
+        )
+        if not choices:
+            self._step(1)
+            return
+        chosen = choices[0].key if len(choices) == 1 and choices[0].key.startswith(typed) else None
+        beginning = [each.key for each in choices if each.key.startswith(typed)] if typed else []
+        if len(beginning) == 1 and beginning[0] != typed:
+            chosen = beginning[0]
+        if chosen is None:
+            title = f"{field.label} of {self._filling.form.edit}"
+            start = "" if any(each.key == typed for each in choices) else typed
+            chosen = await self.app.push_screen_wait(PickerScreen(title, choices, typed=start))
+        if chosen is not None:
+            self._take(field, control, chosen)
+        control.focus()
+        if chosen is not None and isinstance(control, LineControl) and field.role != "shape":
+            self._step(1)
+
+    def _take(self, field: Field, control: AnyControl, chosen: str) -> None:
+        """Puts something that was offered into a field."""
+        if isinstance(control, LinesControl):
+            control.put_line(item_line(chosen) if field.kind == "list" else f"{chosen}=")
+        elif field.role == "shape":
+            before = control.field_text.rpartition(",")[0]
+            control.put(f"{before},{chosen}" if before else chosen)
+        else:
+            control.put(chosen)
+
+    def _show_help(self) -> None:
+        width = min(self.app.size.width - 8, 100)
+        lines: list[str] = []
+        for paragraph in self._filling.form.help.split("\n\n"):
+            lines += [*wrapped(paragraph, width, indent=0), ""]
+        for field in self._filling.fields:
+            lines.append(f"{field.label}{'  *' if field.required else ''}")
+            lines += [*wrapped(field.help, width, indent=2), ""]
+        lines += ["As steps of a script:", *[f"  {each}" for each in self._filling.edit_type.examples]]
+        self.app.push_screen(TextScreen(self._filling.form.title, lines))
+
+    async def _give_up(self) -> None:
+        if self._texts() != self._typed:
+            answer = await self.app.push_screen_wait(
+                ConfirmScreen("Drop what you typed?", [("k", "keep typing", "keep"), ("d", "drop it", "drop")])
+            )
+            if answer != "drop":
+                return
+        self._bench.jobs.drop(_LOOK)
+        self.dismiss(None)
+
+    # Doing it
+
+    def submit(self) -> None:
+        """Makes the edit of what is filled in, or says why it is none."""
+        if not self._is_busy:
+            self.run_worker(self._submit(), group="form", exit_on_error=False)
+
+    async def _submit(self) -> None:
+        filling = Filling(self._filling.edit_type, self._texts())
+        if missing := filling.missing():
+            self._complain(f"still needed: {', '.join([field.label for field in missing])}", missing[0].name)
+            return
+        for field in filling.fields:
+            if mistake := filling.mistake(field.name):
+                self._look = self._look._replace(mistakes={**self._look.mistakes, field.name: mistake})
+                self._complain(f"{field.label}: {mistake}", field.name)
+                return
+        self._is_busy = True
+        try:
+            preview = await self._preview(filling)
+        except (OnnxJsonError, OSError) as error:
+            self._complain(str(error), "")
+            return
+        finally:
+            self._is_busy = False
+        is_made = preview.matches <= 1 or not preview.patch
+        if not is_made:
+            is_made = bool(await self.app.push_screen_wait(PreviewScreen(self._bench, preview)))
+        if is_made:
+            self._bench.jobs.drop(_LOOK)
+            self.dismiss(preview)
+
+    async def _preview(self, filling: Filling) -> Preview:
+        session, also = self._bench.session, self._also
+
+        def make() -> Preview:
+            edits = edits_of(session, filling)
+            return session.preview(*edits, *(also(edits[0]) if also is not None else ()))
+
+        if self._bench.is_big or filling.form.edit == "convert-opset":
+            self._look = self._look._replace(text="finding out what changes ...", tone="plain")
+            self._write()
+            return await self._bench.jobs.run(_DO, "finding out what changes", make)
+        return make()
+
+    def _complain(self, text: str, name: str) -> None:
+        self._look = self._look._replace(text=text, tone="bad")
+        self._write()
+        if name:
+            self._focus(name)

@@ -1,0 +1,168 @@
+"""The fields of a form: a line, several lines, one of a few options."""
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
+from textual.widgets import Input, TextArea
+
+from onnxjson.display import visible
+from onnxjson.rendering.spans import Span
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import one_strip
+
+LINES: Final = 3
+"""Lines of a field for lists."""
+
+
+class Control(Protocol):
+    """What every field has."""
+
+    @property
+    def field_text(self) -> str:
+        """What stands in it."""
+
+    def put(self, text: str) -> None:
+        """Something else stands in it."""
+
+
+class LineControl(Input):
+    """One line."""
+
+    def __init__(self, text: str, default: str, *, name: str) -> None:
+        super().__init__(text, placeholder=f"({visible(default, 200)})" if default else "", compact=True, name=name)
+        self.cursor_blink = False
+
+    @property
+    def field_text(self) -> str:
+        """What stands in it."""
+        return self.value
+
+    def put(self, text: str) -> None:
+        """Something else stands in it."""
+        self.value = text
+        self.cursor_position = len(text)
+
+
+class LinesControl(TextArea):
+    """An item a line."""
+
+    def __init__(self, text: str, default: str, *, name: str) -> None:
+        super().__init__(
+            text, placeholder=f"({visible(default, 200)})" if default else "", compact=True, name=name, soft_wrap=False,
+            highlight_cursor_line=False,
+        )  # fmt: skip
+        self.cursor_blink = False
+        self.styles.height = LINES
+
+    @property
+    def field_text(self) -> str:
+        """What stands in it."""
+        return self.text
+
+    def put(self, text: str) -> None:
+        """Something else stands in it."""
+        self.load_text(text)
+        self.move_cursor(self.document.end)
+
+    @property
+    def line(self) -> str:
+        """The line that the cursor is in."""
+        return self.document.get_line(self.cursor_location[0])
+
+    def put_line(self, text: str) -> None:
+        """Something else stands in the line of the cursor."""
+        row = self.cursor_location[0]
+        self.replace(text, (row, 0), (row, len(self.line)), maintain_selection_offset=False)
+        self.move_cursor((row, len(text)))
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the cursor is in the first line."""
+        return self.cursor_location[0] == 0
+
+    @property
+    def is_last(self) -> bool:
+        """Whether the cursor is in the last line."""
+        return self.cursor_location[0] == self.document.line_count - 1
+
+
+class OptionControl(Widget, can_focus=True):
+    """One of a few options, chosen with left and right or by its first letter."""
+
+    COMPONENT_CLASSES = Bar.COMPONENT_CLASSES | {"lines--cursor"}
+
+    class Changed(Message):
+        """Another option was chosen."""
+
+    def __init__(self, options: Sequence[str], text: str, default: str, *, name: str) -> None:
+        super().__init__(name=name)
+        self._options = options
+        self._default = default
+        self._text = text
+        self.styles.height = 1
+
+    @property
+    def field_text(self) -> str:
+        """What is chosen; "" where nothing is."""
+        return self._text
+
+    def put(self, text: str) -> None:
+        """Something else is chosen."""
+        if text != self._text:
+            self._text = text
+            self.refresh()
+            self.post_message(self.Changed())
+
+    def on_key(self, event: events.Key) -> None:
+        """Another option."""
+        pressed = event.character if event.is_printable else event.key
+        at = self._options.index(self._text or self._default) if (self._text or self._default) in self._options else -1
+        match pressed:
+            case "right" | " ":
+                self.put(self._options[(at + 1) % len(self._options)])
+            case "left":
+                self.put(self._options[(at - 1) % len(self._options) if at >= 0 else -1])
+            case "backspace" | "delete":
+                self.put("")
+            case str() if len(pressed) == 1 and pressed.isalnum():
+                wanted = [
+                    each for each in self._options[at + 1 :] + self._options[: at + 1] if each.startswith(pressed)
+                ]
+                if wanted:
+                    self.put(wanted[0])
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
+
+    def on_click(self, event: events.Click) -> None:
+        """The next option."""
+        self.focus()
+
+    def on_focus(self, event: events.Focus) -> None:
+        """It looks different."""
+        self.refresh()
+
+    def on_blur(self, event: events.Blur) -> None:
+        """It looks different."""
+        self.refresh()
+
+    def render_line(self, y: int) -> Strip:
+        """All options, the chosen one in brackets; where there is no room, the chosen one alone."""
+        chosen = self._text or self._default
+        parts = [f"[{each}]" if each == chosen else f" {each} " for each in self._options]
+        width = self.size.width
+        if cells(" ".join(parts)) > width:
+            at = self._options.index(chosen) + 1 if chosen in self._options else 0
+            parts = [f"< {chosen or 'choose'} >", f"{at} of {len(self._options)}"]
+        base = self.get_component_rich_style("lines--plain")
+        style = self.get_component_rich_style("lines--cursor")
+        spans = []
+        for part, option in zip(parts, self._options, strict=False):
+            spans += [Span(part, "title" if option == chosen or part.startswith("<") else "quiet"), Span(" ")]
+        return one_strip(tuple(spans), width, base, style if self.has_focus else None, self.get_component_rich_style)
