@@ -94,6 +94,19 @@ class Worker:
         with self._turn:
             self._stop()
 
+    def interrupt(self) -> None:
+        """End the job that another thread waits for, which is told that the process does not answer."""
+        server = self._server
+        if server is None or server.stdin is None or server.stdin.closed:
+            return
+        # The server ends, with its child, when its input does. The number stays that of something to write to, since
+        # the other thread may be about to.
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(nothing, server.stdin.fileno(), inheritable=False)
+        finally:
+            os.close(nothing)
+
     def check(self, model: bytes | Path, full: bool = False, *, folder: Path | None = None) -> tuple[Finding, ...]:
         """What the checker of onnx says of a model and, with `full`, what its strict shape inference says.
 

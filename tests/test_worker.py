@@ -192,6 +192,23 @@ def test_a_server_that_dies_during_a_job_is_an_error() -> None:
         assert worker.check(GOOD) == ()
 
 
+def test_a_job_that_another_thread_interrupts_ends_at_once_and_the_next_one_runs() -> None:
+    with Worker(Limits(wall_seconds=20)) as worker:
+        worker.interrupt()
+        worker.check(GOOD)
+        server = worker._server
+        assert server
+        timer = threading.Timer(0.3, worker.interrupt)
+        timer.start()
+        start = time.monotonic()
+        with pytest.raises(WorkerError, match="does not answer"):
+            worker.check(endless(), full=True)
+        assert time.monotonic() - start < 4
+        timer.join()
+        assert server.poll() == 0
+        assert worker.check(GOOD) == ()
+
+
 def test_closing_ends_the_process_and_its_job() -> None:
     with Worker() as worker:
         worker.check(GOOD)

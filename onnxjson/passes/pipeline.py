@@ -141,6 +141,10 @@ class Pipeline:
         """End the process; the next pass would start another one."""
         self._worker.close()
 
+    def interrupt(self) -> None:
+        """End the pass that another thread runs; that one fails. Nothing happens between two passes."""
+        self._worker.interrupt()
+
     def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[Made]:
         """Runs passes one after the other, and gives what each did as soon as it is done.
 
