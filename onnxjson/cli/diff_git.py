@@ -1,6 +1,5 @@
 """``onnxjson diff REV..REV -- PATH``: every model that git finds changed, in all formats of a diff."""
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -17,9 +16,6 @@ from onnxjson.errors import OnnxJsonError
 
 if TYPE_CHECKING:
     from onnxjson.git.changed_models import Change, Version
-
-FORMAT: Final = "onnxjson-diffs/1"
-"""What ``--format json`` prints for the models of a repository."""
 
 _FOR_ONE: Final = ("html", "patch", "script")
 """Formats that hold one comparison."""
@@ -178,7 +174,10 @@ def _unified(found: list[_Compared]) -> Iterator[str]:
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
-    yield f'{{"format": {json.dumps(FORMAT)},\n"files": ['
+    from onnxjson.rendering.diffs_schema import FORMAT
+    from onnxjson.rendering.exact import as_json
+
+    yield f'{{"format": "{FORMAT}",\n"files": ['
     separator = "\n"
     for each in found:
         head: dict[str, object] = {"status": each.status}
@@ -186,7 +185,7 @@ def _json(found: list[_Compared]) -> Iterator[str]:
             head[key] = version.name if version is not None else None
         if each.failure:
             head["error"] = each.problems[0]
-        text = json.dumps(head)
+        text = as_json(head, indent=None)
         if each.text and each.status not in ("added", "removed"):
             text = f'{text[:-1]}, "diff":\n{each.text.rstrip()}}}'
         yield separator + text

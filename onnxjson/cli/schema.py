@@ -11,6 +11,7 @@ from onnxjson.cli import output
 MODULES: Final = {
     "document": "onnxjson.schema",
     "diff": "onnxjson.rendering.diff_schema",
+    "diffs": "onnxjson.rendering.diffs_schema",
     "patch": "onnxjson.patching.schema",
     "recipe": "onnxjson.passes.schema",
     "rewrite": "onnxjson.edits.schema",

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator, ValidationError
 
 from onnxjson.git.driver_lines import settings_for
+from onnxjson.rendering.diffs_schema import diffs_schema
 from tests.cli.running import Result, command_line, run
 from tests.cli.terminal import Terminal
 from tests.git.conftest import Repository
 from tests.git.small_models import binary, text
+
+SCHEMA = Draft202012Validator(diffs_schema())
 
 
 @pytest.fixture
@@ -38,11 +42,27 @@ def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 def changes(*words: str) -> list[tuple[str, str | None, str | None]]:
     result = run("diff", "--format", "json", "--git", *words)
     found = json.loads(result.stdout)
-    assert found["format"] == "onnxjson-diffs/1"
+    SCHEMA.validate(found)
     assert result.exit_code == (
         1 if any(not each.get("diff", {"equal": False})["equal"] for each in found["files"]) else 0
     )
     return [(each["status"], each["old"], each["new"]) for each in found["files"]]
+
+
+def test_schema_takes_failures_and_odd_names_and_refuses_what_is_never_printed(history: Any) -> None:
+    name = b"\xff.onnx"
+    (history.top / os.fsdecode(name)).write_bytes(binary())
+    history.commit("odd name and a broken model", **{"m.onnx": b"broken"})
+    printed = run("diff", "--format", "json", "HEAD~1", "HEAD").stdout
+    found = json.loads(printed)
+    SCHEMA.validate(found)
+    assert printed.isascii()
+    assert r"\udc" not in printed
+    assert {each["status"]: "error" in each for each in found["files"]} == {"added": False, "changed": True}
+    (changed,) = [each for each in found["files"] if each["status"] == "changed"]
+    for wrong in ({"error": None}, {"old": None}, {"status": "moved"}, {"diff": {}}, {"more": 1}):
+        with pytest.raises(ValidationError):
+            SCHEMA.validate({"format": "onnxjson-diffs/1", "files": [changed | wrong]})
 
 
 def test_words_mean_what_they_mean_to_git(history: Any) -> None:
