@@ -99,6 +99,11 @@ class Jumps:
         del self._places[:-MOST_VISITS]
         self._here = len(self._places)
 
+    @property
+    def last(self) -> str | None:
+        """The place that was left last; None at the first place."""
+        return self._places[self._here - 1] if self._here else None
+
     def back(self, address: str) -> str | None:
         """Where the person was before `address`, where they are now; None at the first place."""
         if self._here == 0:

@@ -1,0 +1,127 @@
+"""Following values, going into graphs and out of them, jumps and marks, as a person does it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from onnxjson.index import Index
+from onnxjson_tui.cones import cone
+from tests.edits.graphs import model_of
+from tests.tui.benches import Bench, bench
+from tests.tui.sessions import saved, small
+
+BRANCHES = """g (float[4] x, bool c) => (float[4] y) {
+    a = Relu(x)
+    d = Neg(x)
+    b = If(c) <
+        then_branch = t () => (float[4] p) { p = Abs(a) },
+        else_branch = e () => (float[4] q) { r = Neg(a)  q = Exp(r) }
+    >
+    y = Add(b, b)
+}"""
+
+
+def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
+    async def go() -> None:
+        async with bench(path, size) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def place(found: Bench) -> str:
+    here = found.bench.here
+    assert here is not None
+    return here.address
+
+
+def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("3", "G", "g", "p")
+        assert "Go to the node that makes" in found.text
+        await found.press("down", "enter")
+        assert place(found) == "/graph/node/2"
+        await found.press("g", "p")
+        assert place(found) == "/graph/node/1"
+        await found.press("1", "g", "p")
+        assert place(found) == "/graph/node/0"
+        await found.press("g", "p")
+        assert "no node makes an input" in found.footer
+        await found.press("[")
+        assert place(found) == "/graph/node/1"
+        await found.press("ctrl+o")
+        assert place(found) == "/graph/node/2"
+        await found.press("]", "]")
+        assert place(found) == "/graph/node/0"
+        await found.press("g", "c")
+        assert "2 nodes take it" in found.text
+        await found.press("escape", "2", "g", "c")
+        assert place(found) == "/graph/node/3"
+        await found.press("g", "c")
+        assert "output of the graph" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "d")
+        assert "x is an input of the graph, float32[N,4]; taken at 1 place" in found.footer
+        await found.press("j", "1", "g", "d")
+        assert place(found) == "/graph/node/0"
+        await found.press("7", "g", "d")
+        assert "there is no input 7" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("2", "G", "g", "s")
+        assert "Go into" in found.text
+        await found.type("else")
+        assert place(found) == "/graph/node/2/attribute/else_branch/g/node/0"
+        assert "main > b" in found.screen[0] or "else_branch" in found.screen[0]
+        await found.press("g", "p")
+        assert place(found) == "/graph/node/0"
+        await found.press("[", "-")
+        assert place(found) == "/graph/node/2"
+        await found.press("-")
+        assert "outermost" in found.footer
+
+    run(saved(tmp_path / "m.onnx", model_of(BRANCHES)), flow)
+
+
+def test_marks_and_the_last_place(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j", "m", "a", "G", "'", "a")
+        assert place(found) == "/graph/node/1"
+        await found.press("'", "'")
+        assert place(found) == "/graph/node/3"
+        await found.press("'", "'")
+        assert place(found) == "/graph/node/1"
+        await found.press("'", "b")
+        assert "there is no mark b; there are a" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_cone_lists_what_a_node_depends_on(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j", ":")
+        await found.type("cone in")
+        assert len(found.bench.nodes.rows) == 2
+        assert "cone in of b" in found.screen[0]
+        await found.press("escape")
+        assert len(found.bench.nodes.rows) == 4
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_cones_go_through_graphs_inside_nodes() -> None:
+    index = Index(model_of(BRANCHES))
+    main = index.scopes[0]
+    assert cone(index, main, 3, "in") == [0, 2, 3]
+    assert cone(index, main, 0, "out") == [0, 2, 3]
+    assert cone(index, main, 1, "out") == [1]
+    assert cone(Index(small()), Index(small()).scopes[0], 0, "in") == [0]
