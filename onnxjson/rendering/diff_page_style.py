@@ -55,6 +55,7 @@ figure { margin: 0; min-width: 0; border-radius: 6px; border: 1px solid var(--fa
   flex-direction: column; }
 figcaption { font-size: .8rem; color: var(--soft); padding: .25rem .6rem; border-bottom: 1px solid var(--faint); }
 .scroll { overflow-x: auto; padding: .7rem; text-align: center; margin: auto; max-width: 100%; }
+.scroll table { text-align: left; }
 .scroll svg { display: inline-block; vertical-align: top; max-width: 100%; height: auto; }
 .scroll svg.wide { min-width: 28rem; }
 .scroll svg.widest { min-width: 52rem; }

@@ -18,7 +18,7 @@ from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.size_changes import bytes_change, nodes_change
 from onnxjson.rendering.stage_table import table_rows
-from onnxjson.rendering.trace_text import columns, headline, loud, notes_of, part_text, size_before
+from onnxjson.rendering.trace_text import columns, loud, notes_of, outcome, part_text, size_before, totals
 from onnxjson.tracing.provenance import Provenance, Story
 from onnxjson.tracing.records import Part, Size, Step, Trace
 
@@ -32,7 +32,7 @@ _MOST_NODES: Final = 12
 def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
     """The page in pieces."""
     yield page_head(f"{trace.source}: trace")
-    yield f"<body>\n<h1>{page_code(trace.source)}</h1>\n<p>{page_text(headline(trace), None)}</p>\n"
+    yield f"<body>\n<h1>{page_code(trace.source)}</h1>\n<p>{page_text(_arrows(totals(trace)), None)}</p>\n"
     yield from _table(trace)
     yield from _Steps(trace).pieces()
     yield from _nodes(trace, found)
@@ -70,7 +70,7 @@ class _Steps:
         for number, step in enumerate(self._trace.steps, 1):
             before = size_before(self._trace, step)
             after = step.parts[-1].after if step.parts else before
-            numbers = _change(before, after) if step.parts else "changed nothing"
+            numbers = _change(before, after) if step.parts else outcome(step)
             yield f'<h2 id="p{number}">{number}. {page_code(step.name)}</h2>\n'
             yield f'<p class="soft">{numbers}, {step.seconds:.2g} s</p>\n'
             if step.failure is not None:
@@ -114,8 +114,11 @@ class _Steps:
 
 
 def _change(before: Size, after: Size) -> str:
-    found = f"{nodes_change(before.nodes, after.nodes)}, {bytes_change(before.bytes, after.bytes)}"
-    return found.replace("->", "→")
+    return _arrows(f"{nodes_change(before.nodes, after.nodes)}, {bytes_change(before.bytes, after.bytes)}")
+
+
+def _arrows(text: str) -> str:
+    return text.replace("->", "→")
 
 
 def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:

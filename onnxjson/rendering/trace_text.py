@@ -53,11 +53,19 @@ def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[
 
 def headline(trace: Trace) -> str:
     """``m.onnx: 3 passes, 2 changed something, 354 -> 165 nodes``, visible."""
+    return f"{visible(trace.source, None)}: {totals(trace)}"
+
+
+def totals(trace: Trace) -> str:
+    """What all passes did together, in numbers."""
     changed = sum(step.is_changed for step in trace.steps)
     passes = "1 pass" if len(trace.steps) == 1 else f"{len(trace.steps):,} passes"
-    return (
-        f"{visible(trace.source, None)}: {passes}, {changed:,} changed something, {_sizes(trace.before, trace.after)}"
-    )
+    return f"{passes}, {changed:,} changed something, {_sizes(trace.before, trace.after)}"
+
+
+def outcome(step: Step) -> str:
+    """What is to be said instead of numbers of a pass that changed nothing."""
+    return "failed" if step.failure is not None else "changed nothing"
 
 
 def columns(trace: Trace) -> list[Column]:
@@ -71,7 +79,7 @@ def step_lines(trace: Trace, step: Step, width: int, *, details: bool = False) -
     before = size_before(trace, step)
     name = shortened(visible(step.name, 400), width // 2)
     rounds = f", {step.rounds} rounds" if step.rounds > 1 else ""
-    numbers = _sizes(before, step.parts[-1].after) if step.parts else "changed nothing"
+    numbers = _sizes(before, step.parts[-1].after) if step.parts else outcome(step)
     yield Span(name, "title"), Span(f": {numbers}, {step.seconds:.2g} s{rounds}")
     problems = [step.failure] if step.failure is not None else []
     for text in problems:
