@@ -145,7 +145,7 @@ class DifferenceRows:
             text = f"the same: {counted(compared.nodes.after, 'node')}"
             return (Span(clipped(f" {text}", width), "good"),)
         if part == 0:
-            return tuple(_fitting(list(_sizes(compared)), width))
+            return tuple(_fitting(list(_sizes(compared)), width, " ..."))
         if part == 1:
             changed = [each for each in compared.operators if each.change]
             return tuple(_fitting([_operator_spans(each) for each in changed], width, " and {} more (s)"))
@@ -156,11 +156,10 @@ class DifferenceRows:
         for event in self.compared.events:
             counts[event.kind] = counts.get(event.kind, 0) + event.count
         hidden = len(self.compared.events) - len(self.visible_events)
-        head = counted(self.compared.places, "change")
+        yield [Span(counted(self.compared.places, "change"))]
         if hidden:
-            yield [Span(f"{head}, {len(self.visible_events)} of {len(self.compared.events)} kinds shown:", "changed")]
-        else:
-            yield [Span(f"{head}:")]
+            yield [Span(f"{counted(hidden, 'row')} left out", "changed")]
+        yield [Span("interface changed", "changed") if "io-changed" in counts else Span("same interface", "quiet")]
         for kind, count in counts.items():
             effect = EFFECTS[kind]
             yield [Span(f"{SIGNS[effect]} {count:,} {kind}", effect)]
@@ -209,7 +208,8 @@ class DifferenceRows:
         if place in (*member.base, *member.target):
             return (Span("     "), Span(clipped(addresses, width - 5)))
         room = width - 5
-        place = shortened(place, max(room - min(cells(addresses) + 2, room // 2), 1))
+        # Addresses are alike but for their last numbers, so they are cut only where a place would not be readable.
+        place = shortened(place, max(room - cells(addresses) - 2, room // 3, 1))
         return Span(f"     {place}"), Span(f"  {shortened(addresses, max(room - cells(place) - 2, 1))}", "quiet")
 
 
@@ -286,22 +286,20 @@ def _gist(event: Event, room: int) -> str:
 
 def _sizes(compared: Compared) -> Iterator[list[Span]]:
     nodes, matched = compared.nodes, compared.matched
-    yield _count_spans("nodes", f"{nodes.before:,}", f"{nodes.after:,}", nodes.change_text, nodes.change)
+    before = f"{nodes.before:,} -> " if nodes.change else ""
+    yield _count_spans(f"{before}{counted(nodes.after, 'node')}", nodes.change_text, nodes.change)
+    each = compared.bytes
+    yield _count_spans(f"{size(each.after)} of weights", each.bytes_change_text, each.change)
+    each = compared.parameters
+    yield _count_spans(counted(each.after, "parameter"), each.change_text, each.change)
     if matched is not None:
         yield [Span("all matched" if matched == nodes.before == nodes.after else f"{matched:,} matched", "quiet")]
-    each = compared.parameters
-    yield _count_spans("parameters", f"{each.before:,}", f"{each.after:,}", each.change_text, each.change)
-    each = compared.bytes
-    yield _count_spans("", size(each.before), size(each.after), each.bytes_change_text, each.change)
-    io = sum([event.count for event in compared.events if event.kind == "io-changed"])
-    yield [Span(f"interface: {counted(io, 'change')}" if io else "same interface", "changed" if io else "quiet")]
 
 
-def _count_spans(what: str, before: str, after: str, change: str, number: int) -> list[Span]:
-    noun = f" {what}" if what else ""
+def _count_spans(text: str, change: str, number: int) -> list[Span]:
     if not number:
-        return [Span(f"{after}{noun}", "quiet")]
-    return [Span(f"{before} -> {after}{noun} "), Span(f"({change})", _change_style(number))]
+        return [Span(text, "quiet")]
+    return [Span(f"{text} "), Span(f"({change})", _change_style(number))]
 
 
 def _operator_spans(each: Count) -> list[Span]:

@@ -1,0 +1,132 @@
+"""See what changed: since the model was saved, from another file or revision, by a pass, in a trace."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from onnxjson.display import visible
+from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.pages.changes import ChangesPage
+from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+
+async def compare(bench: "Workbench", given: Given) -> None:
+    """Shows what differs from a file or a revision; asks from which."""
+    if given.text.strip():
+        await _show(bench, comparison_with(bench, given.text.strip()))
+        return
+    name = bench.session.opened.path
+    is_changed = bench.session.is_changed
+    choices = [
+        Choice("unsaved", "unsaved changes", "", "" if is_changed else "nothing is changed since the model was saved"),
+        Choice("file", "another file, or REV:path ...", "asks which"),
+    ]
+    if name is not None:
+        revision = f"HEAD:{name}"
+        choices.append(Choice(revision, visible(revision, 200), "the last commit"))
+    if not is_changed:
+        choices.append(choices.pop(0))
+    chosen = await bench.app.push_screen_wait(PickerScreen("Compare with", choices))
+    if chosen == "unsaved":
+        await _show(bench, comparison_unsaved(bench))
+    elif chosen == "file":
+        _ask_file(bench)
+    elif chosen is not None:
+        await _show(bench, comparison_with(bench, chosen))
+
+
+def _ask_file(bench: "Workbench") -> None:
+    def answered(text: str | None) -> None:
+        bench.nodes.focus()
+        if text and text.strip():
+            _later(bench, comparison_with(bench, text.strip()))
+
+    bench.prompt.ask("compare with ", answered, complete=_paths)
+
+
+def _paths(typed: str) -> Sequence[str]:
+    from onnxjson_tui.path_completion import complete_path
+
+    return complete_path(typed)
+
+
+async def _show(bench: "Workbench", screen: ComparisonScreen) -> None:
+    address = await bench.app.push_screen_wait(screen)
+    if address:
+        bench.go(address)
+
+
+def _later(bench: "Workbench", screen: ComparisonScreen) -> None:
+    """The same where nothing can be waited for."""
+
+    def left(address: str | None) -> None:
+        if address:
+            bench.go(address)
+
+    bench.app.push_screen(screen, left)
+
+
+async def run_pass(bench: "Workbench", given: Given) -> None:
+    """Runs a pass on the model as it is now, and shows what it did before anything is taken."""
+    from onnxjson.passes.listing import entries
+    from onnxjson_tui.screens.passes import SpecScreen, pass_choices, run_screen
+
+    spec: str | None = given.text.strip()
+    if not spec:
+        picker = PickerScreen("Run a pass", pass_choices(), hint="enter options   esc cancel   type to search")
+        name = await bench.app.push_screen_wait(picker)
+        if name is None:
+            return
+        entry = next(each for each in entries() if each.name == name)
+        spec = await bench.app.push_screen_wait(SpecScreen(entry))
+    if spec:
+        await _show(bench, run_screen(bench, spec))
+
+
+def trace(bench: "Workbench", given: Given) -> None:
+    """Steps through the passes of a trace."""
+    from onnxjson_tui.screens.tracing import trace_of_folder
+
+    if given.text.strip():
+        bench.app.push_screen(trace_of_folder(given.text.strip(), bench.terminal))
+        return
+
+    def answered(text: str | None) -> None:
+        bench.nodes.focus()
+        if text and text.strip():
+            bench.app.push_screen(trace_of_folder(text.strip(), bench.terminal))
+
+    bench.prompt.ask("trace in folder ", answered, complete=_paths)
+
+
+def next_change(bench: "Workbench", given: Given) -> None:
+    """To the next node that is changed since the model was saved."""
+    _changes(bench).next_node(given.number or 1)
+
+
+def previous_change(bench: "Workbench", given: Given) -> None:
+    """To the changed node before."""
+    _changes(bench).next_node(-(given.number or 1))
+
+
+def _changes(bench: "Workbench") -> ChangesPage:
+    page = bench.drawer.pages["diff"]
+    assert isinstance(page, ChangesPage)
+    return page
+
+
+ACTIONS: Final = (
+    Action(
+        "compare", "see what differs: unsaved changes, another file, a revision", ("c",), compare, "See",
+        argument="[PATH|REV:PATH]", footer="compare",
+    ),
+    Action("next-change", "next node that is changed since the model was saved", ("}",), next_change, "See"),
+    Action("previous-change", "changed node before", ("{",), previous_change, "See"),
+    Action(
+        "run-pass", "run a pass, see what it did, take it or drop it", ("p",), run_pass, "See", argument="[PASS]",
+    ),
+    Action("trace", "step through the passes of a trace", (), trace, "See", argument="[DIR]"),
+)  # fmt: skip

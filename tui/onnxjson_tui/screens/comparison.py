@@ -1,0 +1,299 @@
+"""Two models beside each other: the session's and what is saved, another file, a revision, what a pass gave."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from onnxjson.display import visible
+from onnxjson.rendering.spans import Line, Span, plain
+from onnxjson.rendering.tables import wrapped
+from onnxjson_tui.actions.declaration import Given
+from onnxjson_tui.comparing import Compared, Side, compared, of_diff, opened_side
+from onnxjson_tui.jobs import said
+from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
+from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
+from onnxjson_tui.session import Session
+from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.widgets.lines import TextRows
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+WhichSide = Literal["base", "target"]
+
+FORMS = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
+"""What is written by the ending of a name; text for all others."""
+
+
+class ComparisonScreen(DifferenceScreen):
+    """Shows what a piece of work finds out; gives an address to go to in the workbench, or None."""
+
+    def __init__(
+        self,
+        doing: str,
+        work: Callable[[], Compared],
+        terminal: Terminal,
+        *,
+        bench: "Workbench | None" = None,
+        side: WhichSide = "target",
+        stop: Callable[[], None] | None = None,
+        accept: Callable[[Compared], None] | None = None,
+    ) -> None:
+        """Prepares the screen.
+
+        Args:
+            doing: what is said while `work` goes on.
+            work: reads, runs and compares; in a thread.
+            terminal: what it is shown on.
+            bench: the workbench below; None where there is none.
+            side: which of the two models is that of the workbench.
+            stop: ends `work` early, where that is more than not waiting for it.
+            accept: makes the target the model of the workbench; None where that cannot be asked for.
+        """
+        super().__init__(terminal)
+        self._doing, self._work = doing, work
+        self._bench, self._side, self._stop, self._accept = bench, side, stop, accept
+        self._error: BaseException | None = None
+
+    def on_mount(self) -> None:
+        """Begin to work."""
+        super().on_mount()
+        self.jobs.start("compare", self._doing, self._work, self._found, self._refused)
+        self._wait()
+
+    def _wait(self) -> None:
+        self.rows.show(TextRows([(Span(f" {visible(self._doing, 500)} ...   esc gives up", "changed"),)]))
+
+    def _found(self, found: Compared) -> None:
+        self.show(found)
+
+    def _refused(self, error: BaseException) -> None:
+        """What failed stays to be read; there may be much of it."""
+        self._error = error
+        self.failed(error)
+        width = max(self.rows.size.width - 2, 40)
+        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(said(error), width, indent=0)]))
+        self.say("q leaves", "plain")
+
+    def title_line(self) -> tuple[Line, str]:
+        """Both names."""
+        found = self.compared
+        if found is None:
+            return (Span(f" {visible(self._doing, 500)}", "title"),), ""
+        spans = [Span(f" {visible(found.base.name, 200)}", "title"), Span(" -> ")]
+        spans.append(Span(visible(found.target.name, 200), "title"))
+        if self.shown.wanted:
+            spans.append(Span(f"  filter {visible(self.shown.wanted)}", "changed"))
+        if self.shown.without_quiet:
+            spans.append(Span("  without what changes no result", "changed"))
+        return tuple(spans), "a takes it " if self._accept is not None else ""
+
+    def offered(self, key: ScreenKey) -> bool:
+        """Accepting is for what somebody could accept."""
+        return self.compared is not None if key.run is not ComparisonScreen.accept else self._accept is not None
+
+    # Keys
+
+    def leave(self, given: Given) -> None:
+        """Goes back to where this was asked for; gives up what is still going on."""
+        if self.about.has_focus:
+            self.rows.focus()
+            return
+        self._end(None)
+
+    def _end(self, address: str | None) -> None:
+        if self.jobs.drop_all() and self._stop is not None:
+            self._stop()
+        if self._is_first():
+            self.app.exit(0)
+        else:
+            self.dismiss(address)
+
+    def _is_first(self) -> bool:
+        # Textual keeps an empty screen of its own below the first one.
+        return len(self.app.screen_stack) <= 2
+
+    def go_to(self, given: Given) -> None:
+        """Goes to the node in the workbench; where it is gone there, its text is shown."""
+        found = self.at_cursor()
+        if found is None or self.compared is None:
+            return
+        _, member = found
+        addresses = member.target if self._side == "target" else member.base
+        if not addresses:
+            self._shows_text = True
+            self.settle()
+            self.say("it is not there any more; this is how it was" if self._side == "target" else "it is new")
+        elif self._bench is not None:
+            self._end(addresses[0])
+        else:
+            self._open(self.compared.target.name, addresses[0])
+
+    def _open(self, name: str, address: str) -> None:
+        """Opens the target, which no workbench has."""
+        from onnxjson_tui.workbench import Workbench
+
+        def opened(session: object) -> None:
+            assert isinstance(session, Session)
+            self.app.sessions.append(session)  # type: ignore[attr-defined]
+            bench = Workbench(session, self.terminal)
+            self.app.push_screen(bench)
+            bench.call_after_refresh(bench.go, address)
+
+        self.jobs.start("open", f"opening {visible(name)}", lambda: Session.open(name), opened)
+
+    def accept(self, given: Given) -> None:
+        """Makes the target the model."""
+        if self._accept is None:
+            self.say("there is nothing to take here", "changed")
+        elif self.compared is not None:
+            accept, found = self._accept, self.compared
+            self._end(None)
+            accept(found)
+
+    def swap(self, given: Given) -> None:
+        """The other way round."""
+        now = self.compared
+        if now is None or self._accept is not None:
+            self.say("this has one direction", "changed")
+            return
+        base, target = now.target, now.base
+        self._side = "base" if self._side == "target" else "target"
+        self.jobs.start("compare", "comparing the other way round", lambda: compared(base, target), self._found)
+
+    def prove(self, given: Given) -> None:
+        """Runs both sides of every rewrite."""
+        now = self.compared
+        if now is None or now.diff is None:
+            self.say("nothing here can be run", "changed")
+            return
+        diff, base, target, notes = now.diff, now.base, now.target, now.notes
+
+        def work() -> Compared:
+            from onnxjson.running.proof import prove
+
+            return of_diff(prove(diff), base, target, notes)
+
+        def proved(found: Compared) -> None:
+            row, shown = self.row, self.shown
+            self.compared, self.shown = found, shown
+            self.build(row.event if row is not None else -1, row.member if row is not None else -1)
+            ran = [event for event in found.events if event.verdict not in (None, "not-run")]
+            different = sum(event.verdict == "different" for event in ran)
+            if different:
+                self.say(f"{different:,} of {len(ran):,} rewrites give different results", "bad")
+            else:
+                self.say(f"{len(ran):,} rewrites ran, none of them gives other results", "good" if ran else "changed")
+
+        self.jobs.start("prove", "running both sides of the rewrites", work, proved)
+
+    def export(self, given: Given) -> None:
+        """Writes the difference to a file."""
+        if self.compared is None or self.compared.report is None:
+            self.say("there is nothing to write yet", "changed")
+            return
+        self.ask("write to (.txt .md .json .html) ", self._export_to)
+
+    def _export_to(self, name: str) -> None:
+        path = Path(name.strip())
+        if not name.strip():
+            return
+        if not path.exists():
+            self._write(path)
+            return
+
+        def answered(answer: str | None) -> None:
+            if answer == "replace":
+                self._write(path)
+
+        question = ConfirmScreen(
+            f"{path} is there already.", [("k", "keep it", "keep"), ("r", "replace it", "replace")]
+        )
+        self.app.push_screen(question, answered)
+
+    def _write(self, path: Path) -> None:
+        found = self.compared
+        assert found is not None
+
+        def done(length: int) -> None:
+            self.say(f"wrote {path}, {length:,} bytes", "good")
+
+        self.jobs.start("export", f"writing {path}", lambda: write_difference(found, path), done)
+
+
+KEYS = (
+    *DIFFERENCE_KEYS,
+    ScreenKey(("a",), "take what the pass made as one step", ComparisonScreen.accept, "take it"),
+    ScreenKey(("e",), "write it to a file: text, Markdown, JSON, a page", ComparisonScreen.export, "export"),
+    ScreenKey(("x",), "the other way round", ComparisonScreen.swap),
+    ScreenKey(("p",), "prove: run both sides of every rewrite", ComparisonScreen.prove, "prove"),
+    *MOVING,
+    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "leave"),
+    HELP,
+)
+ComparisonScreen.KEYS = KEYS
+
+
+def write_difference(found: Compared, path: Path) -> int:
+    """Writes a difference to a file in the form that its ending says; gives the number of bytes.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: it cannot be written.
+    """
+    from onnxjson.saving import save_file
+
+    text = difference_text(found, FORMS.get(path.suffix.lower(), "text")).encode()
+    save_file(path, lambda sink: sink.write(text))
+    return len(text)
+
+
+def difference_text(found: Compared, form: str) -> str:
+    """A difference as Markdown, JSON, a page, or text with all places."""
+    assert found.report is not None
+    match form:
+        case "markdown":
+            from onnxjson.rendering.diff_markdown import diff_markdown
+
+            return diff_markdown(found.report)
+        case "json":
+            from onnxjson.rendering.diff_json import diff_json
+
+            return "".join(diff_json(found.report))
+        case "html":
+            from onnxjson.rendering.diff_html import diff_html
+
+            return "".join(diff_html(found.report))
+    from onnxjson.rendering.diff_text import diff_lines
+
+    return "".join([f"{plain(line).rstrip()}\n" for line in diff_lines(found.report, 100, details=True)])
+
+
+def comparison_of_files(base: str, target: str, terminal: Terminal) -> ComparisonScreen:
+    """A screen on two models, each a file or ``REV:path``, that reads them itself."""
+    resources = ExitStack()
+
+    def work() -> Compared:
+        return compared(opened_side(base, resources), opened_side(target, resources))
+
+    return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
+
+
+def comparison_with(bench: "Workbench", other: str) -> ComparisonScreen:
+    """What the model of a session has that another one, a file or ``REV:path``, has not."""
+    session, resources = bench.session, ExitStack()
+    mine = Side(session.opened.name, session.model, session.opened.path)
+
+    def work() -> Compared:
+        return compared(opened_side(other, resources), mine)
+
+    return ComparisonScreen(f"comparing {other} and {mine.name}", work, bench.terminal, bench=bench)
+
+
+def comparison_unsaved(bench: "Workbench") -> ComparisonScreen:
+    """What was changed since the model was opened or saved."""
+    preview, path = bench.session.unsaved(), bench.session.opened.path
+    name = bench.session.opened.name
+    base, target = Side(f"{name} as it is saved", preview.base, path), Side("as it is now", preview.model, path)
+    return ComparisonScreen("comparing with what is saved", lambda: compared(base, target), bench.terminal, bench=bench)

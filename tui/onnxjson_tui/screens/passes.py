@@ -1,0 +1,245 @@
+"""Passes on the model of the session: which one, with which options, what it did, and whether to take it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input
+
+from onnxjson.display import visible
+from onnxjson.errors import OnnxJsonError
+from onnxjson.passes import Pipeline, files_written, parse_step
+from onnxjson.passes.listing import Entry, Option, entries
+from onnxjson.rendering.pass_lines import lines
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson_tui.comparing import Compared, Side, compared
+from onnxjson_tui.screens.choosing import Choice
+from onnxjson_tui.screens.comparison import ComparisonScreen
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import LineList
+
+if TYPE_CHECKING:
+    from onnxjson.passes import NewFile
+    from onnxjson_tui.workbench import Workbench
+
+
+def pass_choices() -> list[Choice]:
+    """Everything that runs, edits aside, which have keys and words of their own; those first that can be used here."""
+    found = [
+        Choice(each.name, visible(each.name, 200), visible(each.summary, 300), _missing(each))
+        for each in entries()
+        if each.kind != "edit"
+    ]
+    return sorted(found, key=lambda choice: bool(choice.refused))
+
+
+def _missing(entry: Entry) -> str:
+    return visible(entry.problem, 300) if entry.problem else ""
+
+
+class OptionRows:
+    """The options of a pass."""
+
+    def __init__(self, options: Sequence[Option]) -> None:
+        self.options = options
+        self._column = min(max([cells(each.name) for each in options], default=0), 24)
+
+    def __len__(self) -> int:
+        return max(len(self.options), 1)
+
+    def line(self, number: int, width: int) -> Line:
+        """Name, what fits, what it is, and what it is if nobody says otherwise."""
+        if not self.options:
+            return (Span("it has no options", "quiet"),)
+        each = self.options[number]
+        name = padded(shortened(visible(each.name), self._column), self._column)
+        fits = ", ".join(map(visible, each.choices[:6])) + ("..." if len(each.choices) > 6 else "") or each.type
+        default = "  (needed)" if each.required else f"  (else {visible(str(each.default), 40)})"
+        text = f"  {visible(each.description or '', 500)}  {visible(fits, 200)}"
+        return (
+            Span(name, "title"),
+            Span(shortened(text, max(width - self._column - len(default), 4))),
+            Span(default, "changed" if each.required else "quiet"),
+        )
+
+
+class SpecScreen(ModalScreen[str | None]):
+    """Asks how a pass is to run, in one line that is checked while it is typed; gives that line, or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+
+    def __init__(self, entry: Entry) -> None:
+        super().__init__()
+        self._entry = entry
+        self._line = f"{entry.name}{{{self._needed()}}}" if self._needed() else entry.name
+
+    def _needed(self) -> str:
+        return ",".join([f"{each.name}=" for each in self._entry.options if each.required])
+
+    def compose(self) -> ComposeResult:
+        """What it does, the line, the options, what is wrong with the line."""
+        with Vertical(classes="dialog tall wide"):
+            yield Bar(id="dialog-title")
+            yield Input(self._line, id="dialog-input", compact=True, select_on_focus=False)
+            yield LineList(OptionRows(self._entry.options), id="dialog-rows")
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """The line has the focus; the keys that move go to the options."""
+        title = f"{self._entry.name}: {self._entry.summary}"
+        self.query_one("#dialog-title", Bar).show((Span(visible(title, 500), "title"),))
+        self.query_one(LineList).can_focus = False
+        field = self.query_one(Input)
+        field.focus()
+        field.cursor_position = len(self._line) - (1 if self._line.endswith("}") else 0)
+        self._check(self._line)
+
+    def _check(self, text: str) -> bool:
+        try:
+            parse_step(text)
+        except OnnxJsonError as error:
+            self._hint(str(error), is_bad=True)
+            return False
+        self._hint("enter runs it   tab puts the option in   * at the end repeats it   esc leaves", is_bad=False)
+        return True
+
+    def _hint(self, text: str, *, is_bad: bool) -> None:
+        self.query_one("#dialog-hint", Bar).show((Span(text, "bad" if is_bad else "quiet"),))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Check."""
+        event.stop()
+        self._check(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Run it."""
+        event.stop()
+        if self._check(event.value):
+            self.dismiss(event.value.strip())
+
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+        """An option with the mouse."""
+        self._put_in()
+
+    def on_key(self, event: events.Key) -> None:
+        """Keys of the options while the line has the focus."""
+        options = self.query_one(LineList)
+        match event.key:
+            case "escape" | "ctrl+c":
+                self.dismiss(None)
+            case "up":
+                options.move_by(-1)
+            case "down":
+                options.move_by(1)
+            case "pageup":
+                options.move_by(-options.page)
+            case "pagedown":
+                options.move_by(options.page)
+            case "tab":
+                self._put_in()
+            case _:
+                return
+        event.stop()
+        event.prevent_default()
+
+    def _put_in(self) -> None:
+        """Puts the option under the cursor into the braces."""
+        if not self._entry.options:
+            return
+        field = self.query_one(Input)
+        text = with_option(field.value, self._entry.options[self.query_one(LineList).cursor].name)
+        field.value = text
+        field.cursor_position = len(text) - (2 if text.endswith("}*") else 1)
+
+
+def with_option(line: str, name: str) -> str:
+    """``onnxsim`` with room for the value of an option: ``onnxsim{fold=}``."""
+    star = "*" if line.endswith("*") else ""
+    head = line.removesuffix("*")
+    if not head.endswith("}"):
+        return f"{head}{{{name}=}}{star}"
+    inside = head[:-1]
+    return f"{inside}{'' if inside.endswith('{') else ','}{name}=}}{star}"
+
+
+class PassRun:
+    """One pass on the model of a session, changes that are not saved included."""
+
+    def __init__(self, bench: "Workbench", spec: str) -> None:
+        """Prepares the pass.
+
+        Raises:
+            ParameterError: the line spells none.
+        """
+        self.step = parse_step(spec)
+        self.title = f"optimize -p {self.step}"
+        session = bench.session
+        self._bench = bench
+        self._model, self._revision = session.model, session.revision
+        self._side = Side(session.opened.name, session.model, session.opened.path)
+        self._folder = session.opened.folder
+        self._pipeline: Pipeline | None = None
+        self._files: tuple[NewFile, ...] = ()
+
+    def work(self) -> Compared:
+        """Runs it, and compares; in a thread.
+
+        Raises:
+            PassError: it crashed, hung, is not installed, or left the model in pieces.
+            OnnxJsonError: external data is not there.
+        """
+        from onnxjson.passes.outside import TakenIn
+
+        inside = TakenIn(self._model, self._folder or Path())
+        with Pipeline() as pipeline:
+            self._pipeline = pipeline
+            (made,) = pipeline.run(inside.model, [self.step], self._folder)
+        after = inside.restored(made.after.model) if made.is_changed else self._model
+        self._files = made.files
+        written = [f"taking it also writes {visible(str(each.path), None)}" for each in made.files]
+        told = [line.strip() for line in lines(made)]
+        return compared(self._side, Side(f"after {self.step}", after, self._side.path), [*told, *written])
+
+    def stop(self) -> None:
+        """Ends it, whatever it does."""
+        if self._pipeline is not None:
+            self._pipeline.interrupt()
+
+    def accept(self, found: Compared) -> None:
+        """Makes what it gave the model, one step, called as the command that repeats it."""
+        bench, title, model = self._bench, self.title, found.target.model
+        if bench.session.revision != self._revision:
+            bench.say("the model was changed since the pass ran; run it again", "bad")
+            return
+
+        def make() -> Any:
+            preview = bench.session.preview_model(model, title)
+            assert preview.patch is not None  # made here, where it may take a while
+            return preview
+
+        def take(preview: Any) -> None:
+            try:
+                with files_written(self._files):
+                    bench.accept(preview)
+            except OnnxJsonError as error:
+                bench.failed(error)
+
+        bench.preview(make, take)
+
+
+def run_screen(bench: "Workbench", spec: str) -> ComparisonScreen:
+    """The screen that runs a pass, and shows what it did.
+
+    Raises:
+        ParameterError: the line spells none.
+    """
+    run = PassRun(bench, spec)
+    accept = None if bench.session.readonly else run.accept
+    doing = f"running {visible(str(run.step), 200)}"
+    return ComparisonScreen(doing, run.work, bench.terminal, bench=bench, side="base", stop=run.stop, accept=accept)
