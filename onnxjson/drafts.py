@@ -45,7 +45,7 @@ class Origin(msgspec.Struct, frozen=True):
     path: str
     """The file, absolute, surrogates for bytes that are not UTF-8."""
     model: str
-    """Hexadecimal SHA-256 of the text of the whole model when the draft was made."""
+    """Hexadecimal SHA-256 of the text of the whole model when the draft was made; "" where nobody asked for that."""
     handed_out: str
     """Hexadecimal SHA-256 of the draft itself before anybody edited it."""
     addresses: tuple[str, ...] = ()
@@ -91,14 +91,14 @@ def sha256(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def make(path: Path, text: bytes, ending: str, *, model: bytes, addresses: Sequence[str] = ()) -> Draft:
+def make(path: Path, text: bytes, ending: str, *, model: bytes | None, addresses: Sequence[str] = ()) -> Draft:
     """A new draft.
 
     Args:
         path: the file that it is a draft of; the draft is named after it.
         text: what the person is given.
         ending: how the name of the draft ends.
-        model: the text of the whole model.
+        model: the text of the whole model; None where it is not to be known whether that is another one later.
         addresses: of the nodes that `text` holds, if it is not the whole model.
 
     Raises:
@@ -113,7 +113,8 @@ def make(path: Path, text: bytes, ending: str, *, model: bytes, addresses: Seque
                 place.chmod(0o700)
     stem = next((path.name.removesuffix(each) for each in _ENDINGS if path.name.endswith(each)), path.name)
     draft = folder / f"{stem[:_LONGEST_STEM] or 'model'}{ending}"
-    origin = Origin(os.path.realpath(path), sha256(model), sha256(text), tuple(addresses))
+    whole = "" if model is None else sha256(model)
+    origin = Origin(os.path.realpath(path), whole, sha256(text), tuple(addresses))
     try:
         _write(folder / _ORIGIN, json.dumps(msgspec.structs.asdict(origin)).encode("ascii"))
         _write(draft, text)

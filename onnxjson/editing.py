@@ -71,23 +71,29 @@ class ModelEditing:
         """The canonical text of the model, digests instead of weights."""
         return unified.digest_text(self.model)
 
-    def new_draft(self, addresses: Sequence[str] = ()) -> drafts.Draft:
+    def new_draft(self, addresses: Sequence[str] = (), *, knows_model: bool = True) -> drafts.Draft:
         """A draft of the whole text, or of the blocks of the nodes at some addresses.
+
+        Args:
+            addresses: of nodes; none for the whole text.
+            knows_model: whether the draft can tell later that it is of another model, which takes the whole text.
 
         Raises:
             OnnxJsonError: it cannot be written, or nothing stands at an address.
         """
-        text = self.text
-        if addresses:
+        if not addresses:
+            text = self.text
+        else:
             addresses = node_blocks.outermost(addresses)
             nodes = "a node" if len(addresses) == 1 else f"{len(addresses):,} nodes"
             remark = f"{nodes} of {self.path.name}; [] deletes a node, [{{...}}, {{...}}] puts two in its place"
             text = node_blocks.write_blocks(self.model, addresses, remark)
-        return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=self.text, addresses=addresses)
+        whole = self.text if knows_model else None
+        return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=whole, addresses=addresses)
 
     def is_of_another_model(self, draft: drafts.Draft) -> bool:
         """Whether the draft is known to have been made from something else than what the file holds now."""
-        return draft.origin is not None and draft.origin.model != drafts.sha256(self.text)
+        return draft.origin is not None and draft.origin.model not in ("", drafts.sha256(self.text))
 
     def read_model(self, draft: drafts.Draft) -> Handout:
         """What a draft says, with the weights that it names.

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from onnxjson_tui.actions import commanding, finding, forms, graph, keeping, knowing, moving
+from onnxjson_tui.actions import commanding, comparing, drawers, editor, finding, forms, graph, keeping, knowing, moving
 from onnxjson_tui.actions.declaration import Action
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -11,7 +11,10 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *graph.ACTIONS,
     *commanding.ACTIONS,
     *forms.ACTIONS,
+    *editor.ACTIONS,
     *knowing.ACTIONS,
+    *drawers.ACTIONS,
+    *comparing.ACTIONS,
     *keeping.ACTIONS,
 )
 """In the order of the palette, the help and the page of keys."""

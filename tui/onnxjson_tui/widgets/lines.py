@@ -14,6 +14,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from onnxjson.display import ELLIPSIS
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells
 
@@ -216,7 +217,7 @@ class LineList(ScrollView, can_focus=True):
 def one_strip(
     line: Line, width: int, base: RichStyle, cursor: "RichStyle | None", style_of: "Callable[[str], RichStyle]"
 ) -> Strip:
-    """Spans as segments; neighbours of one style together, since each costs the bytes of its style."""
+    """Spans as segments, with a mark where they were cut; neighbours of one style together, for each costs bytes."""
     segments: list[Segment] = []
     length = 0
     text, style = "", base
@@ -230,6 +231,9 @@ def one_strip(
         text += shown
         length += cells(shown)
     rest = max(width - length, 0)
+    if length > width > 0:
+        segments.append(Segment(text, style))
+        return Strip([*Strip(segments).crop(0, width - 1), Segment(ELLIPSIS, style)]).adjust_cell_length(width, base)
     if cursor is not None or style == base:
         segments.append(Segment(text + " " * rest, style))
     else:
