@@ -94,6 +94,7 @@ class GraphComparison:
         self.changes: dict[int, list[Change]] = {}
         self.components = Components()
         self.cuts: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._constants: tuple[dict[str, Constant | None], dict[str, Constant | None]] = ({}, {})
 
     def __repr__(self) -> str:
         return f"<GraphComparison {self.address}>"
@@ -211,6 +212,12 @@ class GraphComparison:
 
     def constant(self, side: int, name: str) -> "Constant | None":
         """The constant of a name that is taken here: an initializer or what a Constant node makes."""
+        known = self._constants[side]
+        if name not in known:
+            known[name] = self._constant(side, name)
+        return known[name]
+
+    def _constant(self, side: int, name: str) -> "Constant | None":
         for each in self.chain():
             scope = each.scopes[side]
             found = scope.initializer(name)

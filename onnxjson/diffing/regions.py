@@ -1,6 +1,6 @@
 """Regions: neighbouring nodes of both models that have no counterpart, cut out at the values around them."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
@@ -77,14 +77,15 @@ class Components:
         return list(found.values())
 
 
-def taken_names(node: Node) -> Iterator[str]:
+def taken_names(node: Node) -> list[str]:
     """The values that a node takes: its inputs, then what the graphs in its attributes take from around it."""
-    yield from filter(None, node.input)
+    found = [name for name in node.input if name]
     for attribute in node.attribute:
         if attribute.g is not None:
-            yield from free_names(attribute.g)
+            found += free_names(attribute.g)
         for graph in attribute.graphs:
-            yield from free_names(graph)
+            found += free_names(graph)
+    return found
 
 
 def free_names(graph: Graph | Function) -> dict[str, None]:

@@ -255,12 +255,12 @@ def _pair_duplicates(pairing: Pairing, numbers: Integers, its_numbers: Integers)
     """Pair what provably computes the same and is still open: equal names first, then in order."""
     bases, targets = pairing.unmatched()
     open_by_number: dict[int, list[int]] = {}
-    for target in targets.tolist():
-        open_by_number.setdefault(int(its_numbers[target]), []).append(target)
+    for target, value in zip(targets.tolist(), its_numbers[targets].tolist(), strict=True):
+        open_by_number.setdefault(value, []).append(target)
     nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
     late = []
-    for base in bases.tolist():
-        there = open_by_number.get(int(numbers[base]), [])
+    for base, value in zip(bases.tolist(), numbers[bases].tolist(), strict=True):
+        there = open_by_number.get(value, [])
         named = next((each for each in there if its_nodes[each].output == nodes[base].output), None)
         if named is None:
             late.append((base, there))

@@ -69,13 +69,14 @@ class Recorder:
 
     def trace(self) -> Trace:
         """The trace of all passes so far."""
+        first = sha256_of_model(self._first.model)
         return Trace(
             source=self._source,
             first=self._first.model,
             before=size_of(self._first.model, len(self._first.data)),
             steps=tuple(self._steps),
-            first_sha256=sha256_of_model(self._first.model),
-            last_sha256=sha256_of_model(self._last),
+            first_sha256=first,
+            last_sha256=first if self._last is self._first.model else sha256_of_model(self._last),
         )
 
     def _models(self, made: Made, notes: list[str]) -> list[_Model]:
