@@ -60,7 +60,8 @@ def test_schema_takes_failures_and_odd_names_and_refuses_what_is_never_printed(h
     assert r"\udc" not in printed
     assert {each["status"]: "error" in each for each in found["files"]} == {"added": False, "changed": True}
     (changed,) = [each for each in found["files"] if each["status"] == "changed"]
-    for wrong in ({"error": None}, {"old": None}, {"status": "moved"}, {"diff": {}}, {"more": 1}):
+    wrongs: list[dict[str, Any]] = [{"error": None}, {"old": None}, {"status": "moved"}, {"diff": {}}, {"more": 1}]
+    for wrong in wrongs:
         with pytest.raises(ValidationError):
             SCHEMA.validate({"format": "onnxjson-diffs/1", "files": [changed | wrong]})
 
