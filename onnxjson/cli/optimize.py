@@ -192,6 +192,19 @@ class _Change:
 
     def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
         """See `changing.Change`."""
+        from onnxjson.errors import DifferenceError, PassError
+
+        try:
+            return self._changed(path, loaded)
+        except (DifferenceError, PassError) as error:
+            if not self._many:
+                raise
+            message = f"{visible(str(path), None)}: {error}"
+            if isinstance(error, PassError):
+                raise PassError(message, error.name, error.printed) from error
+            raise DifferenceError(message) from error
+
+    def _changed(self, path: Path, loaded: "Loaded") -> changing.Changed:
         from onnxjson import files
         from onnxjson.passes import files_written
         from onnxjson.passes.outside import TakenIn

@@ -18,7 +18,6 @@ from typing import Final, NamedTuple, Self
 import msgspec
 
 from onnxjson import serde
-from onnxjson.checking import Finding
 from onnxjson.display import visible
 from onnxjson.document import Model
 from onnxjson.edits.applying import new_findings
@@ -28,6 +27,7 @@ from onnxjson.passes.losses import losses
 from onnxjson.passes.new_files import NewFile
 from onnxjson.passes.spelling import REPETITIONS, Step
 from onnxjson.passes.stages import PartStage, unpacked
+from onnxjson.weights import require_whole
 from onnxjson.wire.varints import LARGEST_MESSAGE
 from onnxjson.wire.writing import message_bytes, message_size
 from onnxjson.worker import PassAnswer, Worker
@@ -156,6 +156,7 @@ class Pipeline:
         Raises:
             PassError: a pass failed, and it is not to go on without it; what that pass did is given before.
             LimitError: the model has more bytes than protobuf reads.
+            WeightsMissingError: of some tensors only the sha256 is here.
         """
         stage = stage_of(model)
         if not self.keep_going:
@@ -203,10 +204,13 @@ class Pipeline:
             except OnnxJsonError as error:
                 raise PassError(f"{_called(name)}: {error}", name) from error
             after = before if made.model is before.model else stage_of(made.model)
+            self._check_size(after, name)
             return _Round(after, notes=made.notes, files=made.files)
         answer = self._answered(before, step, name)
         after = _stage(answer, before, name)
-        self._check(before, after, name, answer.printed)
+        self._check_size(after, name, answer.printed)
+        if after is not before:
+            _check_structure(before, after, name, answer.printed)
         return _Round(after, answer.printed, answer.remarks)
 
     def parts(self, made: Made) -> list[PartStage]:
@@ -253,11 +257,11 @@ class Pipeline:
             )
         return answer
 
-    def _check(self, before: Stage, after: Stage, name: str, printed: str) -> None:
-        """Do nothing if what a pass gave may take the place of what it was given.
+    def _check_size(self, after: Stage, name: str, printed: str = "") -> None:
+        """Do nothing if what a pass gave is not too big.
 
         Raises:
-            PassError: it is too big, or does not hang together and the model did before.
+            PassError: it is.
         """
         size = len(after.data)
         if self._max_size is not None and size > self._max_size:
@@ -266,18 +270,24 @@ class Pipeline:
                 name,
                 printed,
             )
-        if after is before:
-            return
-        broken = _errors(before.model, after.model)
-        if broken:
-            more = f" (and {len(broken) - 1:,} more)" if len(broken) > 1 else ""
-            finding = broken[0]
-            where = f"{visible(finding.address, 200)}: " if finding.address else ""
-            raise PassError(
-                f"{_called(name)} leaves the model in pieces: {where}{finding.message}{more}; {_AS_BEFORE}",
-                name,
-                printed,
-            )
+
+
+def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> None:
+    """Do nothing if what a pass gave hangs together, as far as what it was given did.
+
+    Raises:
+        PassError: it does not.
+    """
+    broken = [finding for finding in new_findings(before.model, after.model) if finding.severity == "error"]
+    if broken:
+        more = f" (and {len(broken) - 1:,} more)" if len(broken) > 1 else ""
+        finding = broken[0]
+        where = f"{visible(finding.address, 200)}: " if finding.address else ""
+        raise PassError(
+            f"{_called(name)} leaves the model in pieces: {where}{finding.message}{more}; {_AS_BEFORE}",
+            name,
+            printed,
+        )
 
 
 def _refuse_unavailable(step: Step, name: str) -> None:
@@ -295,8 +305,10 @@ def stage_of(model: Model) -> Stage:
     """A model with its bytes.
 
     Raises:
+        WeightsMissingError: of some tensors only the sha256 is here.
         LimitError: it has more than protobuf reads.
     """
+    require_whole(model)
     size = message_size(model)
     if size > LARGEST_MESSAGE:
         raise LimitError(f"the model has {size:,} bytes, and passes take no more than {LARGEST_MESSAGE:,}")
@@ -329,10 +341,6 @@ def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
     if what:
         raise PassError(f"{_called(name)} {what}{_last_words(answer)}; {_AS_BEFORE}", name, answer.printed)
     return Stage(data, model)
-
-
-def _errors(before: Model, after: Model) -> list[Finding]:
-    return [finding for finding in new_findings(before, after) if finding.severity == "error"]
 
 
 def _called(name: str) -> str:

@@ -158,6 +158,25 @@ def test_a_broken_recipe_is_told_with_its_place(binary: Path, tmp_path: Path) ->
     assert f"{recipe}:2:12: error[wrong-pass]: there is no pass" in result.stderr
 
 
+def test_of_several_models_the_one_is_named_of_which_a_pass_fails(binary: Path, fail: Path) -> None:
+    other = binary.with_name("other.onnx")
+    other.write_bytes(binary.read_bytes())
+    result = run("optimize", binary, other, "-p", fail, "-i")
+    assert result.exit_code == 76
+    for line, path in zip(result.stderr.splitlines(), (binary, other), strict=True):
+        assert line.startswith(f"onnxjson: error[76]: {path}: {fail} failed: ")
+
+
+def test_weights_of_which_only_the_sha256_is_here_are_asked_for(binary: Path, rename: Path) -> None:
+    text = binary.with_name("text.onnx.json")
+    assert run("convert", binary, "--weights", "digest", "-o", text).exit_code == 0
+    result = run("optimize", text, "-p", rename, "-o", binary.with_name("o.onnx"))
+    assert result.exit_code == 66
+    assert "name a model that has the bytes with --weights-from" in result.stderr
+    again = run("optimize", text, "-p", rename, "-o", binary.with_name("o.onnx"), "--weights-from", binary)
+    assert again.exit_code == 0
+
+
 def test_several_models_go_on_after_one_that_fails(binary: Path, rename: Path) -> None:
     broken = binary.with_name("broken.onnx")
     broken.write_bytes(b"\xff\xff")
@@ -185,6 +204,13 @@ def test_a_mistake_is_one_line_that_says_what_to_do(binary: Path, words: tuple[s
     assert result.exit_code == 2
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_an_edit_that_gives_more_than_max_size_is_refused(binary: Path) -> None:
+    edit = f"set-metadata{{key=k,value={'x' * 5000}}}"
+    result = run("optimize", binary, "-p", edit, "-o", binary.with_name("o.onnx"), "--max-size", "6k")
+    assert result.exit_code == 76
+    assert "and 6,144 are allowed" in result.stderr
 
 
 def test_more_than_max_size_is_refused(binary: Path) -> None:
