@@ -19,6 +19,7 @@ from onnxjson.passes.measuring import MeasuredPass
 from onnxjson.passes.outside import TakenIn
 from onnxjson.passes.pipeline import Stage, stage_of
 from onnxjson.running import tasks
+from onnxjson.running.feeds import NEAR, SPREADS
 from onnxjson.running.guarded import TIMEOUT, execute, sendable
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import Inputs, Wishes, free_inputs, wishes_for
@@ -254,6 +255,8 @@ class Bench:
                 seed=options.seed,
                 seeds=options.seeds,
                 wishes=self._wishes[entry.subject],
+                # Ranges that were calibrated hold for values such as those they come from, and no others.
+                spreads=SPREADS if entry.variant.is_exact else NEAR,
                 sets=self._subjects[entry.subject].sets,
                 tolerances=options.tolerances,
                 settings=exact,

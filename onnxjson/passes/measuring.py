@@ -20,7 +20,7 @@ from onnxjson.passes.half_emulation import CannotEmulateError, emulated
 from onnxjson.passes.stages import remark
 from onnxjson.running.dimensions import SIZES
 from onnxjson.running.engines import opened
-from onnxjson.running.feeds import SPREADS
+from onnxjson.running.feeds import NEAR
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
 from onnxjson.running.inputs import Inputs, Wishes, free_inputs
 from onnxjson.running.interfaces import TwoModels
@@ -163,7 +163,7 @@ def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
                 inputs = Inputs(models.indices, models.interface.inputs, Wishes(dims=subject.dims), worker)
                 checked = inputs.checked(values)
                 is_open = is_open or bool(inputs.open_dimensions())
-                spread = SPREADS[number % 2]  # what is far outside would widen the ranges that are calibrated
+                spread = NEAR[number % len(NEAR)]
                 first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
                 found.append((first, second))
         try:

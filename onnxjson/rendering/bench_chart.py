@@ -6,14 +6,16 @@ from xml.sax.saxutils import escape
 
 from onnxjson.benchmarking.rows import Report, Row
 from onnxjson.display import visible
-from onnxjson.rendering.bench_report import conditions, session_text
+from onnxjson.rendering.bench_report import conditions, milliseconds, session_text
 from onnxjson.rendering.tables import cells, shortened
 
 _WIDTH: Final = 860
 _ROW: Final = 26
 _BAR: Final = 16
 _CHARACTER: Final = 7.2
-"""Points that a character takes at most, at this size of the font."""
+"""Points that a column of text takes at most, at this size of the font, but for some letters."""
+_WIDE: Final = 12.0
+"""Points that the widest letters take."""
 _ROOM: Final = 190
 """Points right of the longest bar, for its numbers."""
 _LONGEST: Final = 44
@@ -22,6 +24,11 @@ _COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", 
 _STYLE: Final = (
     "text{font:12px system-ui,sans-serif;fill:#222}.q{fill:#666}.t{font-weight:600}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}.q{fill:#999}.w{stroke:#ddd}}"
+)
+
+CAPTION: Final = (
+    "Bar: median of a run. Line: to what 95 of 100 runs stay below; an arrow where that is further.",
+    "Orange: other numbers than the original's, as its passes may give. Grey: wrong.",
 )
 
 
@@ -42,6 +49,10 @@ def report_svg(report: Report) -> str:
         for row, label in rows:
             body += _bar(row, label, left, top, longest)
             top += _ROW
+    top += 6
+    for line in CAPTION:
+        top += 16
+        body.append(_text(8, top, line, "q"))
     height = top + 12
     size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
     lines = [
@@ -70,10 +81,10 @@ def _longest(rows: Sequence[Row]) -> float:
 def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Iterator[str]:
     scale = (_WIDTH - left - _ROOM) / longest
     middle = top + _ROW / 2
-    yield _text(left - 8, middle + 4, label, anchor="end")
+    yield _text(left - 8, middle + 4, label, anchor="end", room=left - 16)
     median, p95 = row.median, row.p95
     if median is None or p95 is None:
-        yield _text(left, middle + 4, "no time", "q")
+        yield _text(left, middle + 4, "fails" if row.verdict == "fails" else "no time", "q")
         return
     size = max(median * scale, 1.0)
     colour = _COLOURS[row.verdict if row.is_fine else "fails"]
@@ -82,13 +93,23 @@ def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Itera
     # A line that ends in an arrow goes on.
     tip = f"M{end:.1f} {middle - 5:.1f}v10" if p95 <= longest else f"M{end - 4:.1f} {middle - 4:.1f}l4 4l-4 4"
     yield f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
-    words: Sequence[str] = [f"{median * 1000:.3g} ms", "" if row.bytes is None else f"{row.bytes / 1000:,.0f} KB"]
+    words: Sequence[str] = [f"{milliseconds(median)} ms", "" if row.bytes is None else _size_text(row.bytes)]
     if row.verdict in ("differs", "fails"):
         words = [*words, row.verdict]
     yield _text(end + 6, middle + 4, ", ".join(filter(None, words)), "q")
 
 
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
+def _size_text(count: int) -> str:
+    """Bytes, for a person."""
+    if count >= 100_000_000:
+        return f"{count / 1_000_000:,.0f} MB"
+    return f"{count / 1000:,.{0 if count >= 10_000 else 1}f} KB"
+
+
+def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", room: float | None = None) -> str:
+    """A text; one of many wide letters, which would not fit into `room` points, is made narrower."""
+    points = cells(text) * _CHARACTER + sum(character in "MWm@%" for character in text) * (_WIDE - _CHARACTER)
+    fitted = "" if room is None or points <= room else f' textLength="{room:.1f}" lengthAdjust="spacingAndGlyphs"'
     named = f' class="{kind}"' if kind else ""
     placed = f' text-anchor="{anchor}"' if anchor != "start" else ""
-    return f'<text x="{x:.1f}" y="{y:.1f}"{named}{placed}>{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}"{named}{placed}{fitted}>{escape(text)}</text>'

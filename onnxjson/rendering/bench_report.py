@@ -134,8 +134,8 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
         found.append(Column("session", lambda row: session_text(row.settings)))
     found += [
         Column("parameters", lambda row: _count(row.parameters)),
-        Column("ms", lambda row: _figure(row.median), is_time=True),
-        Column("p95", lambda row: _figure(row.p95), is_time=True),
+        Column("ms", lambda row: milliseconds(row.median), is_time=True),
+        Column("p95", lambda row: milliseconds(row.p95), is_time=True),
     ]
     found += [Column(visible(name, 20), _score(name)) for name in report.scores]
     # Sessions of one model have these in common.
@@ -151,8 +151,8 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
         Column("max diff", lambda row: _difference(row.largest_difference)),
         Column("of max", lambda row: _difference(row.largest_share)),
         Column("verified", lambda row: VERDICTS[row.verdict]),
-        Column("start", lambda row: _figure(row.start), is_time=True),
-        Column("offline", lambda row: _figure(row.offline_start), is_time=True),
+        Column("start", lambda row: milliseconds(row.start), is_time=True),
+        Column("offline", lambda row: milliseconds(row.offline_start), is_time=True),
     ]
 
 
@@ -168,8 +168,8 @@ def _count(number: int | None) -> str:
     return "-" if number is None else f"{number:,}"
 
 
-def _figure(seconds: float | None) -> str:
-    """Milliseconds with three digits."""
+def milliseconds(seconds: float | None) -> str:
+    """Seconds as milliseconds with three digits; "-" for None."""
     if seconds is None:
         return "-"
     value = seconds * 1000
@@ -239,7 +239,7 @@ def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
         return
     for (model, variant), row in report.best.items():
         if model == rows[0].model:
-            yield f"best of {variant}: {_settings_text(row.settings)}, {_figure(row.median)} ms"
+            yield f"best of {variant}: {_settings_text(row.settings)}, {milliseconds(row.median)} ms"
 
 
 def _verified(rows: Sequence[Row]) -> Iterator[str]:

@@ -18,6 +18,9 @@ Spread = Literal["normal", "positive", "wide"]
 
 SPREADS: Final[tuple[Spread, ...]] = ("normal", "positive", "wide")
 
+NEAR: Final = SPREADS[:2]
+"""Those with which ranges are calibrated: what lies far outside would widen them."""
+
 _WORDS: Final = ("", "a", "b", "ONNX", "two words", "é", "模型", "1.5", "-3")
 
 _INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive": (1, 3), "wide": (-100, 100)}

@@ -107,6 +107,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Sizes of open dimensions, by name; every combination is tried with every set."""
     wishes: Wishes = Wishes()
     """How values are made up; its own `dims` count too."""
+    spreads: Sequence[Spread] = SPREADS
+    """How their numbers lie, in turn."""
     sets: Sequence[DataSet] = ()
     """Values that are given, in place of seeds."""
     tolerances: Mapping[str, Tolerance] = {}
@@ -286,7 +288,7 @@ class Verifier:
                 inputs = Inputs(self.models.indices, interface.inputs, wishes, self.worker)
                 given = inputs.checked(each.inputs)
                 self._has_open_dimensions |= bool(inputs.open_dimensions())
-                spread: Spread = SPREADS[number % len(SPREADS)]
+                spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
                 own = (*cycle[turn:], *cycle[:turn])
                 first, second = inputs.feeds(given, (plan.seed + number,), spread=spread, cycle=own)
