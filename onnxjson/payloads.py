@@ -108,6 +108,20 @@ class Payload:
         """All bytes at once."""
         return b"".join(self.chunks())
 
+    def part(self, start: int, length: int) -> bytes:
+        """Some of the bytes, fewer where they end before; those before them are read only where there is no other way.
+
+        Raises:
+            ChangedUnderneathError, FileError, WeightsMissingError: see `chunks`.
+        """
+        found, at = b"", 0
+        for piece in self.chunks():
+            found += piece[max(start - at, 0) : max(start + length - at, 0)]
+            at += len(piece)
+            if at >= start + length:
+                break
+        return found
+
     @property
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of the bytes, computed on first use."""
@@ -175,6 +189,11 @@ class FileSlice(Payload):
         for start in range(0, self.length, CHUNK):
             yield self._source.read_at(self._offset + start, min(CHUNK, self.length - start))
 
+    def part(self, start: int, length: int) -> bytes:
+        """See `Payload.part`."""
+        length = min(length, self.length - start)
+        return self._source.read_at(self._offset + start, length) if length > 0 else b""
+
 
 class Base64Slice(Payload):
     """Bytes that stand in a file as canonical base64, already found to be so by the reader."""
@@ -195,6 +214,18 @@ class Base64Slice(Payload):
         for start in range(0, self._text_length, text_chunk):
             text = self._source.read_at(self._offset + start, min(text_chunk, self._text_length - start))
             yield pybase64.b64decode(text, validate=True)
+
+    def part(self, start: int, length: int) -> bytes:
+        """See `Payload.part`."""
+        import pybase64
+
+        end = min(start + length, self.length)
+        if end <= start:
+            return b""
+        # Three bytes are four characters.
+        first, last = start // 3, -(-end // 3)
+        text = self._source.read_at(self._offset + 4 * first, min(4 * last, self._text_length) - 4 * first)
+        return pybase64.b64decode(text, validate=True)[start - 3 * first : end - 3 * first]
 
 
 Data = bytes | Payload
@@ -219,3 +250,8 @@ def even_pieces(data: Data) -> Iterator[bytes]:
 def whole(data: Data) -> bytes:
     """The bytes of `data` in one piece."""
     return data if isinstance(data, bytes) else data.read()
+
+
+def part(data: Data, start: int, length: int) -> bytes:
+    """Some of the bytes of `data`, fewer where they end before."""
+    return data[start : start + length] if isinstance(data, bytes) else data.part(start, length)

@@ -4,7 +4,7 @@ A tensor of any size is read twice where it has a histogram, 768 KiB at a time. 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson import elements, tensors
@@ -73,8 +73,13 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def statistics(tensor: Tensor) -> Statistics:
+def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] | None = None) -> Statistics:
     """Statistics of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
+
+    Args:
+        tensor: the tensor.
+        bins: of the histogram; of whole numbers there may be fewer.
+        looked: is called before each piece, and may raise to end it.
 
     Raises:
         ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
@@ -83,9 +88,9 @@ def statistics(tensor: Tensor) -> Statistics:
 
     total = _Total()
     with numpy.errstate(all="ignore"):
-        for array in _arrays(tensor):
+        for array in number_arrays(tensor, looked):
             total.add(array)
-        return total.result(_histogram(tensor, total))
+        return total.result(_histogram(tensor, total, bins, looked))
 
 
 def first_tokens(tensor: Tensor, count: int) -> list[str]:
@@ -114,11 +119,16 @@ def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
         yield tensors.to_numpy(Tensor(dims=(here,), data_type=tensor.data_type, raw_data=piece))
 
 
-def _arrays(tensor: Tensor) -> "Iterator[NDArray[Any]]":
-    """The elements as float64 or as integers of 64 bits."""
+def number_arrays(tensor: Tensor, looked: Callable[[], None] | None = None) -> "Iterator[NDArray[Any]]":
+    """The elements as float64 or as integers of 64 bits, complex ones as their magnitudes, in flat arrays.
+
+    `looked` is called before each array.
+    """
     import numpy
 
     for array in _elements(tensor):
+        if looked is not None:
+            looked()
         if tensor.data_type in COMPLEX:
             yield numpy.abs(array.astype(numpy.complex128))
         elif tensor.data_type == BOOL or array.dtype.kind in "iu":
@@ -185,27 +195,27 @@ class _Total:
         )
 
 
-def _histogram(tensor: Tensor, total: _Total) -> Histogram | None:
+def _histogram(tensor: Tensor, total: _Total, bins: int, looked: Callable[[], None] | None) -> Histogram | None:
     """The histogram between the least and the greatest element."""
     import numpy
 
     low, high = total.minimum, total.maximum
     if low is None or high is None or low == high or not math.isfinite(float(high) - float(low)):
         return None
-    edges = _edges(low, high, whole=total.whole)
+    edges = _edges(low, high, bins, whole=total.whole)
     if not (numpy.diff(edges) > 0).all():
         return None
     counts = numpy.zeros(len(edges) - 1, numpy.int64)
-    for array in _arrays(tensor):
+    for array in number_arrays(tensor, looked):
         numbers = array.astype(numpy.float64, copy=False)
         counts += numpy.histogram(numbers[numpy.isfinite(numbers)], edges)[0]
     return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
 
 
-def _edges(low: float, high: float, *, whole: bool) -> "numpy.ndarray[Any, numpy.dtype[numpy.float64]]":
+def _edges(low: float, high: float, bins: int, *, whole: bool) -> "numpy.ndarray[Any, numpy.dtype[numpy.float64]]":
     import numpy
 
     if not whole:
-        return numpy.linspace(low, high, BINS + 1)
-    width = -(-(int(high) - int(low) + 1) // BINS)
+        return numpy.linspace(low, high, bins + 1)
+    width = -(-(int(high) - int(low) + 1) // bins)
     return numpy.array([float(edge) for edge in range(int(low), int(high) + width + 1, width)])

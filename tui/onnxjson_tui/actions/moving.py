@@ -2,9 +2,13 @@
 
 from typing import TYPE_CHECKING, Final
 
+from onnxjson.operators import operator_name
+from onnxjson.selector_syntax import spelled
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.actions.declaration import Scope as Pane
+from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.listing import OutlineLines
+from onnxjson_tui.rows.outline_sections import Row
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
@@ -95,46 +99,70 @@ def maximize(bench: "Workbench", given: Given) -> None:
 
 
 def unfold(bench: "Workbench", given: Given) -> None:
-    """Opens the scope under the cursor; where it is open, goes into it."""
-    lines, row = _outline_row(bench)
+    """Opens the section or scope under the cursor; where it is open, goes into it."""
+    lines = outline_rows(bench)
+    row = lines.row(bench.outline.cursor)
     if row is not None and row.is_open is False:
-        bench.opened.add(row.key)
-        lines.fold()
-        bench.outline.show(lines)
+        turn_fold(bench, row)
     else:
         bench.outline.move_by(1)
 
 
 def fold(bench: "Workbench", given: Given) -> None:
-    """Closes the scope under the cursor; where it is closed, goes to the one around it."""
-    lines, row = _outline_row(bench)
+    """Closes the section or scope under the cursor; where it is closed, goes to the one around it."""
+    lines = outline_rows(bench)
+    row = lines.row(bench.outline.cursor)
     if row is None:
         return
     if row.is_open:
-        bench.opened.discard(row.key)
-        lines.fold()
-        bench.outline.show(lines)
-        return
-    number = bench.outline.cursor
-    while number > 0 and lines.shown[number].level >= row.level:
-        number -= 1
-    bench.outline.move_to(number)
+        turn_fold(bench, row)
+    else:
+        bench.outline.move_to(lines.sections.around(bench.outline.cursor))
+
+
+def turn_fold(bench: "Workbench", row: Row) -> None:
+    """Opens what is closed, closes what is open."""
+    bench.opened ^= {row.key}
+    lines = outline_rows(bench)
+    lines.fold()
+    bench.outline.show(lines)
 
 
 def to_scope(bench: "Workbench", given: Given) -> None:
-    """Goes to the first node of the scope under the cursor."""
-    _, row = _outline_row(bench)
+    """Goes to what the row under the cursor is about: a node, a graph, the nodes of an operator, a constant."""
+    row = outline_rows(bench).row(bench.outline.cursor)
+    if row is None:
+        return
+    match row.kind:
+        case "section":
+            turn_fold(bench, row)
+        case "operator":
+            _show_operator(bench, row)
+        case "initializer":
+            page = bench.drawer.open("tensor")
+            assert isinstance(page, TensorPage)
+            page.show_constant(row.address)
+        case _:
+            if bench.go(row.address):
+                bench.focus_pane("nodes")
+
+
+def _show_operator(bench: "Workbench", row: Row) -> None:
     scope = bench.scope
-    if row is not None and scope is not None:
-        bench.go(f"{scope.address}/node/{row.first}")
-        bench.focus_pane("nodes")
+    if scope is None:
+        return
+    domain, name = row.operator
+    nodes = scope.graph.node
+    found = [place for place, node in enumerate(nodes) if (node.domain or "", node.op_type or "") == (domain, name)]
+    bench.show_only(spelled("op", operator_name(domain, name)), found)
+    bench.focus_pane("nodes")
 
 
-def _outline_row(bench: "Workbench"):  # type: ignore[no-untyped-def]
+def outline_rows(bench: "Workbench") -> OutlineLines:
+    """The rows of the outline."""
     lines = bench.outline.rows
     assert isinstance(lines, OutlineLines)
-    number = bench.outline.cursor
-    return lines, lines.shown[number] if number < len(lines.shown) else None
+    return lines
 
 
 def choose_in_drawer(bench: "Workbench", given: Given) -> None:
@@ -158,8 +186,8 @@ ACTIONS: Final = (
     Action("next-pane", "to the next pane", ("tab",), next_pane, "Panes"),
     Action("previous-pane", "to the pane before", ("shift+tab",), previous_pane, "Panes"),
     Action("maximize", "the nodes take the whole width", ("+", "_"), maximize, "Panes"),
-    Action("unfold", "open the scope", ("l", "right"), unfold, "Move", "outline"),
-    Action("fold", "close the scope, or go to the one around", ("h", "left"), fold, "Move", "outline"),
-    Action("to-scope", "go to the first node of the scope", ("enter",), to_scope, "Move", "outline", footer="go there"),
+    Action("unfold", "open the section or scope", ("l", "right"), unfold, "Move", "outline"),
+    Action("fold", "close it, or go to the one around", ("h", "left"), fold, "Move", "outline"),
+    Action("to-scope", "go to what the row is about", ("enter",), to_scope, "Move", "outline", footer="go there"),
     Action("choose", "what enter means on this page of the drawer", ("enter",), choose_in_drawer, "See", "drawer"),
 )

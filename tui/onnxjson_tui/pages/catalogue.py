@@ -2,7 +2,10 @@
 
 from typing import Final
 
+from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.declaration import Page
 from onnxjson_tui.pages.history import HistoryPage
+from onnxjson_tui.pages.problems import ProblemsPage
+from onnxjson_tui.pages.tensor import TensorPage
 
-PAGES: Final[tuple[type[Page], ...]] = (HistoryPage,)
+PAGES: Final[tuple[type[Page], ...]] = (ProblemsPage, ChangesPage, TensorPage, HistoryPage)

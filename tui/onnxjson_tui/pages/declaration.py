@@ -44,6 +44,9 @@ class Page:
     def choose(self, number: int) -> None:
         """Enter was pressed on a row."""
 
+    def sideways(self, step: int) -> None:
+        """To the right, or to the left for a negative number."""
+
     def redraw(self, cursor: int | None = None) -> None:
         """Shows `rows` anew, if the page is seen; for pages that found something out."""
         self.bench.drawer.page_changed(self, cursor)

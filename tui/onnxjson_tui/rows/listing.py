@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from onnxjson.index import Scope
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.rows.nodes import NodeRows, node_line
-from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
+from onnxjson_tui.rows.outline import Outline
+from onnxjson_tui.rows.outline_sections import Row, Sections, row_line
 
 if TYPE_CHECKING:
     from onnxjson_tui.session import Session
@@ -30,7 +31,8 @@ class NodeLines:
         assert self.rows is not None
         row = self.rows.row(number)
         lanes = min(self.rows.lanes_width, max(width // 3, 8))
-        text = node_line(row, max(width - 1, 1), digits=self._digits, lanes=lanes)
+        room, operators = max(width - 1, 1), self.rows.operators_width
+        text = node_line(row, room, digits=self._digits, lanes=lanes, operators=operators)
         is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
         if is_selected:
             return (Span("*" + text, "changed"),)
@@ -53,21 +55,27 @@ class NodeLines:
 
 
 class OutlineLines:
-    """The outline; what is open is known to the workbench."""
+    """The outline, section by section; what is open is known to the workbench."""
 
     def __init__(self, outline: Outline | None, bench: "Workbench") -> None:
-        self.outline = outline
+        self._outline = outline
         self._bench = bench
-        self.shown: list[OutlineRow] = []
         self.fold()
 
     def fold(self) -> None:
-        """Something was opened or closed."""
-        self.shown = [] if self.outline is None else self.outline.rows(self._bench.opened)
+        """Something was opened or closed, or the model has other rows."""
+        session = self._bench.session
+        self.sections = Sections(
+            session.model, session.index, self._bench.scope, self._outline, self._bench.opened, session.places.marks
+        )
 
     def __len__(self) -> int:
-        return len(self.shown)
+        return len(self.sections)
+
+    def row(self, number: int) -> Row | None:
+        """What a row stands for; None beyond the last one."""
+        return self.sections.row(number) if 0 <= number < len(self.sections) else None
 
     def line(self, number: int, width: int) -> Line:
-        """Indentation, fold mark, label, how many nodes."""
-        return (Span(outline_line(self.shown[number], width, ascii_only=self._bench.terminal.glyphs == "ascii")),)
+        """Indentation, fold mark, label, and at the right how many or of which type."""
+        return row_line(self.sections.row(number), width, ascii_only=self._bench.terminal.glyphs == "ascii")

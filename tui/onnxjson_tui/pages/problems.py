@@ -1,0 +1,312 @@
+"""What is wrong with the model: what its reader said, its structure, and what onnx says when it is asked."""
+
+import re
+from pathlib import Path
+from typing import Any, Final, Literal, NamedTuple
+
+from onnxjson.checking import Finding
+from onnxjson.display import counted, visible
+from onnxjson.document import Model
+from onnxjson.errors import OnnxJsonError
+from onnxjson.rendering.constants import constants, weights
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, padded, shortened, wrapped
+from onnxjson.wire.writing import message_bytes
+from onnxjson.worker import Worker
+from onnxjson_tui.jobs import Job
+from onnxjson_tui.pages.declaration import Page
+from onnxjson_tui.screens.choosing import TextScreen
+from onnxjson_tui.widgets.lines import Rows, TextRows
+
+RESTED: Final = 2.0
+"""Seconds without a change after which onnx is asked by itself."""
+
+STRUCTURE_RESTED: Final = 0.3
+"""Seconds without a change after which the structure is looked at."""
+
+SMALL_NODES: Final = 3_000
+SMALL_BYTES: Final = 50_000_000
+"""Nodes, and bytes of weights, up to which onnx is asked without being told to."""
+
+Origin = Literal["reader", "structure", "onnx"]
+
+_ORIGINS: Final[tuple[Origin, ...]] = ("reader", "structure", "onnx")
+
+_NAMED: Final = (
+    re.compile(r"node name: (?P<name>.*?)\)(?:: |, |$)"),
+    re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType: "),
+)
+"""How messages of onnx name a node."""
+
+
+class _Found(NamedTuple):
+    """What one of them said, and about which revision of the model."""
+
+    findings: tuple[Finding, ...]
+    revision: int
+
+
+class ProblemsPage(Page):
+    """Errors first; what was said about an older model is marked as such."""
+
+    name = "problems"
+    title = "Problems"
+
+    def __init__(self, bench: Any) -> None:
+        super().__init__(bench)
+        session = bench.session
+        self._found: dict[Origin, _Found] = {}
+        if session.findings:
+            self._found["reader"] = _Found(session.findings, session.revision)
+        self._hides_warnings = False
+        self._job: Job | None = None
+        self._worker: Worker | None = None
+        self._trouble = ""
+        self._timers: list[Any] = []
+        self._asked = -1
+        """The revision that onnx was asked about last."""
+        self._listed: list[tuple[Finding, bool]] = []
+        self._list()
+        bench.call_after_refresh(self._look)
+
+    # What is shown
+
+    @property
+    def note(self) -> str:
+        """How many errors and warnings there are; of an older model only where nothing newer is known."""
+        found = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
+        parts = [
+            counted(number, severity)
+            for severity in ("error", "warning")
+            if (number := sum(finding.severity == severity for finding in found))
+        ]
+        return " ".join(parts)
+
+    @property
+    def rows(self) -> Rows:
+        """What was found, and what was not asked for."""
+        return ProblemRows(self._listed, self._state())
+
+    def shown(self) -> None:
+        """Somebody looks: a small model is worth the question."""
+        self._look()
+        if self._is_cheap and self._asked != self.bench.session.revision and self._job is None:
+            self._later(RESTED / 4, self._ask_by_itself)
+
+    def model_changed(self) -> None:
+        """What was found is old; the structure is looked at when the model rests, onnx is asked some time later."""
+        for timer in self._timers:
+            timer.stop()
+        self._timers.clear()
+        self._trouble = ""
+        self._list()
+        self.redraw()
+        self._later(STRUCTURE_RESTED, self._look)
+        if "onnx" in self._found or self.bench.drawer.page is self:
+            self._later(RESTED, self._ask_by_itself)
+
+    def choose(self, number: int) -> None:
+        """Goes to the element."""
+        if number >= len(self._listed):
+            return
+        finding, _ = self._listed[number]
+        address = finding.address or self._address_of(finding)
+        if not address:
+            self.bench.say(finding.message, "changed")
+        elif self.bench.go(address):
+            self.bench.focus_pane("nodes")
+
+    # What is asked for
+
+    def turn_warnings(self) -> None:
+        """Hides warnings, or shows them again."""
+        self._hides_warnings = not self._hides_warnings
+        self._list()
+        self.redraw(0)
+
+    def read(self, number: int) -> None:
+        """All of what a row says."""
+        if number >= len(self._listed):
+            return
+        finding, is_stale = self._listed[number]
+        width = max(min(self.bench.size.width - 8, 104), 40)
+        lines: list[Line] = [(Span(each),) for each in wrapped(finding.message, width, indent=0)]
+        if finding.hint:
+            lines += [(), *[(Span(each, "good"),) for each in wrapped(finding.hint, width, indent=0)]]
+        lines.append(())
+        if finding.line:
+            lines.append((Span(f"line {finding.line}, column {finding.column}", "quiet"),))
+        if finding.address:
+            lines.append((Span(f"at {visible(finding.address, 1000)}", "quiet"),))
+        lines.append((Span(f"code {visible(finding.code)}" + (_STALE if is_stale else ""), "quiet"),))
+        self.bench.app.push_screen(TextScreen(finding.severity, lines))
+
+    def ask_onnx(self) -> None:
+        """The checker and the shape inference of onnx, in a process of their own."""
+        session = self.bench.session
+        model, folder, revision = session.model, session.opened.folder, session.revision
+        self._asked, self._trouble = revision, ""
+        self._worker = worker = Worker()
+        self._job = self.bench.jobs.start(
+            "check",
+            "onnx checks the model",
+            lambda: _asked_onnx(worker, model, folder),
+            lambda found: self._answered(found, revision),
+            self._failed,
+        )
+        self._job.dropped = self._dropped
+        self.redraw()
+
+    # How it is found out
+
+    def _later(self, seconds: float, what: Any) -> None:
+        self._timers.append(self.bench.set_timer(seconds, what))
+
+    def _look(self) -> None:
+        """The structure of the model, in a thread."""
+        session = self.bench.session
+        revision = session.revision
+        known = self._found.get("structure")
+        if known is not None and known.revision == revision:
+            return
+        if self.bench.is_small:
+            self._take("structure", session.check(), revision)
+        else:
+            self.bench.jobs.start(
+                "structure",
+                "looking at the structure",
+                session.check,
+                lambda found: self._take("structure", found, revision),
+            )
+
+    @property
+    def _is_cheap(self) -> bool:
+        """Whether onnx answers at once."""
+        index = self.bench.session.index
+        if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
+            return False
+        return weights([each.tensor for each in constants(index)]).bytes <= SMALL_BYTES
+
+    def _ask_by_itself(self) -> None:
+        if self._is_cheap and self._asked != self.bench.session.revision:
+            self.ask_onnx()
+
+    def _answered(self, found: tuple[Finding, ...], revision: int) -> None:
+        self._job = None
+        self._take("onnx", found, revision)
+
+    def _failed(self, error: BaseException) -> None:
+        self._job = None
+        if not isinstance(error, OnnxJsonError):
+            self.bench.failed(error)
+        else:
+            self._trouble = visible(str(error), 1000)
+        self.redraw()
+
+    def _dropped(self) -> None:
+        if self._worker is not None:
+            self._worker.interrupt()
+        self._job, self._trouble = None, "onnx was not waited for; C asks it again"
+        self.redraw()
+
+    def _take(self, origin: Origin, found: tuple[Finding, ...], revision: int) -> None:
+        self._found[origin] = _Found(found, revision)
+        self._list()
+        self.redraw()
+        self.bench.draw_chrome()
+
+    def _everything(self) -> list[tuple[Finding, bool]]:
+        revision = self.bench.session.revision
+        found = [
+            (finding, each.revision != revision)
+            for origin in _ORIGINS
+            if (each := self._found.get(origin)) is not None
+            for finding in each.findings
+        ]
+        # Two who say the same of the same element say it once.
+        unique = {(finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in found}
+        return sorted(unique.values(), key=lambda each: (each[0].severity != "error", each[1]))
+
+    def _list(self) -> None:
+        found = self._everything()
+        self._listed = [each for each in found if not self._hides_warnings or each[0].severity == "error"]
+
+    def _state(self) -> list[Line]:
+        """What was looked at and what was not."""
+        lines: list[Line] = []
+        found = self._everything()
+        hidden = len(found) - len(self._listed)
+        revision = self.bench.session.revision
+        if hidden:
+            lines.append((Span(f" {counted(hidden, 'warning')} hidden; w shows them", "quiet"),))
+        if "structure" not in self._found:
+            lines.append((Span(" looking at the structure ...", "quiet"),))
+        elif not found:
+            lines.append((Span(" nothing wrong with the structure", "good"),))
+        asked = self._found.get("onnx")
+        if self._job is not None:
+            lines.append((Span(" onnx checks the model ...   esc does not wait for it", "changed"),))
+        elif self._trouble:
+            lines.append((Span(f" {self._trouble}", "bad"),))
+        elif asked is None:
+            lines.append((Span(" onnx was not asked; C asks its checker and its shape inference", "quiet"),))
+        elif asked.revision != revision:
+            lines.append((Span(" the model was changed since onnx was asked; C asks again", "quiet"),))
+        elif not asked.findings:
+            lines.append((Span(" onnx finds nothing wrong", "good"),))
+        return lines
+
+    def _address_of(self, finding: Finding) -> str:
+        """The node that a message of onnx names."""
+        for pattern in _NAMED:
+            found = pattern.search(finding.message)
+            refs = self.bench.session.index.nodes_with("name", found["name"]) if found and found["name"] else ()
+            if refs:
+                return refs[0].address
+        return ""
+
+
+_OF_FILE: Final = frozenset({"comments"})
+_STALE: Final = ", said of the model before the last change"
+
+
+class ProblemRows:
+    """What was found, a row each, and below it what is known of the question."""
+
+    def __init__(self, found: list[tuple[Finding, bool]], state: list[Line]) -> None:
+        self._found = found
+        self._state = TextRows(state)
+
+    def __len__(self) -> int:
+        return len(self._found) + len(self._state)
+
+    def line(self, number: int, width: int) -> Line:
+        """Severity, place, message; what is old says so."""
+        if number >= len(self._found):
+            return self._state.line(number - len(self._found), width)
+        finding, is_stale = self._found[number]
+        old = "old " if is_stale else ""
+        place = f"{finding.line}:{finding.column}" if finding.line else visible(finding.address, 300)
+        room = max(width - 10 - len(old), 10)
+        place = shortened(place, max(room // 3, 8)) if place else ""
+        text = finding.message + (f"; {finding.hint}" if finding.hint else "")
+        text = shortened(visible(text, 2000), max(room - cells(place) - (2 if place else 0), 8))
+        severity = Span(padded(f" {finding.severity}", 10), "quiet" if is_stale else _tone(finding))
+        message = Span(text, "quiet" if is_stale else "plain")
+        return (severity, Span(old, "quiet"), Span(f"{place}  " if place else "", "quiet"), message)
+
+
+def _tone(finding: Finding) -> Literal["bad", "changed"]:
+    return "bad" if finding.severity == "error" else "changed"
+
+
+def _asked_onnx(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:
+    """What the checker and the shape inference of onnx say of the model as it is now.
+
+    Raises:
+        WorkerError: they crashed, hung, or cannot be used.
+        LimitError: the model is too big to be given to them.
+        WeightsMissingError: bytes of weights are not here.
+    """
+    with worker:
+        return worker.check(message_bytes(model), full=True, folder=folder)

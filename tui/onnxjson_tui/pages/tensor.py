@@ -1,0 +1,476 @@
+"""One tensor: what it is, where it stands and who takes it at once; its values and statistics when they are wanted."""
+
+import json
+import shlex
+from pathlib import Path
+from typing import Final
+
+from onnxjson import tensors
+from onnxjson.constants.stored import with_elements
+from onnxjson.display import counted, visible
+from onnxjson.document import SparseTensor, Tensor
+from onnxjson.elements import BITS, element_count
+from onnxjson.errors import DecodeError, OnnxJsonError
+from onnxjson.external import Resolver
+from onnxjson.names import COMPLEX, STRING
+from onnxjson.rendering.constants import stored_bytes, tensor_type_text
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson.rendering.values import consumers, source
+from onnxjson.selectors import TensorRef, select_tensor
+from onnxjson.tensor_quantiles import Spread, spread
+from onnxjson.tensor_statistics import Statistics, StringStatistics, first_tokens, statistics, string_statistics
+from onnxjson.tensors import location_of
+from onnxjson.types import format_data_type
+from onnxjson_tui.jobs import Job
+from onnxjson_tui.pages.declaration import Page
+from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_text, statistics_rows, string_rows
+from onnxjson_tui.rows.tensor_values import (
+    Key,
+    SliceError,
+    SparseGrid,
+    ValueGrid,
+    parse_slice,
+    slice_text,
+)
+from onnxjson_tui.widgets.lines import Rows, TextRows
+
+_MOST_TAKERS: Final = 3
+_EDITED_IN_PLACE: Final = 64
+"""Elements up to which the values themselves are offered to be edited."""
+
+
+class _DroppedError(Exception):
+    """Nobody waits for the statistics any more."""
+
+
+class TensorPage(Page):
+    """Shows one tensor until another one is asked for."""
+
+    name = "tensor"
+    title = "Tensor"
+
+    ref: TensorRef | None = None
+    _gone = ""
+    _grid: ValueGrid | None = None
+    _problem = ""
+    _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
+    _counting: Job | None = None
+    column = 0
+    """The first column of values that is seen."""
+    _slice = ""
+    _wanted: frozenset[Key] = frozenset()
+
+    # What is shown
+
+    def show_constant(self, address: str) -> None:
+        """Shows the tensor at an address."""
+        session = self.bench.session
+        try:
+            ref = select_tensor(session.model, session.index, f"@{address}")
+        except OnnxJsonError as error:
+            self.bench.failed(error)
+            return
+        self.show_tensor(ref)
+
+    def show_tensor(self, ref: TensorRef) -> None:
+        """Shows a tensor, its first elements as soon as they are read."""
+        self.ref, self._gone = ref, ""
+        self._slice, self.column = "", 0
+        self._open()
+        self.redraw(0)
+
+    def model_changed(self) -> None:
+        """The tensor may be another one, or gone."""
+        ref = self.ref
+        if ref is None:
+            return
+        found = self._found_again(ref)
+        if found is None:
+            self._gone = f"{visible(ref.name or ref.address, 200)} is not there any more; t shows another one"
+            self.ref, self._grid = None, None
+        elif found.tensor is ref.tensor:
+            self.ref = found
+        else:
+            self.ref = found
+            self._open()
+        self.redraw()
+
+    def _found_again(self, ref: TensorRef) -> TensorRef | None:
+        session = self.bench.session
+        if ref.scope is not None and ref.name:
+            scope = next((each for each in session.index.scopes if each.address == ref.scope.address), None)
+            if scope is not None and ref.tensor is not None:
+                for field, places in (
+                    ("initializer", scope.initializers),
+                    ("sparse_initializer", scope.sparse_initializers),
+                ):
+                    if ref.name in places:
+                        address = f"{scope.address}/{field}/{places[ref.name]}"
+                        return TensorRef(ref.name, address, scope.initializer(ref.name), scope)
+        try:
+            found = select_tensor(session.model, session.index, f"@{ref.address}")
+        except OnnxJsonError:
+            return None
+        return found if found.name == ref.name else None
+
+    def _open(self) -> None:
+        """Finds the elements, in a thread: they may stand in a file, or have to be unpacked."""
+        self._grid, self._problem, self._statistics = None, "", None
+        self._wanted = frozenset()
+        self.bench.jobs.drop("tensor")
+        self.bench.jobs.drop("tensor-statistics")
+        ref = self.ref
+        if ref is None or ref.tensor is None:
+            return
+        tensor, folder, wanted = ref.tensor, self.bench.session.opened.folder, self._slice
+        self.bench.jobs.start(
+            "tensor", "reading the tensor", lambda: _opened(tensor, folder, wanted), self._opened, self._failed
+        )
+
+    def _opened(self, grid: ValueGrid) -> None:
+        self._grid = grid
+        self.redraw()
+
+    def _failed(self, error: BaseException) -> None:
+        if isinstance(error, OnnxJsonError | SliceError):
+            self._problem = visible(str(error), 1000)
+            self.redraw()
+        else:
+            self.bench.failed(error)
+
+    @property
+    def note(self) -> str:
+        """Its name, and which columns are seen."""
+        if self.ref is None:
+            return ""
+        name = visible(self.ref.name or self.ref.address, 40)
+        grid = self._grid
+        if grid is None or grid.columns < 2 or grid.is_list:
+            return name
+        return f"{name}  columns from {grid.column_label(self.column)} of {grid.columns:,}"
+
+    @property
+    def rows(self) -> Rows:
+        """What is known, then the values."""
+        if self.ref is None:
+            text = self._gone or "t on a node shows its tensors; enter on an initializer of the outline shows that"
+            return TextRows([(Span(f" {text}", "quiet"),)])
+        return TensorRows(self, self.ref)
+
+    # What is asked for
+
+    def count(self) -> None:
+        """Statistics of all elements, in a thread."""
+        grid = self._grid
+        if grid is None or self._is_counting:
+            return
+        tensor = grid.tensor
+        if tensor.data_type == STRING:
+            self._statistics = (string_statistics(tensor), None)
+            self.redraw()
+            return
+        started: list[Job] = []
+
+        def look() -> None:
+            if started and started[0].is_dropped:
+                raise _DroppedError
+
+        def work() -> tuple[Statistics, Spread]:
+            return statistics(tensor, bins=BINS, looked=look), spread(tensor, looked=look)
+
+        self._counting = self.bench.jobs.start("tensor-statistics", "counting", work, self._counted, self._not_counted)
+        self._counting.dropped = self._count_dropped
+        started.append(self._counting)
+        self.redraw()
+
+    @property
+    def _is_counting(self) -> bool:
+        return self._counting is not None
+
+    def _counted(self, found: tuple[Statistics, Spread]) -> None:
+        self._counting = None
+        self._statistics = found
+        self.redraw()
+
+    def _not_counted(self, error: BaseException) -> None:
+        self._counting = None
+        self._failed(error)
+
+    def _count_dropped(self) -> None:
+        self._counting = None
+        self.redraw()
+
+    def pick(self, text: str) -> None:
+        """Shows the elements of a slice."""
+        grid = self._grid
+        if grid is None or isinstance(grid, SparseGrid):
+            self.bench.say("there are no values to take a slice of")
+            return
+        dims = grid.tensor.dims
+        try:
+            picks = parse_slice(text, dims)
+        except SliceError as error:
+            self.bench.say(str(error), "bad")
+            return
+        self._slice, self.column, self._wanted = slice_text(picks, dims), 0, frozenset()
+        wanted = ValueGrid(grid.tensor, picks)
+        self.bench.jobs.start("tensor", "reading the tensor", lambda: _begun(wanted), self._opened, self._failed)
+
+    @property
+    def slice(self) -> str:
+        """The slice that is shown; "" where there are no values."""
+        grid = self._grid
+        if grid is None or isinstance(grid, SparseGrid):
+            return ""
+        return slice_text(grid.picks, grid.tensor.dims)
+
+    def sideways(self, step: int) -> None:
+        """Other columns."""
+        if self._grid is not None:
+            self.column = max(min(self.column + step, self._grid.columns - 1), 0)
+            self.redraw()
+
+    def want(self, key: Key) -> None:
+        """A block of values is to be read; it is drawn when it is there."""
+        if key in self._wanted or self._problem:
+            return
+        self._wanted |= {key}
+        if len(self._wanted) == 1:
+            self.bench.call_after_refresh(self._read_wanted)
+
+    def _read_wanted(self) -> None:
+        grid, wanted = self._grid, sorted(self._wanted)
+        if grid is None or not wanted:
+            return
+
+        def done(blocks: list[list[list[str]]]) -> None:
+            self._wanted -= set(wanted)
+            for key, block in zip(wanted, blocks, strict=True):
+                grid.take(key, block)
+            self.redraw()
+            self._read_wanted()
+
+        job = self.bench.jobs.start(
+            "tensor", "reading values", lambda: [grid.read(key) for key in wanted], done, self._failed
+        )
+        job.dropped = self._unwant
+
+    def _unwant(self) -> None:
+        self._wanted = frozenset()
+
+    def command(self) -> str:
+        """The command that sets the values, to be completed; "" where there is nothing to set."""
+        ref = self.ref
+        if ref is None or not isinstance(ref.tensor, Tensor):
+            return ""
+        start = f"set-tensor {shlex.quote('@' + ref.address)} "
+        if self._grid is None or element_count(self._grid.tensor.dims) > _EDITED_IN_PLACE:
+            return start + "--file "
+        return start + _as_json(self._grid.tensor)
+
+    # Lines
+
+    def head(self, width: int) -> list[Line]:
+        """What is known of the tensor without reading it."""
+        ref = self.ref
+        assert ref is not None
+        lines = [_first_line(ref, width), (Span(f" {shortened(self._place_text(ref), width - 2)}", "quiet"),)]
+        if self._problem:
+            lines.append((Span(f" {shortened(self._problem, width - 2)}", "bad"),))
+        lines += self._statistics_lines(width)
+        grid = self._grid
+        if ref.tensor is None:
+            lines.append((Span(" no constant: its values are known only when the model runs", "quiet"),))
+        elif grid is None and not self._problem:
+            lines.append((Span(" reading the values ...", "quiet"),))
+        elif grid is not None:
+            lines.append(self._heading(grid, width))
+        return lines
+
+    def _place_text(self, ref: TensorRef) -> str:
+        session = self.bench.session
+        tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
+        parts = []
+        if tensor is not None:
+            location = location_of(tensor)
+            entries = {entry.key: entry.value or "" for entry in tensor.external_data}
+            if location is not None:
+                offset = f", from byte {entries['offset']}" if "offset" in entries else ""
+                parts.append(f"in the file {visible(location, 200)}{visible(offset, 60)}")
+            else:
+                fields = [each for each in tensors.STORAGE.values() if len(getattr(tensor, each, b"") or b"")]
+                parts.append(
+                    "in " + (next(iter(fields), None) or ("string_data" if tensor.string_data else "raw_data"))
+                )
+            parts += self._shared(tensor)
+        if ref.scope is not None and ref.name:
+            made = source(session.index, ref.scope, ref.name)
+            if made.node is not None:
+                parts.append(f"made by {visible(made.node.op_type, 60)} {visible(made.node.name or '', 100)}".rstrip())
+            elif made.made_by == "input":
+                parts.append("an input of the graph")
+            users = consumers(session.index, ref.scope, ref.name)
+            names = [
+                "the output of the graph"
+                if each.node is None
+                else f"{visible(each.node.op_type, 60)} {visible(each.node.name or '', 60)}".rstrip()
+                for each in users[:_MOST_TAKERS]
+            ]
+            more = f" and {len(users) - _MOST_TAKERS:,} more" if len(users) > _MOST_TAKERS else ""
+            parts.append(f"taken by {len(users):,}: {', '.join(names)}{more}" if users else "taken by nobody")
+        else:
+            parts.append(visible(f"@{ref.address}", 200))
+        return "; ".join(parts)
+
+    def _shared(self, tensor: Tensor) -> list[str]:
+        """Other constants that name the same bytes of a file."""
+        if not tensor.external_data:
+            return []
+        names = [
+            visible(each.name or "?", 60)
+            for scope in self.bench.session.index.scopes
+            for each in getattr(scope.graph, "initializer", ())
+            if each is not tensor and each.external_data == tensor.external_data
+        ]
+        return [f"the same bytes as {', '.join(names[:_MOST_TAKERS])}"] if names else []
+
+    def _statistics_lines(self, width: int) -> list[Line]:
+        if self._grid is None:
+            return []
+        if self._is_counting:
+            return [(Span(" counting ...   esc stops it", "changed"),)]
+        if self._statistics is None:
+            return [(Span(" S statistics and histogram   s slice   h l columns   e edit", "quiet"),)]
+        found, spread_found = self._statistics
+        if isinstance(found, StringStatistics):
+            return beside(string_rows(found), (), width)
+        ascii_only = self.bench.terminal.glyphs == "ascii"
+        chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
+        rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX)
+        lines = beside(rows, chart, width)
+        if spread_found is not None and spread_found.quantiles:
+            lines.append((Span(f" {shortened(quantile_text(spread_found), width - 2)}"),))
+        return lines
+
+    def _heading(self, grid: ValueGrid, width: int) -> Line:
+        if not grid.length:
+            return (Span(" no elements", "quiet"),)
+        if isinstance(grid, SparseGrid):
+            return (Span(f" the {counted(grid.length, 'element')} that are stored", "title"),)
+        label = padded(self.slice if cells(self.slice) <= self._label_width(grid) else "", self._label_width(grid))
+        texts = [grid.column_label(column) for column in self._columns(grid, width)]
+        return (Span(" " + label + "".join([padded(text, grid.width + 2, right=True) for text in texts]), "title"),)
+
+    @staticmethod
+    def _label_width(grid: ValueGrid) -> int:
+        return max(cells(grid.row_label(grid.rows - 1)), cells(grid.row_label(0))) if grid.rows else 1
+
+    def _columns(self, grid: ValueGrid, width: int) -> range:
+        fits = max((width - 1 - self._label_width(grid)) // (grid.width + 2), 1)
+        return range(self.column, min(self.column + fits, grid.columns))
+
+    def value_count(self) -> int:
+        """Rows of values."""
+        return 0 if self._grid is None else self._grid.rows
+
+    def value_line(self, row: int, width: int) -> Line:
+        """A row of values."""
+        grid = self._grid
+        assert grid is not None
+        texts = []
+        for column in self._columns(grid, width):
+            text = grid.cell(row, column)
+            if text is None:
+                key = grid.key(row, column)
+                if grid.is_near:
+                    grid.take(key, grid.read(key))
+                    text = grid.cell(row, column) or ""
+                else:
+                    self.want(key)
+                    text = "..."
+            texts.append(padded(shortened(text, grid.width), grid.width + 2, right=True))
+        return (Span(" " + padded(grid.row_label(row), self._label_width(grid)), "quiet"), Span("".join(texts)))
+
+
+class TensorRows:
+    """The lines of the page: what is known, then values."""
+
+    def __init__(self, page: TensorPage, ref: TensorRef) -> None:
+        self._page = page
+        self._width = 80
+        self._head = page.head(self._width)
+        self._length = len(self._head) + page.value_count()
+
+    def __len__(self) -> int:
+        return self._length
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        if width != self._width:
+            self._width = width
+            self._head = self._page.head(width)
+        if number < len(self._head):
+            return self._head[number]
+        row = number - len(self._head)
+        return self._page.value_line(row, width) if row < self._page.value_count() else ()
+
+
+def _opened(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str) -> ValueGrid:
+    """The elements of a tensor, the first of them read.
+
+    Raises:
+        OnnxJsonError: they cannot be had.
+        SliceError: the slice that was shown before leads out of the tensor.
+    """
+    resolver = Resolver(folder or Path())
+    if isinstance(tensor, SparseTensor):
+        return _begun(_sparse(tensor, resolver))
+    if tensor.data_type not in BITS and tensor.data_type != STRING:
+        raise DecodeError(f"elements of {format_data_type(tensor.data_type or 0)} cannot be read")
+    held = with_elements(tensor, resolver)
+    return _begun(ValueGrid(held, parse_slice(wanted, held.dims)))
+
+
+def _begun(grid: ValueGrid) -> ValueGrid:
+    """The rows, the first of them read."""
+    if grid.rows:
+        grid.take(Key(0, 0), grid.read(Key(0, 0)))
+    return grid
+
+
+def _sparse(tensor: SparseTensor, resolver: Resolver) -> SparseGrid:
+    if tensor.values is None or tensor.indices is None:
+        raise DecodeError("the sparse tensor has no values or no indices")
+    values = with_elements(tensor.values, resolver)
+    if len(values.dims) != 1 or values.data_type not in (*BITS, STRING):
+        raise DecodeError("the values of a sparse tensor are a list, and these are not")
+    indices = tensors.to_numpy(with_elements(tensor.indices, resolver))
+    if not indices.ndim or indices.ndim > 2 or len(indices) != values.dims[0] or indices.dtype.kind not in "iu":
+        raise DecodeError(f"the sparse tensor has {counted(values.dims[0], 'value')} and indices that do not fit them")
+    return SparseGrid(values, indices, tensor.dims)
+
+
+def _first_line(ref: TensorRef, width: int) -> Line:
+    name = visible(ref.name or "(no name)", 500)
+    tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
+    if tensor is None:
+        return (Span(f" {shortened(name, width - 2)}", "title"),)
+    assert ref.tensor is not None
+    kind = tensor_type_text(tensor) or f"{format_data_type(tensor.data_type or 0)}{list(tensor.dims)}"
+    if isinstance(ref.tensor, SparseTensor):
+        kind = f"sparse {kind} of {list(ref.tensor.dims)}"
+    kind = shortened(visible(kind, 200), max(width // 3, 10))
+    detail = f"  {counted(element_count(ref.tensor.dims), 'element')}, {size(stored_bytes(tensor))}"
+    room = max(width - 4 - cells(kind) - cells(detail), 8)
+    return (Span(f" {shortened(name, room)}", "title"), Span(f"  {kind}"), Span(detail, "quiet"))
+
+
+def _as_json(tensor: Tensor) -> str:
+    """The elements as `set-tensor` takes them."""
+    if tensor.data_type == STRING:
+        texts = [json.dumps(each.decode(errors="replace")) for each in tensor.string_data]
+    else:
+        texts = first_tokens(tensor, _EDITED_IN_PLACE)
+    text = ", ".join(texts)
+    return shlex.quote(f"[{text}]") if tensor.dims else shlex.quote(text)

@@ -1,0 +1,286 @@
+"""A small graph drawn in characters: a row for each layer of boxes, lines between them that go down.
+
+The places are those of `onnxjson.rendering.layered_layout`; lines go straight down, or aside on a row of their own. A
+line that only passes another one stays a line down, so that nobody takes it for one that is joined::
+
+      [3 Relu]
+       ┌──┴───┐
+    [4 Conv]  │
+       └──┬───┘
+       [5 Add]
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from onnxjson.rendering import layered_layout
+from onnxjson.rendering.layered_layout import BETWEEN_LAYERS, Point, laid_out
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.rows.lanes import Glyphs
+
+LONGEST: Final = 8
+"""Layers that a line leads across; of longer ones only both ends are marked."""
+
+_COLUMN: Final = 6.0
+"""Units of the layout in a column."""
+
+_UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
+_LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
+
+
+class Box(NamedTuple):
+    """What stands in a box."""
+
+    label: str
+    """Visible."""
+    more: int = 0
+    """Boxes that it is joined to and that are not drawn."""
+    is_centre: bool = False
+
+
+class Edge(NamedTuple):
+    """A line from one box to another, by their numbers."""
+
+    start: int
+    end: int
+
+
+class Place(NamedTuple):
+    """Where a box stands in the drawing."""
+
+    x: int
+    y: int
+    width: int
+
+    @property
+    def middle(self) -> int:
+        """The column at which lines come and go."""
+        return self.x + self.width // 2
+
+
+class Drawing(NamedTuple):
+    """Lines of characters, one a column (wide characters have an empty one after them), and the places of the boxes."""
+
+    rows: tuple[tuple[str, ...], ...]
+    places: tuple[Place, ...]
+    width: int
+    cut: int
+    """Lines that are too long to be drawn."""
+
+    def text(self) -> list[str]:
+        """The lines, without spaces at their ends."""
+        return ["".join(row).rstrip() for row in self.rows]
+
+
+class _Gap:
+    """The lines between two layers: from columns above to columns below."""
+
+    def __init__(self) -> None:
+        self.joined: dict[int, set[int]] = {}
+        """Columns below by the column above that they come from."""
+
+    def add(self, above: int, below: int) -> None:
+        self.joined.setdefault(above, set()).add(below)
+
+    def tracks(self) -> dict[int, int]:
+        """A row for each column above from which a line goes aside; rows are shared by those that do not meet."""
+        found: dict[int, int] = {}
+        rows: list[list[_Aside]] = []
+        for above, below in sorted(self.joined.items(), key=lambda each: min((each[0], *each[1]))):
+            aside = _Aside(min(above, *below), max(above, *below), next(iter(below)) if len(below) == 1 else None)
+            if aside.low == aside.high:
+                continue
+            track = next((row for row, others in enumerate(rows) if not any(map(aside.meets, others))), len(rows))
+            rows += [[]] if track == len(rows) else []
+            rows[track].append(aside)
+            found[above] = track
+        return found
+
+
+class _Aside(NamedTuple):
+    """The part of a line that goes aside."""
+
+    low: int
+    high: int
+    target: int | None
+    """Where it goes down; None where it does so at several columns."""
+
+    def meets(self, other: "_Aside") -> bool:
+        """Whether both on one row would be taken for one line; two that end where they go down together are not."""
+        if self.high + 1 < other.low or other.high + 1 < self.low:
+            return False
+        is_same_end = self.target is not None and self.target == other.target
+        return not (is_same_end and (self.high == other.low or other.high == self.low))
+
+
+def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode") -> Drawing:
+    """Draws a graph of some dozens of boxes.
+
+    Args:
+        boxes: what stands in them.
+        edges: which are joined.
+        glyphs: the characters of lines.
+    """
+    texts = [box.label + (f"+{box.more}" if box.more else "") for box in boxes]
+    kept, cut = _short_edges(texts, edges)
+    if cut:
+        more = [0] * len(boxes)
+        for edge in cut:
+            more[edge.start] += 1
+            more[edge.end] += 1
+        texts = [
+            box.label + (f"+{box.more + extra}" if box.more + extra else "")
+            for box, extra in zip(boxes, more, strict=True)
+        ]
+    return _Canvas(texts, kept, glyphs).drawn(len(cut))
+
+
+def _layout(texts: Sequence[str], edges: Sequence[Edge]) -> layered_layout.Layout:
+    shapes = [layered_layout.Box((cells(text) + 1) * _COLUMN, _COLUMN) for text in texts]
+    return laid_out(shapes, [(edge.start, edge.end) for edge in edges])
+
+
+def _short_edges(texts: Sequence[str], edges: Sequence[Edge]) -> tuple[list[Edge], list[Edge]]:
+    """Edges that are drawn, and those that lead across too many layers or to a box of the same layer."""
+    centres = _layout(texts, edges).centres
+    kept: list[Edge] = []
+    cut: list[Edge] = []
+    for edge in edges:
+        layers = abs(centres[edge.start].y - centres[edge.end].y) / (_COLUMN + BETWEEN_LAYERS)
+        (kept if 0.5 < layers < LONGEST + 0.5 else cut).append(edge)
+    return kept, cut
+
+
+class _Canvas:
+    """Places of boxes in columns and rows, and the characters between them."""
+
+    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs) -> None:
+        self._texts = texts
+        self._glyphs = glyphs
+        layout = _layout(texts, edges)
+        levels = sorted({point.y for point in layout.centres})
+        self._level = {y: number for number, y in enumerate(levels)}
+        self._layers = [self._level[point.y] for point in layout.centres]
+        self._x = [
+            max(round(point.x / _COLUMN) - cells(text) // 2, 0)
+            for point, text in zip(layout.centres, texts, strict=True)
+        ]
+        self._spread()
+        self._gaps = [_Gap() for _ in range(max(len(levels) - 1, 0))]
+        self._passing: list[set[int]] = [set() for _ in levels]
+        self._taken = self._occupied()
+        for edge, line in zip(edges, layout.lines, strict=True):
+            self._lead(edge, line)
+
+    def _middle(self, box: int) -> int:
+        return self._x[box] + cells(self._texts[box]) // 2
+
+    def _spread(self) -> None:
+        """Boxes of a layer do not touch, whatever rounding did."""
+        for layer in range(len(self._level)):
+            at = 0
+            for box in sorted(
+                [box for box in range(len(self._x)) if self._layers[box] == layer], key=self._x.__getitem__
+            ):
+                self._x[box] = max(self._x[box], at)
+                at = self._x[box] + cells(self._texts[box]) + 1
+
+    def _occupied(self) -> list[set[int]]:
+        """The columns of each layer on which a box stands, or next to which one does."""
+        found: list[set[int]] = [set() for _ in self._level]
+        for box, layer in enumerate(self._layers):
+            found[layer] |= set(range(self._x[box] - 1, self._x[box] + cells(self._texts[box]) + 1))
+        return found
+
+    def _lead(self, edge: Edge, line: Sequence[Point]) -> None:
+        """The way of a line from layer to layer, the upper end first."""
+        upper, lower = edge if self._layers[edge.start] < self._layers[edge.end] else (edge.end, edge.start)
+        points = line if upper == edge.start else line[::-1]
+        column = self._middle(upper)
+        first, last = self._layers[upper], self._layers[lower]
+        for layer in range(first + 1, last):
+            # Two points for each layer that is passed.
+            wanted = round(points[1 + 2 * (layer - first - 1)].x / _COLUMN)
+            below = self._free(layer, wanted)
+            self._gaps[layer - 1].add(column, below)
+            self._passing[layer].add(below)
+            self._taken[layer].add(below)
+            column = below
+        self._gaps[last - 1].add(column, self._middle(lower))
+
+    def _free(self, layer: int, wanted: int) -> int:
+        """The column nearest to one at which nothing stands in a layer."""
+        distance = 0
+        while True:
+            for column in (wanted + distance, wanted - distance):
+                if column >= 0 and column not in self._taken[layer]:
+                    return column
+            distance += 1
+
+    def drawn(self, cut: int) -> Drawing:
+        """All of it."""
+        width = 1 + max(
+            [self._x[box] + cells(text) for box, text in enumerate(self._texts)]
+            + [column for passing in self._passing for column in passing],
+            default=0,
+        )
+        rows: list[list[str]] = []
+        places: list[Place] = [Place(0, 0, 0)] * len(self._texts)
+        lines = _LINES[self._glyphs]
+        for layer in range(len(self._level)):
+            row = [" "] * width
+            for column in self._passing[layer]:
+                row[column] = lines[_UP | _DOWN]
+            for box in [box for box in range(len(self._texts)) if self._layers[box] == layer]:
+                _write(row, self._x[box], self._texts[box])
+                places[box] = Place(self._x[box], len(rows), cells(self._texts[box]))
+            rows.append(row)
+            if layer < len(self._gaps):
+                rows += self._between(self._gaps[layer], width)
+        return Drawing(tuple([tuple(row) for row in rows]), tuple(places), width, cut)
+
+    def _between(self, gap: _Gap, width: int) -> list[list[str]]:
+        """The rows between two layers."""
+        tracks = gap.tracks()
+        height = max([track + 1 for track in tracks.values()], default=1)
+        sides: list[dict[int, int]] = [{} for _ in range(height)]
+        # Lines down first, then those aside: where one of these meets a line that is not its own, that one is on top.
+        own: list[dict[int, set[int]]] = [{} for _ in range(height)]
+        for above, targets in gap.joined.items():
+            track = tracks.get(above)
+            for row in range(height if track is None else track + 1):
+                down = _UP | (_DOWN if track is None or row < track else 0)
+                sides[row][above] = sides[row].get(above, 0) | down
+                own[row].setdefault(above, set()).add(above)
+            for target in targets if track is not None else ():
+                assert track is not None
+                for row in range(track, height):
+                    down = _DOWN | (_UP if row > track else 0)
+                    sides[row][target] = sides[row].get(target, 0) | down
+                    own[row].setdefault(target, set()).add(above)
+        for above, track in tracks.items():
+            low, high = min(above, *gap.joined[above]), max(above, *gap.joined[above])
+            for column in range(low, high + 1):
+                if above in own[track].get(column, {above}):
+                    aside = (_LEFT if column > low else 0) | (_RIGHT if column < high else 0)
+                    sides[track][column] = sides[track].get(column, 0) | aside
+        lines = _LINES[self._glyphs]
+        found = []
+        for each in sides:
+            drawn = [" "] * width
+            for column, directions in each.items():
+                drawn[column] = lines[directions]
+            found.append(drawn)
+        return found
+
+
+def _write(row: list[str], x: int, text: str) -> None:
+    for character in text:
+        wide = cells(character)
+        if not wide and x:
+            row[x - 1] += character
+            continue
+        row[x] = character
+        if wide == 2:
+            row[x + 1] = ""
+        x += wide

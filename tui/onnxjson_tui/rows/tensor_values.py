@@ -1,0 +1,316 @@
+"""The elements of a tensor as rows: those of a slice, read where they stand when they are looked at.
+
+Of a tensor of 400 MB in a file only the parts that are seen are read. The last dimension of a slice goes to the right,
+the others go down; a list is broken into rows of ten.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from onnxjson import tensors
+from onnxjson.display import visible
+from onnxjson.document import Tensor
+from onnxjson.elements import BITS, byte_length
+from onnxjson.names import COMPLEX, STRING
+from onnxjson.payloads import part
+from onnxjson.rendering.tables import cells
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LIST_COLUMNS: Final = 10
+"""Elements in a row of a list."""
+
+BLOCK: Final = 32
+"""Rows, and columns, that are read together."""
+
+_SPAN: Final = 1 << 16
+"""Bytes that are read at once for elements with others between them."""
+
+_KEPT: Final = 64
+"""Blocks that are kept."""
+
+_WIDEST: Final = 24
+_MOST_PARTS: Final = 64
+
+Pick = int | range
+"""One place of a dimension, or several."""
+
+
+class SliceError(ValueError):
+    """A slice is misspelled, or leads out of the tensor; says what is wrong."""
+
+
+def parse_slice(text: str, dims: Sequence[int]) -> tuple[Pick, ...]:
+    """What numpy would pick for ``[0, :, 3]``; the brackets may be left out, and dimensions at the end.
+
+    Args:
+        text: numbers, negative ones from the end, ``start:end:step``, and one ``...``.
+        dims: of the tensor.
+
+    Raises:
+        SliceError: it is misspelled or leads out of the tensor.
+    """
+    inner = text.strip().removeprefix("[").removesuffix("]").strip()
+    parts = [part.strip() for part in inner.split(",")] if inner else []
+    if parts and not parts[-1]:
+        parts.pop()
+    if len(parts) > _MOST_PARTS:
+        raise SliceError("that are too many dimensions")
+    if parts.count("...") > 1:
+        raise SliceError("... may stand once")
+    given = len(parts) - parts.count("...")
+    if given > len(dims):
+        raise SliceError(f"the tensor has {len(dims)} dimensions, and {given} are named")
+    missing = [":"] * (len(dims) - given)
+    place = parts.index("...") if "..." in parts else len(parts)
+    parts[place : place + 1] = missing
+    return tuple([_pick(part, dim, axis) for axis, (part, dim) in enumerate(zip(parts, dims, strict=True))])
+
+
+def _pick(text: str, dim: int, axis: int) -> Pick:
+    pieces = [piece.strip() for piece in text.split(":")]
+    numbers = [_whole(piece, axis) if piece or len(pieces) == 1 else None for piece in pieces]
+    if len(numbers) > 3:
+        raise SliceError(f"dimension {axis}: {visible(text, 40)} has too many colons")
+    if len(numbers) == 1:
+        assert numbers[0] is not None
+        at = numbers[0] + dim if numbers[0] < 0 else numbers[0]
+        if not 0 <= at < dim:
+            raise SliceError(f"dimension {axis} has {dim:,} places, and {numbers[0]:,} is none of them")
+        return at
+    if len(numbers) == 3 and numbers[2] == 0:
+        raise SliceError(f"dimension {axis}: a step of 0 leads nowhere")
+    return range(dim)[slice(*numbers)]
+
+
+def _whole(text: str, axis: int) -> int:
+    try:
+        if len(text) > 20:
+            raise ValueError
+        return int(text)
+    except ValueError:
+        raise SliceError(f"dimension {axis}: {visible(text, 40) or 'nothing'} is no number") from None
+
+
+def slice_text(picks: Sequence[Pick], dims: Sequence[int]) -> str:
+    """A slice as a person writes it."""
+    return "[" + ", ".join([_pick_text(pick, dim) for pick, dim in zip(picks, dims, strict=True)]) + "]"
+
+
+def _pick_text(pick: Pick, dim: int) -> str:
+    if isinstance(pick, int):
+        return str(pick)
+    if pick == range(dim):
+        return ":"
+    if pick.step < 0:
+        end = "" if pick.stop < 0 else str(pick.stop)
+        return f"{pick.start}:{end}:{pick.step}"
+    return f"{pick.start or ''}:{pick.stop}" + (f":{pick.step}" if pick.step != 1 else "")
+
+
+class Key(NamedTuple):
+    """Of a block: its first row and column, in blocks."""
+
+    row: int
+    column: int
+
+
+class ValueGrid:
+    """The elements of a slice as rows and columns."""
+
+    def __init__(self, tensor: Tensor, picks: Sequence[Pick], *, list_columns: int = LIST_COLUMNS) -> None:
+        """Prepares the rows.
+
+        Args:
+            tensor: its elements stand in ``raw_data`` or ``string_data``, as many as its dims need.
+            picks: a slice of its dims.
+            list_columns: elements in a row where the slice has one dimension.
+        """
+        self.tensor = tensor
+        self.picks = tuple(picks)
+        dims = tensor.dims
+        strides = [1] * len(dims)
+        for axis in range(len(dims) - 2, -1, -1):
+            strides[axis] = strides[axis + 1] * dims[axis + 1]
+        self._strides = strides
+        free = [axis for axis, pick in enumerate(picks) if isinstance(pick, range)]
+        self._down = free[:-1]
+        self._across = free[-1] if free else None
+        self._ranges = [pick if isinstance(pick, range) else range(pick, pick + 1) for pick in picks]
+        self.length = 1
+        """Elements of the slice."""
+        for axis in free:
+            self.length *= len(self._ranges[axis])
+        width = len(self._ranges[self._across]) if self._across is not None else 1
+        self.is_list = len(free) == 1
+        self.columns = min(width, list_columns) if self.is_list else width
+        self.rows = -(-self.length // self.columns) if self.columns else 0
+        self._blocks: dict[Key, list[list[str]]] = {}
+        self.width = 1
+        """Columns of the widest element that was seen, of the terminal."""
+        self.is_near = isinstance(tensor.raw_data, bytes) or tensor.data_type == STRING
+        """Whether the elements are in memory, so that they can be had at once."""
+
+    def key(self, row: int, column: int) -> Key:
+        """The block of an element."""
+        return Key(row // BLOCK, column // BLOCK)
+
+    def has(self, key: Key) -> bool:
+        """Whether a block was read."""
+        return key in self._blocks
+
+    def read(self, key: Key) -> list[list[str]]:
+        """Reads a block; may be called in a thread.
+
+        Raises:
+            OnnxJsonError: the bytes cannot be read.
+        """
+        found = []
+        first = key.column * BLOCK
+        for row in range(key.row * BLOCK, min((key.row + 1) * BLOCK, self.rows)):
+            count = min(BLOCK, self.columns - first)
+            if self.is_list:
+                count = min(count, self.length - row * self.columns - first)
+            found.append(self._texts(self._flat(row, first, max(count, 0))))
+        return found
+
+    def take(self, key: Key, block: list[list[str]]) -> None:
+        """Keeps a block that was read."""
+        if len(self._blocks) >= _KEPT:
+            del self._blocks[next(iter(self._blocks))]
+        self._blocks[key] = block
+        widest = max((cells(text) for line in block for text in line), default=1)
+        self.width = min(max(self.width, widest), _WIDEST)
+
+    def cell(self, row: int, column: int) -> str | None:
+        """The text of an element, visible; None where its block was not read, "" where there is none."""
+        block = self._blocks.get(self.key(row, column))
+        if block is None:
+            return None
+        line = block[row % BLOCK]
+        return line[column % BLOCK] if column % BLOCK < len(line) else ""
+
+    def row_label(self, row: int) -> str:
+        """The place of a row in the tensor."""
+        if self._across is None:
+            return slice_text(self.picks, self.tensor.dims)
+        places = self._places(row)
+        texts = [str(place) for place in places]
+        if self.is_list:
+            texts[self._across] = str(self._ranges[self._across][row * self.columns])
+        else:
+            texts[self._across] = ":"
+        return f"[{','.join(texts)}]"
+
+    def column_label(self, column: int) -> str:
+        """What stands above a column: the place in the dimension that goes to the right."""
+        if self._across is None:
+            return ""
+        return f"+{column}" if self.is_list else str(self._ranges[self._across][column])
+
+    def _places(self, row: int) -> list[int]:
+        """The place in each dimension; that which goes to the right at its start."""
+        places = [each[0] if each else 0 for each in self._ranges]
+        if not self.is_list:
+            for axis in reversed(self._down):
+                row, at = divmod(row, len(self._ranges[axis]))
+                places[axis] = self._ranges[axis][at]
+        return places
+
+    def _flat(self, row: int, column: int, count: int) -> range:
+        """Where elements of a row stand among all elements of the tensor."""
+        if not count:
+            return range(0)
+        start = sum([place * stride for place, stride in zip(self._places(row), self._strides, strict=True)])
+        if self._across is None:
+            return range(start, start + 1)
+        step = self._ranges[self._across].step * self._strides[self._across]
+        first = start + ((row * self.columns if self.is_list else 0) + column) * step
+        return range(first, first + count * step, step)
+
+    def _texts(self, places: range) -> list[str]:
+        if self.tensor.data_type == STRING:
+            return [_string_text(self.tensor.string_data[place]) for place in places]
+        size = BITS[self.tensor.data_type or 0]
+        span = (max(places) - min(places) + 1) * size // 8 if places else 0
+        if abs(places.step) == 1 or span <= _SPAN:
+            if not places:
+                return []
+            low = min(places)
+            near = self._elements(low, max(places) - low + 1)
+            return [near[place - low] for place in places]
+        return [self._elements(place, 1)[0] for place in places]
+
+    def _elements(self, start: int, count: int) -> list[str]:
+        """The texts of elements that stand next to each other."""
+        data_type = self.tensor.data_type or 0
+        size = BITS[data_type]
+        # Elements of less than a byte are read from the start of the bytes that they share.
+        each = 1 if size >= 8 else 4 if size == 6 else 8 // size
+        first = start // each * each
+        wanted = start + count - first
+        length = byte_length(data_type, wanted) or 0
+        data = part(self.tensor.raw_data or b"", first * size // 8, length)
+        array = tensors.to_numpy(Tensor((wanted,), data_type=data_type, raw_data=data))
+        return [_number_text(value) for value in _python_values(array, data_type)[start - first :]]
+
+
+def _python_values(array: "NDArray[Any]", data_type: int) -> list[Any]:
+    import numpy
+
+    if data_type in COMPLEX or array.dtype.kind in "iub" or array.dtype in (numpy.float32, numpy.float64):
+        return list(array.tolist())
+    if array.dtype.name in ("int2", "uint2", "int4", "uint4"):
+        return list(array.astype(numpy.int64).tolist())
+    return list(array.astype(numpy.float64).tolist())
+
+
+def _number_text(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case complex():
+            return f"{value.real:.4g}{value.imag:+.4g}i"
+        case float():
+            return f"{value:.6g}"
+        case _:
+            return str(value)
+
+
+def _string_text(data: bytes) -> str:
+    return f'"{visible(data[:400].decode(errors="surrogateescape"), 100)}"'
+
+
+class SparseGrid(ValueGrid):
+    """The stored elements of a sparse tensor, one a row, with their places."""
+
+    def __init__(self, values: Tensor, indices: "NDArray[Any]", dims: Sequence[int]) -> None:
+        """Prepares the rows.
+
+        Args:
+            values: the elements, a list of them.
+            indices: one number an element, counted through the whole tensor, or a row of numbers an element.
+            dims: of the sparse tensor.
+        """
+        super().__init__(values, parse_slice("", values.dims), list_columns=1)
+        self._indices = indices
+        self._sparse_dims = dims
+
+    def row_label(self, row: int) -> str:
+        """The place of an element."""
+        entry = self._indices[row].tolist()
+        places = entry if isinstance(entry, list) else _unravelled(entry, self._sparse_dims)
+        return f"[{','.join(map(str, places))}]"
+
+    def column_label(self, column: int) -> str:
+        """There is one column."""
+        return ""
+
+
+def _unravelled(place: int, dims: Sequence[int]) -> list[int]:
+    places = []
+    for dim in reversed(dims):
+        place, at = divmod(place, dim) if dim else (0, 0)
+        places.append(at)
+    return places[::-1]
