@@ -121,7 +121,7 @@ def test_the_chart_has_a_bar_for_each_time_that_fits() -> None:
 
 
 def test_nothing_overlaps_in_the_chart_and_nothing_leaves_it() -> None:
-    wide = msgspec.structs.replace(ROW, variant="W" * 80, settings=Settings(level="off", threads=16), bytes=10**12)
+    wide = msgspec.structs.replace(ROW, variant="W" * 80, settings=Settings(level="off", threads=16), bytes=2 * 10**9)
     slow = msgspec.structs.replace(wide, variant="slow", times=(9.0,), verdict="differs", is_exact=False)
     tree = ElementTree.fromstring(report_svg(report(ROW, OTHER, FAILED, wide, slow)))
     texts = [each for each in tree.iter("{http://www.w3.org/2000/svg}text") if each.text]
