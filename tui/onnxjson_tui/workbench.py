@@ -136,6 +136,10 @@ class Workbench(Screen[int]):
             return None
         return NodeRef(scope, position)
 
+    def position_of(self, number: int) -> int | None:
+        """The position of the node of a row of the list of nodes; None where there is no such row."""
+        return self._rows.position(number)
+
     @property
     def pane(self) -> Pane:
         """The pane that has the focus."""

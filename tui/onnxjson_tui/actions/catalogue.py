@@ -2,7 +2,23 @@
 
 from typing import Final
 
-from onnxjson_tui.actions import commanding, comparing, drawers, editor, finding, forms, graph, keeping, knowing, moving
+from onnxjson_tui.actions import (
+    commanding,
+    comparing,
+    copying,
+    drawers,
+    editing,
+    editor,
+    finding,
+    forms,
+    graph,
+    inserting,
+    inspecting,
+    keeping,
+    knowing,
+    moving,
+    selecting,
+)
 from onnxjson_tui.actions.declaration import Action
 
 ACTIONS: Final[tuple[Action, ...]] = (
@@ -11,6 +27,11 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *graph.ACTIONS,
     *commanding.ACTIONS,
     *forms.ACTIONS,
+    *inspecting.ACTIONS,
+    *editing.ACTIONS,
+    *inserting.ACTIONS,
+    *selecting.ACTIONS,
+    *copying.ACTIONS,
     *editor.ACTIONS,
     *knowing.ACTIONS,
     *drawers.ACTIONS,

@@ -11,7 +11,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson.rendering.values import Consumer
 
-Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "metadata", "doc", "heading"]
+Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
 _LONGEST = 1000
 
@@ -101,8 +101,6 @@ def _consumer(user: Consumer) -> Entry:
 
 
 def _attributes(attributes: Sequence[AttributeView]) -> list[Entry]:
-    if not attributes:
-        return []
     return [
         Entry("heading", "attributes", ""),
         *[
@@ -115,6 +113,7 @@ def _attributes(attributes: Sequence[AttributeView]) -> list[Entry]:
             )
             for each in attributes
         ],
+        Entry("add", "+", "another attribute", style="quiet"),
     ]
 
 

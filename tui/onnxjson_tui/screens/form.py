@@ -368,7 +368,7 @@ class FormScreen(ModalScreen[Preview | None]):
             self._is_busy = False
         is_made = preview.matches <= 1 or not preview.patch
         if not is_made:
-            is_made = bool(await self.app.push_screen_wait(PreviewScreen(self._bench, preview)))
+            is_made = await self._bench.app.push_screen_wait(PreviewScreen(self._bench, preview)) is True
         if is_made:
             self._bench.jobs.drop(_LOOK)
             self.dismiss(preview)

@@ -101,7 +101,7 @@ class OptionControl(Widget, can_focus=True):
 
     def __init__(self, options: Sequence[str], text: str, default: str, *, name: str) -> None:
         super().__init__(name=name)
-        self._options = options
+        self._options = tuple(options)
         self._default = default
         self._text = text
         self.styles.height = 1

@@ -1,0 +1,98 @@
+"""Selecting nodes, so that an edit is made on all of them; making the last edit again."""
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from onnxjson.display import counted
+from onnxjson.edits.declaration import Edit
+from onnxjson.edits.parameters import parameters
+from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.actions.editing import made, require_here
+from onnxjson_tui.forms.words import node_words
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+
+def toggle(bench: "Workbench", given: Given) -> None:
+    """Selects the node under the cursor, or no longer; with a count as many from here on."""
+    require_here(bench)
+    lines, places = bench.nodes, bench.session.places
+    start = lines.cursor
+    for number in range(start, min(start + (given.number or 1), len(lines.rows))):
+        address = _address(bench, number)
+        if address is not None:
+            places.toggle(address)
+    _show(bench)
+
+
+def select_range(bench: "Workbench", given: Given) -> None:
+    """Selects everything that is shown between the node that was selected last and this one."""
+    here = require_here(bench)
+    places = bench.session.places
+    numbers = {address: number for number in range(len(bench.nodes.rows)) if (address := _address(bench, number))}
+    last = next((address for address in reversed(places.selected) if address in numbers), here.address)
+    first, second = sorted((numbers.get(last, bench.nodes.cursor), bench.nodes.cursor))
+    for address in [address for address, number in numbers.items() if first <= number <= second]:
+        places.selected.setdefault(address, None)
+    _show(bench)
+
+
+def select_all(bench: "Workbench", given: Given) -> None:
+    """Selects all nodes that are shown: of the graph, or of the filter; or those that a selector finds."""
+    if given.text:
+        bench.session.select(given.text)
+    else:
+        found = [_address(bench, number) for number in range(len(bench.nodes.rows))]
+        bench.session.places.select([address for address in found if address is not None])
+    _show(bench)
+
+
+def select_none(bench: "Workbench", given: Given) -> None:
+    """Nothing is selected any more."""
+    bench.session.places.select(())
+    _show(bench)
+
+
+async def repeat(bench: "Workbench", given: Given) -> None:
+    """Makes the last edit again, on this node or on the selected ones."""
+    session = bench.session
+    step = next((each for each in reversed(session.history.made) if each.edits), None)
+    if step is None:
+        bench.say("there is no edit to repeat")
+        return
+    edit = step.edits[-1]
+    field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
+    edits: tuple[Edit, ...] = (edit,)
+    if field is not None and session.places.selected:
+        edits = session.on_selection(edit, field)
+    elif field is not None:
+        words = node_words(session.index, require_here(bench))
+        edits = (msgspec.structs.replace(edit, **{field: words}),)
+    elif len(step.edits) > 1:
+        edits = step.edits
+    await made(bench, *edits)
+
+
+def _address(bench: "Workbench", number: int) -> str | None:
+    """The address of the node of a row."""
+    scope, position = bench.scope, bench.position_of(number)
+    return None if scope is None or position is None else f"{scope.address}/node/{position}"
+
+
+def _show(bench: "Workbench") -> None:
+    bench.nodes.refresh()
+    bench.draw_chrome()
+    count = len(bench.session.places.selected)
+    bench.say(f"{counted(count, 'node')} selected; edits are made on all of them" if count else "nothing is selected")
+
+
+ACTIONS: Final = (
+    Action("select", "select the node, or no longer", ("v",), toggle, "Edit", footer="select"),
+    Action("select-range", "select all from the last selected node to this one", ("V",), select_range, "Edit"),
+    Action("select-all", "select all that is shown, or what a selector finds", (), select_all, "Edit",
+           argument="[SELECTOR]"),
+    Action("select-none", "select nothing", (), select_none, "Edit"),
+    Action("repeat", "the last edit again, on this node or the selected ones", (".",), repeat, "Edit", changes=True),
+)  # fmt: skip

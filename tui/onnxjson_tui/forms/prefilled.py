@@ -1,0 +1,53 @@
+"""What stands in a form when it opens: the node under the cursor or the selection, and what belongs to it."""
+
+from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.parameters import parameters
+from onnxjson.index import Index, NodeRef
+from onnxjson_tui.forms.offers import SELECTION
+from onnxjson_tui.forms.words import constant_of, node_words, value_words
+from onnxjson_tui.session import Session
+
+_OF_OUTPUTS = ("add-output", "set-shape")
+"""Edits that are asked for a value that a node makes."""
+
+
+def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[str, str]:
+    """Texts for the fields of an edit, by their names.
+
+    Args:
+        session: has the model and the selection.
+        edit: the class of the edit.
+        here: the node under the cursor.
+    """
+    found: dict[str, str] = {}
+    for parameter in parameters(edit):
+        if parameter.role == "nodes" and parameter.required:
+            if session.places.selected:
+                found[parameter.name] = SELECTION
+            elif here is not None:
+                found[parameter.name] = node_words(session.index, here)
+    if here is None:
+        return found
+    if name_of(edit) in _OF_OUTPUTS and here.node.output:
+        found["tensor"] = _value(session, here, here.node.output[0])
+    if name_of(edit) in ("set-tensor", "cast-tensor"):
+        names = [name for name in (*here.node.input, *here.node.output) if name]
+        constant = next((name for name in names if _is_constant(here, name)), None)
+        if constant is not None:
+            found["tensor"] = _value(session, here, constant)
+    if name_of(edit) == "add-node" and here.scope.address != "/graph":
+        found["graph"] = here.scope.address
+    return {name: text for name, text in found.items() if text}
+
+
+def _is_constant(here: NodeRef, name: str) -> bool:
+    home = Index.home(here.scope, name)
+    return home is not None and constant_of(home, name)
+
+
+def _value(session: Session, here: NodeRef, name: str) -> str:
+    home = Index.home(here.scope, name) if name else None
+    if home is None:
+        return ""
+    several = sum([scope.defines(name) for scope in session.index.scopes]) > 1
+    return value_words(home, name, is_unique=not several)
