@@ -80,8 +80,11 @@ class Prompt(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Someone may want to know while the person types."""
         event.stop()
+        # The field takes letters before they come here; what was offered was for another text.
+        if self._offers and self.input.value != self._offers[self._offer]:
+            self._offers, self._offer = (), -1
         if self._changed is not None and self._done is not None:
-            self._changed(event.value)
+            self._changed(self.input.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Enter."""
@@ -113,8 +116,6 @@ class Prompt(Horizontal):
             case "tab" | "shift+tab":
                 self._next_offer(1 if event.key == "tab" else -1)
             case _:
-                if event.is_printable or event.key in ("backspace", "delete"):
-                    self._offers, self._offer = (), -1
                 return
         event.stop()
         event.prevent_default()

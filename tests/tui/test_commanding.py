@@ -1,0 +1,181 @@
+"""The command line of the workbench: edits, actions, places, completion."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from onnxjson import edits
+from onnxjson_tui.actions.commanding import SHORT_NAMES, actions
+from onnxjson_tui.completion import command_offers, hint, selector_offers, typed_words
+from tests.tui.benches import Bench, bench
+from tests.tui.sessions import bytes_of, opened, saved
+
+
+def run(path: Path, flow: Callable[[Bench], Awaitable[None]], *, readonly: bool = False) -> None:
+    async def go() -> None:
+        async with bench(path, (80, 24), readonly=readonly) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def test_dot_is_the_node_under_the_cursor_and_percent_the_selection(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("2", "G", ":")
+        await found.type("set-attribute . alpha 0.5")
+        made = found.session.history.made[-1].edits
+        assert made == (edits.SetAttribute(node="output:c", attribute="alpha", value=0.5),)
+        await found.press(":")
+        await found.type("add-output . --type float[N,4]")
+        assert found.session.history.made[-1].edits[0] == edits.AddOutput(tensor="c", type="float[N,4]")
+        found.session.places.select(["/graph/node/1", "/graph/node/3"])
+        await found.press(":")
+        await found.type("set-metadata reviewed yes --node %")
+        assert "reviewed" in found.text
+        await found.press("enter")
+        assert len(found.session.history.made[-1].edits) == 2
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        before = bytes_of(found.session.model)
+        for line, said in (
+            ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
+            ("set-attribute op:Ad x 1", 'did you mean "Add"'),
+            ("set-attribute op:Add", "needs --attribute"),
+            ("mark", "takes one letter"),
+            ("undo x", "nothing stands after undo"),
+            ("rewire % 0 x", "no node is selected"),
+        ):
+            await found.press(":")
+            await found.type(line)
+            assert said in found.text, line
+            assert found.bench.prompt.is_asking
+            assert found.bench.prompt.input.value == line
+            await found.press("escape")
+        assert bytes_of(found.session.model) == before
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_lines_go_to_places_search_and_leave(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("3")
+        assert found.bench.nodes.cursor == 3
+        await found.press(":")
+        await found.type("9")
+        assert "there is no node 9; the last one is 3" in found.footer
+        await found.press(":")
+        await found.type("/leaky")
+        assert found.bench.nodes.cursor == 2
+        await found.press(":")
+        await found.type("@/graph/node/1")
+        assert found.bench.nodes.cursor == 1
+        await found.press(":")
+        await found.type("filter op:Add")
+        assert len(found.bench.nodes.rows) == 2
+        await found.press(":")
+        await found.type("set-attribute op:LeakyRelu alpha 0.5")
+        await found.press(":")
+        await found.type(f"w {tmp_path}/other.onnx")
+        assert (tmp_path / "other.onnx").exists()
+        await found.press(":")
+        await found.type("q")
+        assert found.app.return_code == 0
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_earlier_commands_come_back_with_the_up_key(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("3")
+        await found.press(":", "up")
+        assert found.bench.prompt.input.value == "3"
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":", *"set-at", "tab")
+        assert found.bench.prompt.input.value == "set-attribute "
+        assert "--node" in found.footer
+        await found.press(*"op:Le", "tab", "space", *"al", "tab")
+        assert found.bench.prompt.input.value == "set-attribute op:LeakyRelu alpha"
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_every_short_name_is_that_of_an_action() -> None:
+    known = {each.id for each in actions()}
+    assert set(SHORT_NAMES.values()) <= known
+
+
+@pytest.mark.parametrize(
+    ("line", "head", "words", "last"),
+    [
+        ("", "", (), ""),
+        ("re", "", (), "re"),
+        ("rewire ", "rewire ", ("rewire",), ""),
+        ("rewire 'a b", "rewire ", ("rewire",), "a b"),
+        ('rewire "a\\"b" x', 'rewire "a\\"b" ', ("rewire", 'a"b'), "x"),
+        ("rewire a\\ b", "rewire ", ("rewire",), "a b"),
+        ("rewire '' ", "rewire '' ", ("rewire", ""), ""),
+    ],
+)
+def test_words_are_told_apart_as_a_shell_does(line: str, head: str, words: tuple[str, ...], last: str) -> None:
+    assert typed_words(line) == (head, words, last)
+
+
+def offers(path: Path, line: str) -> list[str]:
+    with opened(path) as session:
+        scope = session.index.scopes[0]
+        from onnxjson.index import NodeRef
+
+        return command_offers(session, NodeRef(scope, 2), actions(), SHORT_NAMES, line)
+
+
+@pytest.mark.parametrize(
+    ("line", "offer"),
+    [
+        ("renam", "rename "),
+        ("rename te", "rename tensor"),
+        ("rewire ", "rewire ."),
+        ("rewire op:A", "rewire op:Add"),
+        ("rewire op:LeakyRelu 0 ", "rewire op:LeakyRelu 0 a"),
+        ("rewire . ", "rewire . 0"),
+        ("set-attribute op:LeakyRelu ", "set-attribute op:LeakyRelu alpha"),
+        ("set-tensor ", "set-tensor w"),
+        ("set-tensor --ten", "set-tensor --tensor"),
+        ("cast-tensor w float1", "cast-tensor w float16"),
+        ("remove-output ", "remove-output y"),
+        ("remove-input ", "remove-input x"),
+        ("add-node LeakyR", "add-node LeakyRelu"),
+        ("set-dim ", "set-dim N"),
+        ("filter op:L", "filter op:LeakyRelu"),
+        ("cone o", "cone out"),
+    ],
+)
+def test_tab_offers_what_fits_there(tmp_path: Path, line: str, offer: str) -> None:
+    assert offer in offers(saved(tmp_path / "m.onnx"), line)
+
+
+def test_tab_completes_each_kind_of_term(tmp_path: Path) -> None:
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        assert selector_offers(session, "o") == ["op:", "output:"]
+        assert selector_offers(session, "op:Add !dt") == ["op:Add !dtype:"]
+        assert selector_offers(session, "dtype:float16") == ["dtype:float16"]
+        assert selector_offers(session, "output:c") == ["output:c"]
+        assert selector_offers(session, "in:") == ["in:main"]
+
+
+def test_hint_says_what_a_parameter_is() -> None:
+    assert hint("rewire ").startswith("--node SELECTOR: ")
+    assert hint("rewire op:Add 0 ").startswith("--tensor TENSOR: ")
+    assert hint("no-such-edit x") == ""
