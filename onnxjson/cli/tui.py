@@ -10,6 +10,7 @@ from onnxjson.cli import paging
 
 @click.command()
 @click.argument("models", metavar="[MODEL [OTHER]]", nargs=-1)
+@click.option("--merge", is_flag=True, help="Settle the conflicts of a merge in MODEL, as `onnxjson mergetool` does.")
 @click.option("--readonly", is_flag=True, help="Refuse every change and every save.")
 @click.option(
     "--remote",
@@ -20,17 +21,27 @@ from onnxjson.cli import paging
 )
 @click.option("--ascii", "ascii_only", is_flag=True, default=None, help="Draw with ASCII characters only.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-def command(models: tuple[str, ...], readonly: bool, remote: str, ascii_only: bool | None, no_mouse: bool) -> None:
+def command(
+    models: tuple[str, ...], *, merge: bool, readonly: bool, remote: str, ascii_only: bool | None, no_mouse: bool
+) -> None:
     """Browse and edit a model in the terminal, or see what differs between two.
 
-    MODEL is a .onnx or .onnx.json file, or REV:PATH of a git repository. Without one, recent files are offered.
+    MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository, or the folder of a trace. Without one, recent
+    files are offered.
     """
+    if merge and (len(models) != 1 or readonly):
+        raise click.UsageError("--merge is for one file, which is written")
     if len(models) > 2:
         raise click.UsageError("name one model, or two to see what differs")
     if not (paging.is_terminal(sys.stdin) and paging.is_terminal(sys.stdout)):
         raise click.UsageError("the workbench needs a terminal; `onnxjson show` and `onnxjson diff` print anywhere")
     # The terminal program stands on top of the command line; it is only imported when it is asked for.
-    start = importlib.import_module("onnxjson_tui.start")
-    code: int = start.start(models, readonly=readonly, remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
+    code: int
+    if merge:
+        settling = importlib.import_module("onnxjson_tui.settling")
+        code = settling.run_on(models[0], remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
+    else:
+        start = importlib.import_module("onnxjson_tui.start")
+        code = start.start(models, readonly=readonly, remote=remote, ascii_only=ascii_only, mouse=not no_mouse)
     if code:
         raise click.exceptions.Exit(code)

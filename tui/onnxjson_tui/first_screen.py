@@ -1,6 +1,7 @@
 """Which screen comes first, by what is named: a model, two of them, a file that is no model, nothing."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from textual.screen import Screen
@@ -22,7 +23,20 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
         from onnxjson_tui.screens.opening import StartScreen
 
         return StartScreen(terminal, readonly=readonly), None
+    if len(models) == 2:
+        from onnxjson_tui.screens.comparison import comparison_of_files
+
+        return comparison_of_files(models[0], models[1], terminal), None
+    if is_trace(models[0]):
+        from onnxjson_tui.screens.tracing import trace_of_folder
+
+        return trace_of_folder(models[0], terminal), None
     return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
+
+
+def is_trace(name: str) -> bool:
+    """Whether a folder holds the trace of a pipeline."""
+    return (Path(name) / "trace.json").is_file()
 
 
 def opened(name: str, *, readonly: bool) -> Session | Unreadable:

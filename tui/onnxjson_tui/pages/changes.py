@@ -117,7 +117,7 @@ class ChangesPage(Page):
         if member.target:
             self.bench.go(member.target[0])
             return
-        lines = list(unified_lines(paired(text_of(known.compared.base.model, member.base), [])))
+        lines = list(unified_lines(paired(text_of(known.compared.base.model, member.base), []), 70))
         title = f"{visible(' '.join(member.base), 200)} as it was"
         self.bench.app.push_screen(TextScreen(title, lines))
 

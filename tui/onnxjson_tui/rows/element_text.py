@@ -96,22 +96,38 @@ def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
     return found + [Pair(" ", line, line) for line in base[at:]]
 
 
-def unified_lines(pairs: Iterable[Pair]) -> Iterator[Line]:
-    """Below each other, as ``diff -u`` does: what was, then what is."""
+def unified_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
+    """Below each other, as ``diff -u`` does: what was, then what is. Long lines go on in the next one."""
     waiting: list[Pair] = []
     for pair in pairs:
         if pair.mark == " ":
-            yield from _flushed(waiting)
+            yield from _flushed(waiting, width)
             waiting = []
-            yield (Span(f"  {pair.base}"),)
+            yield from ((Span(text),) for text in _broken("  ", pair.base or "", width))
         else:
             waiting.append(pair)
-    yield from _flushed(waiting)
+    yield from _flushed(waiting, width)
 
 
-def _flushed(pairs: Sequence[Pair]) -> Iterator[Line]:
-    yield from ((Span(f"- {pair.base}", "removed"),) for pair in pairs if pair.base is not None)
-    yield from ((Span(f"+ {pair.target}", "added"),) for pair in pairs if pair.target is not None)
+def _flushed(pairs: Sequence[Pair], width: int) -> Iterator[Line]:
+    for pair in pairs:
+        if pair.base is not None:
+            yield from ((Span(text, "removed"),) for text in _broken("- ", pair.base, width))
+    for pair in pairs:
+        if pair.target is not None:
+            yield from ((Span(text, "added"),) for text in _broken("+ ", pair.target, width))
+
+
+def _broken(mark: str, text: str, width: int) -> Iterator[str]:
+    """A line in pieces of `width` columns, each with the mark; pieces after the first stand further to the right."""
+    indent = ""
+    room = max(width - len(mark), 8)
+    while cells(text) > room - len(indent):
+        piece = fitting(text, room - len(indent))
+        yield mark + indent + piece
+        text = text[len(piece) :]
+        indent = "    "
+    yield mark + indent + text
 
 
 def beside_line(pair: Pair, width: int) -> Line:
@@ -124,12 +140,14 @@ def beside_line(pair: Pair, width: int) -> Line:
 
 def clipped(text: str, width: int) -> str:
     """Visible text in at most `width` columns, cut at its end with a mark."""
-    if cells(text) <= width:
-        return text
-    kept, room = [], width - 1
-    for character in text:
+    return text if cells(text) <= width else fitting(text, width - 1) + (ELLIPSIS if width > 0 else "")
+
+
+def fitting(text: str, width: int) -> str:
+    """As much of the start of a text as `width` columns have room for, one character at least."""
+    room = width
+    for number, character in enumerate(text):
         room -= cells(character)
         if room < 0:
-            break
-        kept.append(character)
-    return "".join(kept) + (ELLIPSIS if width > 0 else "")
+            return text[: max(number, 1)]
+    return text

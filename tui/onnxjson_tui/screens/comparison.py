@@ -13,7 +13,7 @@ from onnxjson_tui.comparing import Compared, Side, compared, of_diff, opened_sid
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
+from onnxjson_tui.screens.keyed import HELP, MOVING, KeyedScreen, ScreenKey
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.lines import TextRows
@@ -88,11 +88,13 @@ class ComparisonScreen(DifferenceScreen):
             spans.append(Span(f"  filter {visible(self.shown.wanted)}", "changed"))
         if self.shown.without_quiet:
             spans.append(Span("  without what changes no result", "changed"))
-        return tuple(spans), "a takes it " if self._accept is not None else ""
+        return tuple(spans), ""
 
     def offered(self, key: ScreenKey) -> bool:
-        """Accepting is for what somebody could accept."""
-        return self.compared is not None if key.run is not ComparisonScreen.accept else self._accept is not None
+        """Accepting is for what somebody could accept, and until something is known one can only leave."""
+        if key.run is ComparisonScreen.accept:
+            return self.compared is not None and self._accept is not None
+        return self.compared is not None or key.run in (ComparisonScreen.leave, KeyedScreen.show_keys)
 
     # Keys
 
@@ -224,13 +226,13 @@ class ComparisonScreen(DifferenceScreen):
 
 
 KEYS = (
-    *DIFFERENCE_KEYS,
     ScreenKey(("a",), "take what the pass made as one step", ComparisonScreen.accept, "take it"),
+    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "leave"),
+    *DIFFERENCE_KEYS,
     ScreenKey(("e",), "write it to a file: text, Markdown, JSON, a page", ComparisonScreen.export, "export"),
     ScreenKey(("x",), "the other way round", ComparisonScreen.swap),
     ScreenKey(("p",), "prove: run both sides of every rewrite", ComparisonScreen.prove, "prove"),
     *MOVING,
-    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "leave"),
     HELP,
 )
 ComparisonScreen.KEYS = KEYS

@@ -304,7 +304,7 @@ class DifferenceScreen(KeyedScreen[Any]):
 
 
 DIFFERENCE_KEYS: Final = (
-    ScreenKey(("enter",), "unfold or fold what happened; on a place go there", DifferenceScreen.choose, "unfold, go"),
+    ScreenKey(("enter",), "unfold or fold what happened; on a place go there", DifferenceScreen.choose, "unfold"),
     ScreenKey(("o",), "go to the node", DifferenceScreen.go_to),
     ScreenKey(("l", "right"), "unfold", DifferenceScreen.unfold),
     ScreenKey(("h", "left"), "fold", DifferenceScreen.fold),
@@ -314,7 +314,7 @@ DIFFERENCE_KEYS: Final = (
     ScreenKey(("[ c", "{"), "change before", DifferenceScreen.previous_change),
     ScreenKey(("t",), "the text of both sides, or words", DifferenceScreen.toggle_text, "text"),
     ScreenKey(("f",), "only what has words, such as kind:fused op:Conv -Cast", DifferenceScreen.filter, "filter"),
-    ScreenKey((".",), "leave out what changes no result", DifferenceScreen.toggle_quiet, "quiet ones"),
+    ScreenKey((".",), "leave out what changes no result", DifferenceScreen.toggle_quiet),
     ScreenKey(("s",), "a row for every operator", DifferenceScreen.toggle_operators),
     ScreenKey(("/",), "search", DifferenceScreen.search),
     ScreenKey(("n",), "next match", DifferenceScreen.next_match),
@@ -337,7 +337,7 @@ def texts(compared: Compared, member: Member) -> list[Pair]:
 def text_rows(member: Member, pairs: list[Pair], width: int) -> Rows:
     """Both sides of a place: beside each other where there is room, else below each other."""
     if width < BESIDE - 1:
-        return TextRows(list(unified_lines(pairs)))
+        return TextRows(list(unified_lines(pairs, width)))
     both = [Pair(" ", *("nothing" if not side else _named(side) for side in (member.base, member.target)))]
     head = [(Span(beside_line(each, width)[0].text + "   " + (each.target or ""), "quiet"),) for each in both]
     return TextRows([*head, *[beside_line(pair, width) for pair in pairs]])

@@ -44,6 +44,8 @@ class KeyedScreen(Screen[_T]):
     BINDINGS: ClassVar[list[BindingType]] = []
     KEYS: ClassVar[tuple[ScreenKey, ...]] = ()
     """In the order of the help."""
+    SAME_KEYS: ClassVar[dict[str, str]] = {}
+    """Digits that mean a key of the table, where no count is wanted."""
 
     def __init__(self, terminal: Terminal) -> None:
         super().__init__()
@@ -140,6 +142,7 @@ class KeyedScreen(Screen[_T]):
         event.stop()
         event.prevent_default()
         key = event.character if event.is_printable and event.character != " " else event.key
+        key = self.SAME_KEYS.get(key or "", key)
         heard = self._reader.feed(key or event.key, "everywhere")
         self._message = ("", "plain")
         if heard.kind == "action" and heard.action is not None:

@@ -12,17 +12,19 @@ from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from onnxjson.display import visible
+from onnxjson.edits.values import write_value
 from onnxjson.errors import OnnxJsonError
 from onnxjson.passes import Pipeline, files_written, parse_step
 from onnxjson.passes.listing import Entry, Option, entries
 from onnxjson.rendering.pass_lines import lines
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson_tui.comparing import Compared, Side, compared
+from onnxjson_tui.rows.element_text import clipped
 from onnxjson_tui.screens.choosing import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
     from onnxjson.passes import NewFile
@@ -54,25 +56,33 @@ class OptionRows:
         return max(len(self.options), 1)
 
     def line(self, number: int, width: int) -> Line:
-        """Name, what fits, what it is, and what it is if nobody says otherwise."""
+        """Name, what it is if nobody says otherwise, what it does."""
         if not self.options:
             return (Span("it has no options", "quiet"),)
         each = self.options[number]
         name = padded(shortened(visible(each.name), self._column), self._column)
-        fits = ", ".join(map(visible, each.choices[:6])) + ("..." if len(each.choices) > 6 else "") or each.type
-        default = "  (needed)" if each.required else f"  (else {visible(str(each.default), 40)})"
-        text = f"  {visible(each.description or '', 500)}  {visible(fits, 200)}"
-        return (
-            Span(name, "title"),
-            Span(shortened(text, max(width - self._column - len(default), 4))),
-            Span(default, "changed" if each.required else "quiet"),
-        )
+        default = "needed" if each.required else visible(write_value(each.default), 40)
+        default = padded(clipped(default, 12), 12)
+        text = clipped(f"  {visible(each.description or '', 500)}", max(width - self._column - 14, 4))
+        return Span(f"{name}  ", "title"), Span(default, "changed" if each.required else "quiet"), Span(text)
+
+    def about(self, number: int, width: int) -> list[Line]:
+        """Everything there is to say of an option."""
+        if number >= len(self.options):
+            return []
+        each = self.options[number]
+        fits = ", ".join(map(visible, each.choices)) or each.type
+        lines = [(Span(text),) for text in wrapped(each.description or "", width, indent=0)]
+        return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"takes {fits}", width, indent=0)]]
 
 
 class SpecScreen(ModalScreen[str | None]):
     """Asks how a pass is to run, in one line that is checked while it is typed; gives that line, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
+    DEFAULT_CSS = """
+    SpecScreen #dialog-about { height: 4; margin-top: 1; }
+    """
 
     def __init__(self, entry: Entry) -> None:
         super().__init__()
@@ -88,17 +98,34 @@ class SpecScreen(ModalScreen[str | None]):
             yield Bar(id="dialog-title")
             yield Input(self._line, id="dialog-input", compact=True, select_on_focus=False)
             yield LineList(OptionRows(self._entry.options), id="dialog-rows")
+            yield LineList(id="dialog-about", has_cursor=False)
             yield Bar(id="dialog-hint")
 
     def on_mount(self) -> None:
         """The line has the focus; the keys that move go to the options."""
         title = f"{self._entry.name}: {self._entry.summary}"
         self.query_one("#dialog-title", Bar).show((Span(visible(title, 500), "title"),))
-        self.query_one(LineList).can_focus = False
+        for each in self.query(LineList):
+            each.can_focus = False
         field = self.query_one(Input)
         field.focus()
         field.cursor_position = len(self._line) - (1 if self._line.endswith("}") else 0)
         self._check(self._line)
+        self.call_after_refresh(self._tell, 0)
+
+    @property
+    def _options(self) -> LineList:
+        return self.query_one("#dialog-rows", LineList)
+
+    def _tell(self, number: int) -> None:
+        rows, about = self._options.rows, self.query_one("#dialog-about", LineList)
+        if isinstance(rows, OptionRows):
+            about.show(TextRows(rows.about(number, max(about.size.width - 1, 20))), 0)
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Says what the option under the cursor is."""
+        if event.lines is self._options:
+            self._tell(event.number)
 
     def _check(self, text: str) -> bool:
         try:
@@ -106,7 +133,7 @@ class SpecScreen(ModalScreen[str | None]):
         except OnnxJsonError as error:
             self._hint(str(error), is_bad=True)
             return False
-        self._hint("enter runs it   tab puts the option in   * at the end repeats it   esc leaves", is_bad=False)
+        self._hint("enter run it   tab put the option in   * at the end repeats   esc leave", is_bad=False)
         return True
 
     def _hint(self, text: str, *, is_bad: bool) -> None:
@@ -129,7 +156,7 @@ class SpecScreen(ModalScreen[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         """Keys of the options while the line has the focus."""
-        options = self.query_one(LineList)
+        options = self._options
         match event.key:
             case "escape" | "ctrl+c":
                 self.dismiss(None)
@@ -153,7 +180,7 @@ class SpecScreen(ModalScreen[str | None]):
         if not self._entry.options:
             return
         field = self.query_one(Input)
-        text = with_option(field.value, self._entry.options[self.query_one(LineList).cursor].name)
+        text = with_option(field.value, self._entry.options[self._options.cursor].name)
         field.value = text
         field.cursor_position = len(text) - (2 if text.endswith("}*") else 1)
 
