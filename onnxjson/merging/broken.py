@@ -1,5 +1,6 @@
 """What is wrong with the names, the order and the declared types of one model."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from onnxjson import document as d
@@ -47,7 +48,7 @@ def _duplicates(scope: Scope) -> Iterator[str]:
     else:
         inputs = list(graph.input)
     if len(set(inputs)) < len(inputs):
-        yield from {name for name in inputs if name and inputs.count(name) > 1}
+        yield from [name for name, count in Counter(inputs).items() if name and count > 1]
     seen.update(inputs)
     for node in graph.node:
         for name in node.output:

@@ -6,7 +6,7 @@ from typing import Any
 from onnxjson import document as d
 from onnxjson.addresses import escape
 from onnxjson.merging.slots import added_key, record_after
-from onnxjson.patching.changes import Fields, Members, Replace, plans
+from onnxjson.patching.changes import Fields, Members, plans
 from onnxjson.walking import walk
 
 
@@ -23,29 +23,10 @@ def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> 
 def _by_location(base: d.Model, changes: Fields | None, side: int) -> dict[str, dict[str, Any]]:
     """By file: units that change what is taken from it, with what they make of it."""
     found: dict[str, dict[str, Any]] = {}
-    if changes is not None and _has_external(base, changes):
+    if changes is not None:
         for location, key, value in _units(base, changes, "", side):
             found.setdefault(location, {})[key] = value
     return found
-
-
-def _has_external(base: d.Model, changes: Fields) -> bool:
-    return any(each.external_data for each in walk(base, d.Tensor)) or any(
-        each.external_data for record in _added(changes) for each in walk(record, d.Tensor)
-    )
-
-
-def _added(changes: Fields) -> Iterator[d.Record]:
-    for change in changes.changes.values():
-        if isinstance(change, Replace):
-            if isinstance(change.new, d.Record):
-                yield change.new
-        elif isinstance(change, Fields):
-            yield from _added(change)
-        else:
-            yield from [each for each in change.sequence or () if isinstance(each, d.Record)]
-            for below in change.changes.values():
-                yield from _added(below)
 
 
 def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
