@@ -123,9 +123,7 @@ def fold(bench: "Workbench", given: Given) -> None:
 def turn_fold(bench: "Workbench", row: Row) -> None:
     """Opens what is closed, closes what is open."""
     bench.opened ^= {row.key}
-    lines = outline_rows(bench)
-    lines.fold()
-    bench.outline.show(lines)
+    bench.draw_outline()
 
 
 def to_scope(bench: "Workbench", given: Given) -> None:

@@ -24,7 +24,7 @@ from onnxjson.tensors import location_of
 from onnxjson.types import format_data_type
 from onnxjson_tui.jobs import Job
 from onnxjson_tui.pages.declaration import Page
-from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_text, statistics_rows, string_rows
+from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_lines, statistics_rows, string_rows
 from onnxjson_tui.rows.tensor_values import (
     Key,
     SliceError,
@@ -144,11 +144,11 @@ class TensorPage(Page):
         """Its name, and which columns are seen."""
         if self.ref is None:
             return ""
-        name = visible(self.ref.name or self.ref.address, 40)
+        name = shortened(visible(self.ref.name or self.ref.address, 300), 24)
         grid = self._grid
         if grid is None or grid.columns < 2 or grid.is_list:
             return name
-        return f"{name}  columns from {grid.column_label(self.column)} of {grid.columns:,}"
+        return f"{name}  column {grid.column_label(self.column)} of {grid.columns:,}"
 
     @property
     def rows(self) -> Rows:
@@ -156,7 +156,12 @@ class TensorPage(Page):
         if self.ref is None:
             text = self._gone or "t on a node shows its tensors; enter on an initializer of the outline shows that"
             return TextRows([(Span(f" {text}", "quiet"),)])
-        return TensorRows(self, self.ref)
+        return TensorRows(self)
+
+    @property
+    def width(self) -> int:
+        """Columns that the page has."""
+        return self.bench.drawer.lines.scrollable_content_region.width or self.bench.size.width
 
     # What is asked for
 
@@ -284,7 +289,7 @@ class TensorPage(Page):
             lines.append((Span(" no constant: its values are known only when the model runs", "quiet"),))
         elif grid is None and not self._problem:
             lines.append((Span(" reading the values ...", "quiet"),))
-        elif grid is not None:
+        elif grid is not None and (grid.columns > 1 or not grid.length or isinstance(grid, SparseGrid)):
             lines.append(self._heading(grid, width))
         return lines
 
@@ -350,7 +355,7 @@ class TensorPage(Page):
         rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX)
         lines = beside(rows, chart, width)
         if spread_found is not None and spread_found.quantiles:
-            lines.append((Span(f" {shortened(quantile_text(spread_found), width - 2)}"),))
+            lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]
         return lines
 
     def _heading(self, grid: ValueGrid, width: int) -> Line:
@@ -394,26 +399,33 @@ class TensorPage(Page):
 
 
 class TensorRows:
-    """The lines of the page: what is known, then values."""
+    """The lines of the page as it was when they were asked for first: what is known, then values."""
 
-    def __init__(self, page: TensorPage, ref: TensorRef) -> None:
+    def __init__(self, page: TensorPage) -> None:
         self._page = page
-        self._width = 80
-        self._head = page.head(self._width)
-        self._length = len(self._head) + page.value_count()
+        self._heads: dict[int, list[Line]] = {}
+        self._lines: dict[tuple[int, int], Line] = {}
+        self._head_length = len(self._head(page.width))
+        self._length = self._head_length + page.value_count()
 
     def __len__(self) -> int:
         return self._length
 
+    def _head(self, width: int) -> list[Line]:
+        if width not in self._heads:
+            self._heads[width] = self._page.head(width)
+        return self._heads[width]
+
     def line(self, number: int, width: int) -> Line:
         """See `Rows.line`."""
-        if width != self._width:
-            self._width = width
-            self._head = self._page.head(width)
-        if number < len(self._head):
-            return self._head[number]
-        row = number - len(self._head)
-        return self._page.value_line(row, width) if row < self._page.value_count() else ()
+        head = self._head(width)
+        if number < len(head):
+            return head[number]
+        key = (number - len(head), width)
+        if key not in self._lines:
+            inside = 0 <= key[0] < self._page.value_count()
+            self._lines[key] = self._page.value_line(key[0], width) if inside else ()
+        return self._lines[key]
 
 
 def _opened(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str) -> ValueGrid:

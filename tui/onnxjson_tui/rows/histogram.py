@@ -75,13 +75,18 @@ def statistics_rows(found: Statistics, spread: Spread | None, *, magnitudes: boo
     return rows
 
 
-def quantile_text(spread: Spread) -> str:
-    """The quantiles in one line, and whether they are exact."""
+def quantile_lines(spread: Spread, width: int) -> list[str]:
+    """The quantiles in as many lines as they need, and whether they are exact."""
     if not spread.quantiles:
-        return ""
+        return []
     which = "of all elements" if spread.is_exact else f"of {spread.looked_at:,} of {spread.elements:,} elements"
-    parts = [f"{share:.0%} {number_text(float(f'{value:.4g}'))}" for share, value in spread.quantiles]
-    return f"quantiles {which}: {'  '.join(parts)}"
+    lines = [f"quantiles {which}:"]
+    for share, value in spread.quantiles:
+        part = f"{share:.0%} {number_text(float(f'{value:.3g}'))}"
+        if len(lines[-1]) + 2 + len(part) > width:
+            lines.append("")
+        lines[-1] += f"  {part}"
+    return lines
 
 
 def share(count: int, whole: int) -> str:

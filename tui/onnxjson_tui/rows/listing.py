@@ -1,11 +1,12 @@
 """The rows of the node list and of the outline as lines with styles, in the columns of a width."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from onnxjson.index import Scope
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.rows.nodes import NodeRows, node_line
-from onnxjson_tui.rows.outline import Outline
+from onnxjson_tui.rows.outline import Outline, OutlineRow
 from onnxjson_tui.rows.outline_sections import Row, Sections, row_line
 
 if TYPE_CHECKING:
@@ -57,17 +58,24 @@ class NodeLines:
 class OutlineLines:
     """The outline, section by section; what is open is known to the workbench."""
 
-    def __init__(self, outline: Outline | None, bench: "Workbench") -> None:
+    def __init__(self, outline: Outline | None, bench: "Workbench", before: "OutlineLines | None" = None) -> None:
+        """Finds out which rows there are; `before` had those of the same outline."""
         self._outline = outline
         self._bench = bench
-        self.fold()
-
-    def fold(self) -> None:
-        """Something was opened or closed, or the model has other rows."""
-        session = self._bench.session
-        self.sections = Sections(
-            session.model, session.index, self._bench.scope, self._outline, self._bench.opened, session.places.marks
+        self._opened = frozenset(bench.opened)
+        session = bench.session
+        scopes: Sequence[OutlineRow]
+        if before is not None and before._opened == self._opened:
+            scopes = before.sections.scopes
+        else:
+            scopes = [] if outline is None else outline.rows(self._opened)
+        self.sections: Sections = Sections(
+            session.model, session.index, bench.scope, scopes, self._opened, session.places.marks
         )
+
+    def again(self) -> "OutlineLines":
+        """The lines after something was opened or closed, or after the model or its marks have changed."""
+        return OutlineLines(self._outline, self._bench, self)
 
     def __len__(self) -> int:
         return len(self.sections)

@@ -16,7 +16,7 @@ from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
 from onnxjson.types import format_type
-from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
+from onnxjson_tui.rows.outline import OutlineRow, outline_line
 
 Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph", "mark"]
 
@@ -75,7 +75,7 @@ class Sections:
         model: Model,
         index: Index,
         scope: Scope | None,
-        outline: Outline | None,
+        scopes: Sequence[OutlineRow],
         opened: Collection[str],
         marks: Mapping[str, str],
     ) -> None:
@@ -85,7 +85,7 @@ class Sections:
             model: the model.
             index: of the model.
             scope: the graph that is looked at.
-            outline: its scopes.
+            scopes: the rows of its scopes that are seen.
             opened: keys of scopes that are open, and of sections that are not as they are at first.
             marks: addresses by their letters.
         """
@@ -94,7 +94,7 @@ class Sections:
         self._scope = scope
         self._opened = opened
         self._marks = sorted(marks.items())
-        self._scopes = [] if outline is None else outline.rows(opened)
+        self.scopes = scopes
         self._sections = [each for each in self._found() if each.length]
         self._starts: list[int] = []
         total = 0
@@ -126,7 +126,7 @@ class Sections:
         return number
 
     def _found(self) -> list[Section]:
-        found = [Section("scopes", len(self._scopes), self._scope_row, starts_open=True)]
+        found = [Section("scopes", len(self.scopes), self._scope_row, starts_open=True)]
         graph = None if self._scope is None else self._scope.graph
         if graph is not None:
             found.append(Section("operators", len(self._operators), self._operator))
@@ -141,7 +141,7 @@ class Sections:
         return found
 
     def _scope_row(self, number: int) -> Row:
-        row = self._scopes[number]
+        row = self.scopes[number]
         address = f"{self._scope.address}/node/{row.first}" if self._scope is not None else ""
         return Row("scope", row.label, key=row.key, is_open=row.is_open, address=address, scope=row)
 

@@ -90,6 +90,10 @@ class DrawingView(Widget, can_focus=True):
         for column in range(width):
             if 0 <= column + self._x < len(row):
                 cells[column] = row[column + self._x]
+        if width and self._x > 0 and any(text != " " for text in row[: self._x]):
+            cells[0] = "<"
+        if width and any(text != " " for text in row[self._x + width :]):
+            cells[-1] = ">"
         # Half of a wide character is a space.
         if cells and cells[0] == "":
             cells[0] = " "
@@ -119,7 +123,8 @@ class NeighbourhoodScreen(ModalScreen[str | None]):
     """Gives the address of the node in the centre where that is another one than at first, else None."""
 
     DEFAULT_CSS = """
-    NeighbourhoodScreen .dialog { width: 100%; max-width: 100%; height: 100%; max-height: 100%; }
+    NeighbourhoodScreen #around { width: 100%; height: 100%; border: round $primary; background: $surface; }
+    NeighbourhoodScreen #around { padding: 0 1; }
     NeighbourhoodScreen DrawingView { width: 1fr; height: 1fr; background: $surface; }
     NeighbourhoodScreen DrawingView .lines--plain { color: $foreground; background: $surface; }
     NeighbourhoodScreen DrawingView .lines--title { color: $primary; background: $surface; text-style: bold; }
@@ -138,7 +143,7 @@ class NeighbourhoodScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         """Title, drawing, the chosen box in words, keys."""
-        with Vertical(classes="dialog"):
+        with Vertical(id="around"):
             yield Bar(id="dialog-title")
             yield DrawingView(id="drawing")
             yield Bar(id="dialog-said")
