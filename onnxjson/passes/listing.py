@@ -51,7 +51,8 @@ def entries() -> list[Entry]:
         found.append(Entry("edit", name, edit_spelling.summary(edit), _options(parameters(edit)), None, None))
     for name, entry in plugins().items():
         package = f" {entry.dist.name} {entry.dist.version}" if entry.dist is not None else ""
-        found.append(Entry("plugin", name, f"Run {entry.value} of the package{package}.", (), None, None))
+        problem = "another pass has that name" if name in NAMES or name in EDITS else None
+        found.append(Entry("plugin", name, f"Run {entry.value} of the package{package}.", (), problem, None))
     return found
 
 

@@ -244,7 +244,8 @@ def _in_a_text(name: str, tree: dict[str, Any]) -> str:
     kind, _, part = name.partition(":")
     if part and len(tree) > 1:
         return f"write {write_value({'pass': kind, str(NAMES[kind].part): [part]})} with its options"
-    return f"write it as a text, {write_value(name)}"
+    text = name if len(tree) == 1 else f"{name}{{option=value}}"
+    return f"write it as a text, {write_value(text)}"
 
 
 def _without(tree: dict[str, Any], key: str) -> Iterable[tuple[str, Any]]:

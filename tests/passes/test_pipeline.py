@@ -12,6 +12,7 @@ from onnxjson.document import Model
 from onnxjson.errors import PassError
 from onnxjson.external_files import externalize
 from onnxjson.passes import Made, Pipeline, declaration, parse_step, user
+from onnxjson.passes.listing import entries
 from onnxjson.passes.losses import losses
 from onnxjson.passes.onnxsim import Onnxsim
 from onnxjson.passes.outside import TakenIn
@@ -103,6 +104,14 @@ def test_a_function_of_another_package_is_a_pass(model: Model, tmp_path: Path, m
     monkeypatch.setattr(metadata, "entry_points", lambda group: metadata.EntryPoints([entry]) if group else ())
     step = parse_step("stamp{strength=2}")
     assert (str(step), step.subject.name) == ("stamp{strength=2}", "stamp")
+
+
+def test_a_function_of_another_package_does_not_take_the_name_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [metadata.EntryPoint(name, "onnxjson.example:make_example", user.GROUP) for name in ("prune", "stamp")]
+    monkeypatch.setattr(metadata, "entry_points", lambda group: metadata.EntryPoints(points) if group else ())
+    found = {entry.name: entry.problem for entry in entries() if entry.kind == "plugin"}
+    assert found == {"prune": "another pass has that name", "stamp": None}
+    assert not isinstance(parse_step("prune").subject, user.PluginPass)
 
 
 def test_what_is_not_installed_is_told_before_anything_runs(
