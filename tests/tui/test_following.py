@@ -43,7 +43,7 @@ def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
         assert place(found) == "/graph/node/2"
         await found.press("g", "p")
         assert place(found) == "/graph/node/1"
-        await found.press("1", "g", "p")
+        await found.press("0", "g", "p")
         assert place(found) == "/graph/node/0"
         await found.press("g", "p")
         assert "no node makes an input" in found.footer
@@ -67,10 +67,10 @@ def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("g", "d")
         assert "x is an input of the graph, float32[N,4]; taken at 1 place" in found.footer
-        await found.press("j", "1", "g", "d")
+        await found.press("j", "0", "g", "d")
         assert place(found) == "/graph/node/0"
         await found.press("7", "g", "d")
-        assert "there is no input 7" in found.footer
+        assert "there is no in[7]" in found.footer
 
     run(saved(tmp_path / "m.onnx"), flow)
 

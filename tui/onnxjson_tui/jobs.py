@@ -79,7 +79,7 @@ class Jobs:
         self.drop(group)
         job = self._jobs[group] = Job(group, label)
 
-        def answer(outcome: Callable[[], None]) -> None:
+        def answer(outcome: Callable[[], object]) -> None:
             if self._jobs.get(group) is job:
                 del self._jobs[group]
                 self._look()
@@ -160,7 +160,7 @@ class Jobs:
             self._timer = None
         self._looked()
 
-    def _post(self, answer: Callable[[Callable[[], None]], None], outcome: Callable[[], None]) -> None:
+    def _post(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
         loop = getattr(self._app, "_loop", None)
         if loop is None or loop.is_closed():
             return

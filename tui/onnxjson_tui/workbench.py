@@ -2,6 +2,7 @@
 
 import time
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, ClassVar, Final
 
@@ -24,6 +25,7 @@ from onnxjson_tui.chrome import footer_line, scope_path, title_line
 from onnxjson_tui.finder import Finder
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.pages.catalogue import PAGES
+from onnxjson_tui.palette import Names
 from onnxjson_tui.places import place_of
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.listing import NodeLines, OutlineLines
@@ -46,6 +48,9 @@ BIG: Final = 3_000
 _SAID: Final = 8.0
 """Seconds for which a message stands at the bottom, unless a key is pressed later than that."""
 
+_KEPT: Final = 200
+"""Messages that can be read again."""
+
 _PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
 
 
@@ -62,6 +67,10 @@ class Workbench(Screen[int]):
         self._keys = KeyReader(ACTIONS)
         self.finder = Finder(self)
         """What is searched for."""
+        self.names: tuple[int, Names] | None = None
+        """The names of the model at a revision, for the palette."""
+        self.said: deque[tuple[str, Tone]] = deque(maxlen=_KEPT)
+        """What was said at the bottom, the newest last."""
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
         self._filter: tuple[str, list[int]] | None = None
@@ -268,6 +277,12 @@ class Workbench(Screen[int]):
         if self.drawer.page is not None:
             self.drawer.page.settled()
 
+    def draw_outline(self) -> None:
+        """Draws the outline again: something in it was opened or closed, or its names, types or marks have changed."""
+        lines = self.outline.rows
+        if isinstance(lines, OutlineLines):
+            self.outline.show(lines.again())
+
     def draw_chrome(self) -> None:
         """Draws title and footer; they cost bytes only where they differ."""
         if not self.is_mounted:
@@ -279,6 +294,8 @@ class Workbench(Screen[int]):
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Says something at the bottom until the next key; `text` is made visible here."""
         self._message = (visible(text, 1000), tone, time.monotonic())
+        if text:
+            self.said.append(self._message[:2])
         self.draw_chrome()
 
     def failed(self, error: BaseException) -> None:
@@ -351,6 +368,7 @@ class Workbench(Screen[int]):
         else:
             self._rows.refresh(self.scope)
             self.nodes.refresh()
+            self.draw_outline()
             self.settle()
         for page in self.drawer.pages.values():
             page.model_changed()

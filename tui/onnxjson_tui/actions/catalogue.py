@@ -12,8 +12,10 @@ from onnxjson_tui.actions import (
     finding,
     forms,
     graph,
+    helping,
     inserting,
     inspecting,
+    interface,
     keeping,
     knowing,
     moving,
@@ -30,6 +32,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *inspecting.ACTIONS,
     *editing.ACTIONS,
     *inserting.ACTIONS,
+    *interface.ACTIONS,
     *selecting.ACTIONS,
     *copying.ACTIONS,
     *editor.ACTIONS,
@@ -37,5 +40,6 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *drawers.ACTIONS,
     *comparing.ACTIONS,
     *keeping.ACTIONS,
+    *helping.ACTIONS,
 )
 """In the order of the palette, the help and the page of keys."""

@@ -43,7 +43,7 @@ async def producer(bench: "Workbench", given: Given) -> None:
                 return
             slot = int(chosen)
     if slot not in makers:
-        bench.say(f"there is no input {slot + 1}: the node has {counted(len(here.node.input), 'input')}", "bad")
+        bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
         return
     maker = makers[slot]
     if maker is None:
@@ -79,7 +79,7 @@ async def consumers(bench: "Workbench", given: Given) -> None:
         if given.number > len(nodes):
             bench.say(f"{counted(len(nodes), 'node')} take it", "bad")
         else:
-            bench.go(nodes[given.number - 1])
+            bench.go(nodes[max(given.number, 1) - 1])
     elif len(nodes) == 1:
         bench.go(nodes[0])
     else:
@@ -113,7 +113,7 @@ async def definition(bench: "Workbench", given: Given) -> None:
             return
         slot = int(chosen)
     if slot not in slots:
-        bench.say(f"there is no input {slot + 1}: the node has {counted(len(here.node.input), 'input')}", "bad")
+        bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
         return
     maker = _maker(bench.session.index, here, slot)
     if maker is not None:
@@ -157,7 +157,7 @@ async def enter(bench: "Workbench", given: Given) -> None:
         bench.say("this node has no graphs and calls no function")
         return
     chosen: str | None = inner[0].address
-    if given.number is not None and given.number <= len(inner):
+    if given.number is not None and 0 < given.number <= len(inner):
         chosen = inner[given.number - 1].address
     elif len(inner) > 1:
         chosen = await _choose(bench, "Go into", [_graph(each) for each in inner])
@@ -236,6 +236,7 @@ def mark(bench: "Workbench", given: Given) -> None:
         bench.say("a mark is a letter, and stands on a node", "bad")
         return
     bench.session.places.marks[given.letter] = bench.here.address
+    bench.draw_outline()
     bench.say(f"mark {given.letter} is here; '{given.letter} comes back")
 
 
@@ -291,9 +292,9 @@ def show_cone(bench: "Workbench", given: Given) -> None:
 
 
 def _wanted_slot(bench: "Workbench", given: Given, kind: str) -> int | None:
-    """The slot that a count says, from 1, or on which the cursor of the inspector stands."""
+    """The slot that a count says, or on which the cursor of the inspector stands."""
     if given.number is not None:
-        return given.number - 1
+        return given.number
     rows = bench.inspector.rows
     if bench.pane == "inspector" and isinstance(rows, InspectorRows) and bench.inspector.cursor < len(rows.entries):
         entry: Entry = rows.entries[bench.inspector.cursor]
@@ -349,7 +350,7 @@ async def _choose(bench: "Workbench", title: str, choices: Sequence[Choice]) -> 
 ACTIONS: Final = (
     Action(
         "producer", "go to the node that makes an input", ("g p",), producer, "Graph",
-        help="2gp goes to that of the second input.",
+        help="2gp goes to that of in[2].",
     ),
     Action(
         "consumers", "go to a node that takes what this one makes", ("g c",), consumers, "Graph",
@@ -357,7 +358,7 @@ ACTIONS: Final = (
     ),
     Action(
         "definition", "show what defines an input: node, constant, input of the graph", ("g d",), definition, "Graph",
-        help="2gd shows that of the second input.",
+        help="2gd shows that of in[2].",
     ),
     Action("enter-graph", "into a graph of the node, or the function that it calls", ("g s",), enter, "Graph"),
     Action("leave-graph", "out of the graph, to the node that has it", ("-",), leave, "Graph"),

@@ -63,7 +63,7 @@ class KeyReader:
             action, given = self._waiting, Given(self._count, key)
             self.forget()
             return Heard("action", action, given) if len(key) == 1 else Heard("nothing")
-        if not self._pressed and key.isascii() and key.isdigit() and (self._digits or key != "0"):
+        if not self._pressed and key.isascii() and key.isdigit():
             if len(self._digits) < _MOST_DIGITS:
                 self._digits += key
             return Heard("more")

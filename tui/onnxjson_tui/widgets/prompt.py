@@ -49,6 +49,10 @@ class Prompt(Horizontal):
         """The field."""
         return self.query_one("#prompt-input", Input)
 
+    def kept(self, mark: str) -> Sequence[str]:
+        """Earlier answers to a mark, the newest last."""
+        return self._kept.get(mark, ())
+
     def ask(
         self,
         mark: str,

@@ -1,0 +1,132 @@
+"""The table of actions, and what is made of it: keys, lists of keys, the page of keys, the palette."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from onnxjson.index import Index
+from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.actions.catalogue import ACTIONS
+from onnxjson_tui.actions.declaration import Given
+from onnxjson_tui.actions.keys import KeyReader
+from onnxjson_tui.key_page import GROUPS, PANES, all_keys, key_lines, markdown
+from onnxjson_tui.palette import Names
+from tests.tui.benches import Bench, bench
+from tests.tui.sessions import bytes_of, saved, small
+
+PAGE = Path(__file__).parents[2] / "docs" / "workbench-keys.md"
+
+
+def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24), **how: bool) -> None:
+    async def go() -> None:
+        async with bench(path, size, **how) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def test_every_action_has_keys_or_a_name_after_the_colon() -> None:
+    assert len({each.id for each in ACTIONS}) == len(ACTIONS)
+    for action in ACTIONS:
+        assert action.keys or action.scope == "everywhere", action.id
+        assert action.title, action.id
+        assert action.group in GROUPS, action.id
+        assert not any(character.isspace() for character in action.id), action.id
+
+
+@pytest.mark.parametrize("pane", PANES)
+def test_every_key_of_a_pane_means_the_action_that_the_list_says(pane: str) -> None:
+    reader = KeyReader(ACTIONS)
+    own = {keys for each in ACTIONS if each.scope == pane for keys in each.keys}
+    for action in ACTIONS:
+        if action.scope not in (pane, "everywhere"):
+            continue
+        for keys in action.keys:
+            if action.scope == "everywhere" and keys in own:
+                continue  # The pane means another thing by it, and its list says so first.
+            reader.forget()
+            for key in [*keys.split(" "), *(["a"] if action.takes_letter else [])]:
+                heard = reader.feed(key, pane)  # type: ignore[arg-type]
+            assert heard.action is action, (pane, keys)
+
+
+def test_page_of_keys_is_up_to_date() -> None:
+    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.key_page > docs/workbench-keys.md"
+
+
+@pytest.mark.parametrize("width", [40, 55, 71, 105])
+@pytest.mark.parametrize("pane", PANES)
+def test_list_of_keys_fits_its_width_and_has_all(pane: str, width: int) -> None:
+    lines = [plain(line) for line in key_lines(ACTIONS, pane, width)]  # type: ignore[arg-type]
+    assert all(cells(line) <= width for line in lines)
+    for action in ACTIONS:
+        if action.scope in (pane, "everywhere"):
+            assert any(all_keys(action) in line for line in lines), action.id
+
+
+def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("tab", "?")
+        assert found.text.index("In the inspector") < found.text.index("Moving")
+        await found.press("escape", "f1")
+        assert "The workbench" in found.text
+        await found.press("escape")
+        await found.press("Z")
+        assert "Z means nothing here" in found.footer
+        await found.press(":")
+        await found.type("messages")
+        assert "Z means nothing here" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        before = bytes_of(found.session.model)
+        for action in ACTIONS:
+            if action.changes:
+                found.bench.do(action, Given())
+                await found.pilot.pause()
+                assert "read only" in found.footer, action.id
+        await found.press(":")
+        await found.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert "read only" in found.footer
+        assert bytes_of(found.session.model) == before
+
+    run(saved(tmp_path / "m.onnx"), flow, readonly=True)
+
+
+def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("ctrl+p", *"row middle")
+        assert "The row to the middle" in found.text
+        assert "zz" in found.text
+        await found.press("escape", "ctrl+p", *"set-att")
+        assert "set-attribute" in found.text
+        await found.press("escape", "ctrl+p")
+        await found.type("c")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 2
+        await found.press(":")
+        await found.type("set-attribute . alpha 0.5")
+        await found.press("ctrl+p")
+        await found.type("alpha 0.5")
+        assert len(found.session.history) == 1
+        await found.press("ctrl+p")
+        await found.type("mark the node")
+        assert found.bench.prompt.input.value == "mark "
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_names_are_found_by_parts_the_best_first() -> None:
+    names = Names(Index(small()))
+    assert [(each.label, each.detail) for each in names.find("w")] == [("w", "constant")]
+    assert [each.address for each in names.find("x")] == ["/graph/input/0"]
+    assert [each.label for each in names.find("relu node")] == ["a", "c"]
+    assert names.find("relu constant") == []
+    assert [each.label for each in names.find("a", most=1)] == ["a"]
+    assert names.find(" ") == []
