@@ -94,6 +94,7 @@ class GraphComparison:
         self.changes: dict[int, list[Change]] = {}
         self.components = Components()
         self.cuts: tuple[dict[str, str], dict[str, str]] = ({}, {})
+        self._taken: tuple[dict[int, tuple[str, ...]], dict[int, tuple[str, ...]]] = ({}, {})
         self._constants: tuple[dict[str, Constant | None], dict[str, Constant | None]] = ({}, {})
 
     def __repr__(self) -> str:
@@ -249,9 +250,13 @@ class GraphComparison:
         positions = [position for position, operator in enumerate(operators) if operator == "Constant"]
         return {nodes[position].output[0]: position for position in positions if is_constant(nodes[position])}
 
-    def taken(self, side: int, position: int) -> list[str]:
+    def taken(self, side: int, position: int) -> tuple[str, ...]:
         """The values that a node takes, each once."""
-        return list(dict.fromkeys(taken_names(self.nodes(side)[position])))
+        known = self._taken[side]
+        found = known.get(position)
+        if found is None:
+            found = known[position] = tuple(dict.fromkeys(taken_names(self.nodes(side)[position])))
+        return found
 
 
 class Constant(NamedTuple):

@@ -146,7 +146,7 @@ def results(nodes: int, repeat: int, *, with_parts: bool) -> list[Measured]:
             found.append(measure(model, spelling, pipeline, repeat, with_parts=with_parts))
         again = measure(same, str(own), pipeline, repeat, with_parts=False)
         found.append(again._replace(name=f"{again.name}, again"))
-        fused = measure(serde.from_proto(linear(nodes)), "onnxruntime", pipeline, 1, with_parts=False)
+        fused = measure(serde.from_proto(linear(nodes)), "onnxruntime", pipeline, repeat, with_parts=False)
         found.append(fused._replace(name=f"{fused.name}, every node fused"))
     return found
 
