@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from onnxjson.errors import AddressError
 from onnxjson.index import Index, NodeRef
 from onnxjson.patching import Patch
 from onnxjson.selector_syntax import spelled
+from onnxjson_tui.replaced import place_after
 
 _NEIGHBOURS: Final = 1000
 """Nodes on either side that are asked for, where the one that was looked at is gone."""
@@ -49,13 +49,13 @@ class Places:
         places = list(self.selected)
         self.selected = {}
         for address in places:
-            after = _after(patch, address)
+            after = place_after(patch, address)
             if after is None:
                 lost.selected[address] = None
             else:
                 self.selected[after] = None
         for letter, address in list(self.marks.items()):
-            after = _after(patch, address)
+            after = place_after(patch, address)
             if after is None:
                 lost.marks[letter] = address
             self.marks[letter] = after or nearest(patch, address)
@@ -130,7 +130,7 @@ class Jumps:
 def nearest(patch: Patch, address: str) -> str:
     """Where an element stands after a change, or else the node next to it, or else the graph around it."""
     while address:
-        after = _after(patch, address)
+        after = place_after(patch, address)
         if after is not None:
             return after
         owner, _, last = address.rpartition("/")
@@ -138,18 +138,11 @@ def nearest(patch: Patch, address: str) -> str:
             position = int(last)
             others = [*range(position + 1, position + _NEIGHBOURS), *range(position - 1, position - _NEIGHBOURS, -1)]
             for other in others:
-                after = _after(patch, f"{owner}/{other}") if other >= 0 else None
+                after = place_after(patch, f"{owner}/{other}") if other >= 0 else None
                 if after is not None:
                     return after
         address = owner
     return ""
-
-
-def _after(patch: Patch, address: str) -> str | None:
-    try:
-        return patch.where(address)
-    except AddressError:
-        return None
 
 
 def selector_of(index: Index, ref: NodeRef) -> str:

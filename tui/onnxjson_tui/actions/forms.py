@@ -10,9 +10,10 @@ from onnxjson.edits.spelling import summary
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.filling import Filling
+from onnxjson_tui.forms.looking import Also
 from onnxjson_tui.forms.prefilled import prefilled
 from onnxjson_tui.screens.choosing import Choice, PickerScreen
-from onnxjson_tui.screens.form import Also, FormScreen
+from onnxjson_tui.screens.form import FormScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

@@ -1,6 +1,6 @@
 """What a form says while it is filled in: what is missing, what does not fit, what it would change."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.display import counted, visible
@@ -37,8 +37,12 @@ class Look(NamedTuple):
     """Of single fields: what is wrong with them. Visible."""
 
 
-def edits_of(session: Session, filling: Filling) -> tuple[Edit, ...]:
-    """The edits that a form makes: one, or one for each node of the selection.
+Also = Callable[[Edit], tuple[Edit, ...]]
+"""What is done with the edit of a form, in the same step."""
+
+
+def edits_of(session: Session, filling: Filling, also: Also | None = None) -> tuple[Edit, ...]:
+    """The edits that a form makes: one, or one for each node of the selection, and what goes with it.
 
     Raises:
         ParameterError: a field does not fit, or is missing.
@@ -48,16 +52,17 @@ def edits_of(session: Session, filling: Filling) -> tuple[Edit, ...]:
     for field in filling.fields:
         if field.role in ("nodes", "node") and filling.texts[field.name].strip() == SELECTION:
             return session.on_selection(edit, field.name)
-    return (edit,)
+    return (edit, *(also(edit) if also is not None else ()))
 
 
-def look(session: Session, filling: Filling, *, is_trying: bool) -> Look:
+def look(session: Session, filling: Filling, *, is_trying: bool, also: Also | None = None) -> Look:
     """Looks at a form; in a thread, since it goes through nodes.
 
     Args:
         session: has the model.
         filling: must not change meanwhile.
         is_trying: whether the edit may be made to see what it does, where that is not slow.
+        also: what goes with the edit.
     """
     mistakes = {field.name: text for field in filling.fields if (text := visible(filling.mistake(field.name), 500))}
     notes: dict[str, str] = {}
@@ -85,7 +90,7 @@ def look(session: Session, filling: Filling, *, is_trying: bool) -> Look:
     if not is_trying or filling.form.edit in SLOW:
         return Look("", "plain", notes, mistakes)
     try:
-        preview = session.preview(*edits_of(session, filling))
+        preview = session.preview(*edits_of(session, filling, also))
     except (OnnxJsonError, OSError) as error:
         return Look(visible(str(error), 1000), "bad", notes, mistakes)
     return Look(outlook(preview), "good" if preview.patch else "changed", notes, mistakes)

@@ -1,7 +1,7 @@
 """What there is to know of one node, a row each: operator, inputs, outputs, attributes, metadata."""
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from onnxjson.display import visible
 from onnxjson.document import Model
@@ -14,6 +14,9 @@ from onnxjson.rendering.values import Consumer
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
 _LONGEST = 1000
+
+_MAKERS: Final = {"initializer": "constant", "graph input": "input"}
+"""Shorter words for where a value comes from."""
 
 
 class Entry(NamedTuple):
@@ -72,7 +75,7 @@ def _head(view: NodeView) -> list[Entry]:
 def _inputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.inputs):
-        maker = visible(each.node.op_type, 60) if each.node is not None else each.made_by
+        maker = visible(each.node.op_type, 60) if each.node is not None else _MAKERS.get(each.made_by, each.made_by)
         text = f"{visible(each.name, _LONGEST)}" if each.name else "(left out)"
         kind = f"  {visible(each.type, 200)}" if each.type else ""
         label = f"in[{slot}]" + (f" {maker}" if each.name else "")
@@ -94,7 +97,10 @@ def _outputs(view: NodeView) -> list[Entry]:
 def _consumer(user: Consumer) -> Entry:
     if user.node is None:
         return Entry("consumer", "  ->", "output of the graph", address=user.address)
-    name = visible(user.node.name or user.node.address, _LONGEST)
+    # Where a node has no name, its position says which one it is in the same graph.
+    owner, _, position = user.node.address.rpartition("/node/")
+    same = user.address.startswith(f"{owner}/node/") and user.address.count("/node/") == 1
+    name = visible(user.node.name or (position if same else user.node.address), _LONGEST)
     return Entry(
         "consumer", f"  -> {visible(user.node.op_type, 60)}", f"in[{user.slot}] {name}", address=user.node.address
     )

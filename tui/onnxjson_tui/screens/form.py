@@ -1,28 +1,26 @@
 """The form of an edit: made from its declaration, checked while it is filled in, and with what it would change."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.screen import ModalScreen
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from onnxjson.edits.declaration import Edit
 from onnxjson.edits.forms import Field
 from onnxjson.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.filling import Filling
-from onnxjson_tui.forms.looking import Look, edits_of, look
+from onnxjson_tui.forms.looking import Also, Look, edits_of, look
 from onnxjson_tui.forms.offers import Offers
 from onnxjson_tui.forms.words import item_line
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, Searchable, TextScreen, clipped
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.screens.form_controls import LineControl, LinesControl, OptionControl
 from onnxjson_tui.screens.preview import PreviewScreen
 from onnxjson_tui.widgets.bars import Bar
@@ -36,21 +34,23 @@ _RESTS: Final = 0.2
 
 _LOOK: Final = "form"
 _DO: Final = "edit"
+_OTHERS: Final = 11
+"""Lines of the form that are no fields."""
+
 _LABEL: Final = 15
 """Columns of the labels."""
 
 AnyControl = LineControl | LinesControl | OptionControl
-Also = Callable[[Edit], tuple[Edit, ...]]
 
 
-class FormScreen(ModalScreen[Preview | None]):
+class FormScreen(Dialog[Preview | None]):
     """Asks for the fields of an edit; gives back the change, looked at where it is about more than one place."""
 
     BINDINGS: ClassVar = []
     AUTO_FOCUS = None
     CSS = """
-    FormScreen .dialog { width: 100; height: auto; max-height: 96%; }
-    FormScreen #form-fields { height: auto; max-height: 100%; margin: 1 0 0 0; }
+    FormScreen .dialog { width: 100; height: auto; max-height: 100%; }
+    FormScreen #form-fields { height: auto; margin: 1 0 0 0; }
     FormScreen .form-row { height: auto; }
     FormScreen .form-label { width: 15; }
     FormScreen .form-sign { width: 2; }
@@ -148,6 +148,10 @@ class FormScreen(ModalScreen[Preview | None]):
             if control.name == name:
                 control.focus()
 
+    def on_resize(self, event: events.Resize) -> None:
+        """The fields take what the rest leaves them, and scroll."""
+        self.query_one("#form-fields").styles.max_height = max(event.size.height - _OTHERS, 3)
+
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The help is that of the field."""
         self._write()
@@ -178,11 +182,11 @@ class FormScreen(ModalScreen[Preview | None]):
         if self._is_busy or not self.is_attached:
             return
         filling = Filling(self._filling.edit_type, self._texts())
-        session, is_trying = self._bench.session, not self._bench.is_big and self._also is None
+        session, is_trying, also = self._bench.session, not self._bench.is_big, self._also
         self._bench.jobs.start(
             _LOOK,
             "looking at the form",
-            lambda: look(session, filling, is_trying=is_trying),
+            lambda: look(session, filling, is_trying=is_trying, also=also),
             self._looked,
             self._failed,
         )
@@ -230,7 +234,7 @@ class FormScreen(ModalScreen[Preview | None]):
 
     def _hint(self) -> None:
         current = self._current
-        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "make it")]
+        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "done")]
         if current is not None and not isinstance(current[1], OptionControl):
             keys.append(("tab", "choose"))
         elif current is not None:
@@ -377,8 +381,7 @@ class FormScreen(ModalScreen[Preview | None]):
         session, also = self._bench.session, self._also
 
         def make() -> Preview:
-            edits = edits_of(session, filling)
-            return session.preview(*edits, *(also(edits[0]) if also is not None else ()))
+            return session.preview(*edits_of(session, filling, also))
 
         if self._bench.is_big or filling.form.edit == "convert-opset":
             self._look = self._look._replace(text="finding out what changes ...", tone="plain")

@@ -58,6 +58,7 @@ class LinesControl(TextArea):
         )  # fmt: skip
         self.cursor_blink = False
         self.styles.height = LINES
+        self.move_cursor(self.document.end)
 
     @property
     def field_text(self) -> str:

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_report import report
 from onnxjson.rendering.diff_text import diff_lines
-from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.jobs import said
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -26,7 +26,7 @@ _FEWEST: Final = 60
 _GROUP: Final = "preview"
 
 
-class PreviewScreen(ModalScreen[bool]):
+class PreviewScreen(Dialog[bool]):
     """Shows a change that is not made yet; gives back whether it is to be made."""
 
     BINDINGS: ClassVar = []
@@ -68,7 +68,9 @@ class PreviewScreen(ModalScreen[bool]):
 
         def find() -> list[Line]:
             found = report(preview.difference(), "before", "after")
-            return list(diff_lines(found, min(width, 104), details=details))
+            # What the two sides are called is clear here, and nothing is proved before it is made.
+            lines = list(diff_lines(found, min(width, 104), details=details))[1:]
+            return [line for line in lines if "--prove" not in plain(line)]
 
         self._bench.jobs.start(_GROUP, "looking for the difference", find, self._show, self._failed)
 
