@@ -69,7 +69,11 @@ def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
         assert "x is an input of the graph, float32[N,4]; taken at 1 place" in found.footer
         await found.press("j", "0", "g", "d")
         assert place(found) == "/graph/node/0"
-        await found.press("7", "g", "d")
+        await found.press("j", "1", "g", "d")
+        assert "w" in found.text
+        assert "float32" in found.text
+        assert found.bench.pane == "drawer"
+        await found.press("escape", "7", "g", "d")
         assert "there is no in[7]" in found.footer
 
     run(saved(tmp_path / "m.onnx"), flow)

@@ -20,9 +20,9 @@ from tests.tui.sessions import bytes_of, saved, small
 PAGE = Path(__file__).parents[2] / "docs" / "workbench-keys.md"
 
 
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24), **how: bool) -> None:
+def run(path: Path, flow: Callable[[Bench], Awaitable[None]], *, readonly: bool = False) -> None:
     async def go() -> None:
-        async with bench(path, size, **how) as found:
+        async with bench(path, (80, 24), readonly=readonly) as found:
             await flow(found)
 
     asyncio.run(go())

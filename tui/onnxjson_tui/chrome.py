@@ -25,7 +25,7 @@ def title_line(bench: "Workbench") -> Line:
     spans.append(Span(f"  opset {opset}" if opset is not None else "", "quiet"))
     spans.append(Span(f"  {' > '.join(graph_names(bench))}"))
     if bench.filter:
-        spans.append(Span(f"  filter {visible(bench.filter)}: {counted(len(bench.nodes.rows), 'node')}", "changed"))
+        spans.append(Span(f"  {counted(len(bench.nodes.rows), 'node')} of filter {visible(bench.filter)}", "changed"))
     if session.places.selected:
         spans.append(Span(f"  {len(session.places.selected):,} selected", "changed"))
     if session.trouble:

@@ -9,6 +9,8 @@ from onnxjson.operators import function_key, operator_key, operator_name
 from onnxjson.types import format_type
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.cones import cone
+from onnxjson_tui.forms.words import value_address
+from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.screens.choosing import Choice, PickerScreen
 
@@ -129,14 +131,10 @@ def show_value(bench: "Workbench", scope: Scope, name: str) -> None:
         bench.say(f"nothing defines {visible(name, _LONGEST)}", "bad")
         return
     if home.initializer(name) is not None:
-        from onnxjson_tui.actions.catalogue import ACTIONS
-        from onnxjson_tui.forms.words import value_address
-
-        show = next((each for each in ACTIONS if each.id == "tensor" and each.argument), None)
-        if show is not None:
-            bench.do(show, Given(text=value_address(home, name)))
-            return
-        bench.say(f"{visible(name, _LONGEST)} is {_kind(home, name)}")
+        page = bench.drawer.open("tensor")
+        assert isinstance(page, TensorPage)
+        page.show_constant(value_address(home, name))
+        bench.focus_pane("drawer")
         return
     takers = len(bench.session.index.consumers(home, name))
     bench.say(f"{visible(name, _LONGEST)} is {_kind(home, name)}; taken at {counted(takers, 'place')}")

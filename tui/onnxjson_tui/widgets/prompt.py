@@ -84,9 +84,7 @@ class Prompt(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Someone may want to know while the person types."""
         event.stop()
-        # The field takes letters before they come here; what was offered was for another text.
-        if self._offers and self.input.value != self._offers[self._offer]:
-            self._offers, self._offer = (), -1
+        self._forget_offers()
         if self._changed is not None and self._done is not None:
             self._changed(self.input.value)
 
@@ -134,11 +132,17 @@ class Prompt(Horizontal):
     def _next_offer(self, step: int) -> None:
         if self._complete is None:
             return
+        self._forget_offers()
         if not self._offers:
             self._offers, self._offer = self._complete(self.input.value), -1
         if self._offers:
             self._offer = (self._offer + step) % len(self._offers) if self._offer >= 0 or step > 0 else -1
             self._put(self._offers[self._offer])
+
+    def _forget_offers(self) -> None:
+        """Forgets what was offered for another text; the field takes letters before this widget hears of them."""
+        if self._offers and self.input.value != self._offers[self._offer]:
+            self._offers, self._offer = (), -1
 
     def _put(self, text: str) -> None:
         self.input.value = text
