@@ -35,8 +35,8 @@ KEYS: Final = 20_000
 EACH: Final = 500
 """Keys for each model."""
 
-_LEAVES: Final = frozenset({"quit", "save-and-leave", "leave", "suspend"})
-"""Actions that end the program, so that nothing more could be pressed."""
+_LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "open"})
+"""Actions that leave the workbench, so that nothing more could be pressed; other ways there are taken rarely."""
 
 _SPECIAL: Final = (
     "escape", "enter", "tab", "shift+tab", "up", "down", "left", "right", "pageup", "pagedown", "home", "end",
@@ -90,6 +90,9 @@ class Fuzz:
                         await asyncio.sleep(0)
                     if self.rng.random() < 0.05:
                         await pilot.pause()
+                        if not app.is_running or not bench.is_attached:
+                            assert not app.failures, app.failures
+                            return 0
                         self.look(app, bench)
                 await self.come_back(app, bench, pilot)
                 self.look(app, bench)

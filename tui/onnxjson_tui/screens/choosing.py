@@ -6,12 +6,12 @@ from typing import ClassVar, Final, NamedTuple
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from onnxjson.display import ELLIPSIS, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -87,7 +87,7 @@ class ChoiceRows:
         )
 
 
-class PickerScreen(ModalScreen[str | None]):
+class PickerScreen(Dialog[str | None]):
     """Lets a person choose one of many by typing a part of it; gives its key, or None."""
 
     def __init__(
@@ -168,7 +168,7 @@ class PickerScreen(ModalScreen[str | None]):
         event.prevent_default()
 
 
-class ConfirmScreen(ModalScreen[str]):
+class ConfirmScreen(Dialog[str]):
     """Asks one question; the first answer is the default."""
 
     def __init__(
@@ -242,7 +242,7 @@ class ConfirmScreen(ModalScreen[str]):
             lines.move_by(step)
 
 
-class TextScreen(ModalScreen[None]):
+class TextScreen(Dialog[None]):
     """A text to read: help, documentation, a drawing."""
 
     BINDINGS: ClassVar = []

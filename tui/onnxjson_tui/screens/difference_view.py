@@ -14,7 +14,7 @@ from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.actions.declaration import Given
 from onnxjson_tui.comparing import Compared
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
-from onnxjson_tui.rows.element_text import Pair, beside_line, clipped, paired, text_of, unified_lines
+from onnxjson_tui.rows.element_text import Pair, beside_lines, clipped, paired, text_of, unified_lines
 from onnxjson_tui.screens.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
@@ -84,7 +84,7 @@ class DifferenceScreen(KeyedScreen[Any]):
         """Shows a difference, the cursor on the first thing that happened."""
         self.compared = compared
         self.shown = Shown(
-            frozenset(range(len(compared.events))) if _is_short(compared) else frozenset(),
+            frozenset(range(len(compared.events))) if compared.is_short else frozenset(),
             without_quiet=self.shown.without_quiet,
             all_operators=self.shown.all_operators,
         )
@@ -324,11 +324,6 @@ DIFFERENCE_KEYS: Final = (
 """Keys of every screen that shows a difference."""
 
 
-def _is_short(compared: Compared) -> bool:
-    """Whether all of it fits on a screen when unfolded."""
-    return sum([1 + len(member.details) for event in compared.events for member in event.members]) <= 6
-
-
 def texts(compared: Compared, member: Member) -> list[Pair]:
     """What stands at a place on both sides, line by line."""
     return paired(text_of(compared.base.model, member.base), text_of(compared.target.model, member.target))
@@ -338,9 +333,9 @@ def text_rows(member: Member, pairs: list[Pair], width: int) -> Rows:
     """Both sides of a place: beside each other where there is room, else below each other."""
     if width < BESIDE - 1:
         return TextRows(list(unified_lines(pairs, width)))
-    both = [Pair(" ", *("nothing" if not side else _named(side) for side in (member.base, member.target)))]
-    head = [(Span(beside_line(each, width)[0].text + "   " + (each.target or ""), "quiet"),) for each in both]
-    return TextRows([*head, *[beside_line(pair, width) for pair in pairs]])
+    named = Pair(" ", *("nothing" if not side else _named(side) for side in (member.base, member.target)))
+    head = [tuple(Span(span.text, "quiet") for span in line) for line in beside_lines([named], width)]
+    return TextRows([*head, *beside_lines(pairs, width)])
 
 
 def _named(addresses: Sequence[str]) -> str:

@@ -15,11 +15,11 @@ from onnxjson_tui.widgets.lines import LineList
 
 WAYS: Final = {
     "s": ("shape", "shape"),
-    "x": ("dimension", "one size"),
+    "x": ("dimension", "size"),
     "r": ("rename", "rename"),
     "d": ("remove", "remove"),
-    "a": ("add-input", "add input"),
-    "A": ("add-output", "add output"),
+    "a": ("add-input", "add in"),
+    "A": ("add-output", "add out"),
 }
 """Keys, what they are given back as, and a word for them."""
 

@@ -6,7 +6,6 @@ from rich.segment import Segment
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -18,6 +17,7 @@ from onnxjson_tui.rows.graph_drawing import Drawing, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, surroundings
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 
 _HINT: Final = "enter centre   + - wider, narrower   arrows   [ back   esc close"
@@ -119,7 +119,7 @@ def _kept(at: int, length: int, window: int) -> int:
     return max(min(at, length - window), 0)
 
 
-class NeighbourhoodScreen(ModalScreen[str | None]):
+class NeighbourhoodScreen(Dialog[str | None]):
     """Gives the address of the node in the centre where that is another one than at first, else None."""
 
     DEFAULT_CSS = """

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Input
 
 from onnxjson.display import visible
@@ -21,6 +21,7 @@ from onnxjson_tui.first_screen import opened
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.path_completion import expanded, members
 from onnxjson_tui.recent import recent_files
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
@@ -115,7 +116,7 @@ class OfferRows:
         return Span(label, "title" if offer.is_folder else "plain"), Span(padded(detail, room, right=True), "quiet")
 
 
-class OpeningScreen(ModalScreen[str | None]):
+class OpeningScreen(Dialog[str | None]):
     """Asks for a file; gives what was typed or chosen, None where the person gave up."""
 
     def __init__(self, folder: Path | None = None, *, typed: str = "", message: str = "") -> None:

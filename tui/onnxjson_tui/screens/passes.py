@@ -8,7 +8,6 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
-from textual.screen import ModalScreen
 from textual.widgets import Input
 
 from onnxjson.display import visible
@@ -23,6 +22,7 @@ from onnxjson_tui.comparing import Compared, Side, compared
 from onnxjson_tui.rows.element_text import clipped
 from onnxjson_tui.screens.choosing import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -76,7 +76,7 @@ class OptionRows:
         return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"takes {fits}", width, indent=0)]]
 
 
-class SpecScreen(ModalScreen[str | None]):
+class SpecScreen(Dialog[str | None]):
     """Asks how a pass is to run, in one line that is checked while it is typed; gives that line, or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = []

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Final
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Key
-from textual.screen import ModalScreen
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.recovery import Abandoned
 from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -110,7 +110,7 @@ async def _export(bench: "Workbench", journal: Abandoned) -> None:
         await write_edits(bench, path, script, left_out)
 
 
-class RecoveryScreen(ModalScreen[str | None]):
+class RecoveryScreen(Dialog[str | None]):
     """Shows the edits of one journal and asks; gives recover, show, keep, export, drop, or None for escape."""
 
     def __init__(self, journal: Abandoned, reason: str, others: int) -> None:

@@ -1,0 +1,29 @@
+"""What every screen over the workbench has in common."""
+
+from textual.app import AwaitComplete
+from textual.screen import ModalScreen, ScreenResultType
+
+
+class Dialog(ModalScreen[ScreenResultType]):
+    """A screen that gives one answer, and is gone then.
+
+    Keys may come faster than it comes and goes: a second escape must not close what stands behind it, and one that
+    comes before the screen is whole waits until it is.
+    """
+
+    _is_whole = False
+    _is_answered = False
+
+    def on_mount(self) -> None:
+        """All that it consists of is there; those of its subclasses are called before."""
+        self._is_whole = True
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Gives the answer, once."""
+        if self._is_answered:
+            return AwaitComplete()
+        if not self._is_whole:
+            self.call_later(self.dismiss, result)
+            return AwaitComplete()
+        self._is_answered = True
+        return super().dismiss(result)
