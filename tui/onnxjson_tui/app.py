@@ -2,12 +2,14 @@
 
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.theme import Theme
 
 from onnxjson_tui.driver import driver_class
+from onnxjson_tui.key_order import KeyOrder
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal, detect
 
@@ -48,8 +50,16 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         self.animation_level = "none"
         self.sessions: list[Session] = []
         """Those that have something to lose when the program is ended from outside."""
+        self._keys = KeyOrder(self, super().on_event)
         self.failures: list[BaseException] = []
         """Errors of the program itself that were said to the person; tests want none."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Keys and pasted texts wait for those before them; see `onnxjson_tui.key_order`."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self._keys.put(event)
+        else:
+            await super().on_event(event)
 
     async def on_mount(self) -> None:
         """Show the first screen."""

@@ -1,0 +1,82 @@
+"""One key after the other: what a key does to focus and screens is done before the next one is looked at.
+
+Textual gives a key to the widget that has the focus when it arrives, and widgets hear of their keys later, each by
+itself. Keys that come in a burst, as they do over a slow line or when a text is pasted, would be given to the list
+though the first of them opened a field, and one that answers a question to the model below the question.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from textual.app import App
+    from textual.events import Event
+    from textual.message_pump import MessagePump
+
+_LONGEST: Final = 0.5
+"""Seconds that the next key waits at most for a widget that is busy."""
+
+_LOOKED: Final = 0.05
+"""Seconds after which it is looked whether a widget that was asked has gone."""
+
+
+class KeyOrder:
+    """The keys of one program that wait for those before them."""
+
+    def __init__(self, app: "App[Any]", give: "Callable[[Event], Awaitable[None]]") -> None:
+        """Begins with none.
+
+        Args:
+            app: whose keys they are.
+            give: gives a key to whatever has the focus.
+        """
+        self._app = app
+        self._give = give
+        self._waiting: deque[Event] = deque()
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, event: "Event") -> None:
+        """A key, or a text that was pasted."""
+        self._waiting.append(event)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run(), name="keys")
+
+    async def _run(self) -> None:
+        while self._waiting:
+            event = self._waiting.popleft()
+            try:
+                await self._give(event)
+                await self._settled()
+            except Exception as error:
+                self._app._handle_exception(error)
+                return
+
+    async def _settled(self) -> None:
+        """Until those that may hear of the key have heard of it, and what they asked for is there."""
+        screen, focused = self._app.screen, self._app.focused
+        await self._heard(focused or screen)
+        for _ in range(3):  # as many steps as work that an action begins takes to open a screen
+            await asyncio.sleep(0)
+        if self._app.screen is not screen or self._app.focused is not focused:
+            await self._heard(self._app.focused or self._app.screen)
+
+    async def _heard(self, target: "MessagePump") -> None:
+        node: MessagePump | None = target
+        while node is not None:
+            parent = node._parent
+            done = asyncio.Event()
+            if node.is_running and node.call_later(done.set):
+                await _wait(done, node)
+            node = parent
+
+
+async def _wait(done: asyncio.Event, node: "MessagePump") -> None:
+    """Until it is done, or the widget has gone and will never do it."""
+    waited = 0.0
+    while waited < _LONGEST and node.is_running and not done.is_set():
+        try:
+            await asyncio.wait_for(done.wait(), _LOOKED)
+        except TimeoutError:
+            waited += _LOOKED
