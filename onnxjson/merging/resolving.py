@@ -1,7 +1,7 @@
 """Conflicts settled: each slot gets what one of the sides has, and the addresses of the others follow."""
 
 from collections.abc import Collection, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 import msgspec
 
@@ -13,13 +13,19 @@ from onnxjson.edits.rebuilding import rebuilt
 from onnxjson.edits.renaming import collisions, renamed
 from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
-from onnxjson.merging.restoring import place_of
+from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
 from onnxjson.merging.sorting import latest_need
 
 R = TypeVar("R", bound=Record)
 
 Choice = Literal["base", "ours", "theirs"]
+
+_SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+
+_NAMES_OF_FUNCTION: Final = ("domain", "name", "overload")
+
+_SHOWN: Final = 3
 
 
 def resolve(
@@ -43,13 +49,85 @@ def resolve(
         if each not in known:
             listed = ", ".join(sorted(visible(one) for one in known)) or "none"
             raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {listed}')
-    left = list(conflicts)
-    for conflict in conflicts:
-        if ids is None or conflict.id in ids:
+    chosen = [conflict for conflict in conflicts if ids is None or conflict.id in ids]
+    named = _ChosenNames(model, chosen, choice)
+    model, left = named.model(), [named.followed(each) for each in conflicts if not named.settles(each)]
+    for conflict in chosen:
+        if not named.settles(conflict):
             current = next(each for each in left if each.id == conflict.id)
             left.remove(current)
             model, left = _settled(model, current, getattr(current, choice), left)
     return model, tuple(left)
+
+
+class _ChosenNames:
+    """The names among what was chosen. They are given all at once, since two sides may have swapped them."""
+
+    def __init__(self, model: Model, chosen: Sequence[Conflict], choice: Choice) -> None:
+        self._settled: dict[int, Conflict] = {}
+        wanted = [each for each in chosen if isinstance(each.ours, str) and getattr(each, choice) != each.ours]
+        self._model = model
+        self._values: dict[Scope, dict[str, str]] = {}
+        self._functions: dict[FunctionKey, FunctionKey] = {}
+        if not wanted:
+            return
+        self._index = Index(model)
+        self._scopes = by_address(self._index)
+        for each in wanted:
+            if isinstance(new := getattr(each, choice), str) and self._takes(each, new):
+                self._settled[id(each)] = each
+        wrong = collisions(self._index, self._values)
+        if wrong:
+            raise ConflictError(
+                f"names cannot be had, since something else is called so: {'; '.join(wrong[:_SHOWN])}; rename that "
+                "first, or take another side",
+                tuple(self._settled.values()),
+            )
+
+    def settles(self, conflict: Conflict) -> bool:
+        """Whether a conflict, the very object, is settled by a name."""
+        return id(conflict) in self._settled
+
+    def _takes(self, conflict: Conflict, new: str) -> bool:
+        """Note a name; whether the slot is one that names something."""
+        slot = slot_at(conflict.at)
+        if slot.message is Function and slot.name in _NAMES_OF_FUNCTION:
+            position = int(slot.owner[1])
+            functions = self._model.functions
+            if position >= len(functions) or getattr(functions[position], slot.name) != conflict.ours:
+                return False
+            key = function_key(functions[position])
+            parts = dict(zip(_NAMES_OF_FUNCTION, self._functions.get(key, key), strict=True)) | {slot.name: new}
+            self._functions[key] = (parts["domain"], parts["name"], parts["overload"])
+            return True
+        scope = scope_around(self._scopes, conflict.at)
+        if scope is None or not is_name_of_value(scope, conflict.at, conflict.ours):
+            return False
+        self._values.setdefault(scope, {})[conflict.ours] = new
+        return True
+
+    def model(self) -> Model:
+        """The model with the names, wherever they are used."""
+        if not self._settled:
+            return self._model
+        model = renamed(self._index, self._values)
+        if self._functions:
+            model = rebuilt(Index(model), lambda _, graph: with_node_names(graph, {}, self._functions))
+        return with_function_names(model, self._functions)
+
+    def followed(self, conflict: Conflict) -> Conflict:
+        """A conflict that is left, with the new names in what the sides have."""
+        scope = scope_around(self._scopes, conflict.at) if self._settled else None
+        names: dict[str, str] = {}
+        for each in reversed(list(scope.chain()) if scope is not None else []):
+            names = {old: new for old, new in names.items() if not each.defines(old)} | self._values.get(each, {})
+        if not names and not self._functions:
+            return conflict
+        if scope is not None and is_name_of_value(scope, conflict.at, conflict.ours):
+            return conflict  # What stands there are names to give, and not those of others.
+        slot = slot_at(conflict.at)
+        values = {side: with_names(getattr(conflict, side), slot, names, self._functions) for side in _SIDES}
+        return msgspec.structs.replace(conflict, **values)
 
 
 def _settled(model: Model, conflict: Conflict, value: Any, left: list[Conflict]) -> tuple[Model, list[Conflict]]:
@@ -63,8 +141,6 @@ def _settled(model: Model, conflict: Conflict, value: Any, left: list[Conflict])
         _require(conflict, _same(current, conflict.ours))
         if value == conflict.ours:
             return model, left
-        if isinstance(value, str) and (new := _with_name(model, slot, conflict, value)) is not None:
-            return new, left
         absent = () if isinstance(current, tuple) else b"" if slot.field is None or slot.field.packed else None
         return _with(model, slot.owner, slot.name, absent if value is None else value), left
     if slot.field is not None and slot.field.message is None:
@@ -92,44 +168,11 @@ def _with_string(model: Model, slot: Slot, conflict: Conflict, current: tuple[st
     _require(conflict, found == conflict.ours)
     if value == found:
         return model
-    if found is not None and value is not None and slot.name in ("output", "input"):
-        new = _with_name(model, slot, conflict, value)
-        if new is not None:
-            return new
     items = list(current) + [""] * (position + 1 - len(current))
     items[position] = "" if value is None else value
     while items and value is None and not items[-1]:
         items.pop()
     return _with(model, slot.owner, slot.name, tuple(items))
-
-
-def _with_name(model: Model, slot: Slot, conflict: Conflict, value: str) -> Model | None:
-    """The model with another name of what a slot defines, wherever it is used; None where the slot defines nothing."""
-    at = conflict.at
-    if slot.message is Function and slot.name in ("name", "domain", "overload"):
-        position = int(slot.owner[1])
-        key = function_key(model.functions[position])
-        parts = dict(zip(("domain", "name", "overload"), key, strict=True)) | {slot.name: value}
-        names: dict[FunctionKey, FunctionKey] = {key: (parts["domain"], parts["name"], parts["overload"])}
-        index = Index(model)
-        changed = rebuilt(index, lambda _, graph: with_node_names(graph, {}, names))
-        return with_function_names(changed, names)
-    index = Index(model)
-    for scope in index.scopes:
-        if at.startswith(f"{scope.address}/") and _defines(scope, at, conflict.ours):
-            mapping = {scope: {conflict.ours: value}}
-            if collisions(index, mapping):
-                raise ConflictError(
-                    f'{visible(at)} cannot be called "{visible(value)}", as something else is; rename that first, '
-                    "or take another side",
-                    (conflict,),
-                )
-            return renamed(index, mapping)
-    return None
-
-
-def _defines(scope: Scope, at: str, name: str) -> bool:
-    return scope.defines(name) and scope.address + place_of(scope, name) == at
 
 
 def _with_member(

@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxjson import document as d
-from onnxjson.conflicts import Conflict
+from onnxjson.conflicts import Conflict, slot_at
 from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.renaming import defined, inside, renamed
 from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.merging.naming import by_address, place_of, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
 from onnxjson.merging.slots import OURS, THEIRS, Clash
 from onnxjson.merging.soundness import Soundness
@@ -28,6 +29,7 @@ class Restored:
         self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
         self.clashes: list[tuple[str, tuple[Any, Any, Any]]] = []
         self._index = Index(merged)
+        self._scopes = by_address(self._index)
         self._functions = self._function_names(merged)
         self._nodes = self._node_names()
         self._values: dict[Scope, dict[str, str]] = {}
@@ -126,33 +128,16 @@ class Restored:
 
         return priority
 
-    def value(self, value: Any, address: str) -> Any:
-        """A value of a conflict whose place is an address of the merged model, with final names."""
-        if value is None or isinstance(value, int | bytes | float):
-            return value
-        scope = self._scope_around(address)
-        if scope is None:
-            return value
+    def values(self, values: tuple[Any, ...], at: str) -> tuple[Any, ...]:
+        """What a conflict has at an address of the merged model, with final names."""
+        scope = scope_around(self._scopes, at)
         mapping: dict[str, str] = {}
-        for each in reversed(list(scope.chain())):
+        for each in reversed(list(scope.chain()) if scope is not None else []):
             mapping.update(self._values[each])
-        return with_names(value, mapping, self._functions) if mapping or self._functions else value
-
-    def _scope_around(self, address: str) -> Scope | None:
-        around = [each for each in self._index.scopes if address.startswith(f"{each.address}/")]
-        return max(around, key=lambda each: len(each.address), default=None)
-
-
-def place_of(scope: Scope, name: str) -> str:
-    """Where a graph defines a value, below the address of the graph: the slot of its name."""
-    if name in scope.inputs:
-        return f"/input/{scope.inputs[name]}" + ("" if isinstance(scope.graph, d.Function) else "/name")
-    if name in scope.initializers:
-        return f"/initializer/{scope.initializers[name]}/name"
-    if name in scope.sparse_initializers:
-        return f"/sparse_initializer/{scope.sparse_initializers[name]}/values/name"
-    position, slot = scope.makers[name]
-    return f"/node/{position}/output/{slot}"
+        if not mapping and not self._functions:
+            return values
+        slot = slot_at(at)
+        return tuple([with_names(each, slot, mapping, self._functions) for each in values])
 
 
 def _free(name: str, taken: set[str]) -> str:
@@ -164,54 +149,13 @@ def _free(name: str, taken: set[str]) -> str:
     return f"{name}_{number}"
 
 
-def with_names(value: Any, names: Mapping[str, str], functions: Mapping[FunctionKey, FunctionKey]) -> Any:
-    """A value of a conflict with other names of values and functions."""
-    if isinstance(value, str):
-        return names.get(value, value)
-    if isinstance(value, tuple):
-        return tuple([with_names(each, names, functions) for each in value])
-    wrapped = _wrapped(value)
-    if wrapped is None:
-        return value
-    graph, unwrap = wrapped
-    index = Index(d.Model(graph=graph))
-    if functions:
-        index = Index(rebuilt(index, lambda _, body: with_node_names(body, {}, functions)))
-    main = index.scopes[0]
-    model = renamed(index, {main: names})
-    assert model.graph is not None
-    return unwrap(model.graph)
-
-
-def _wrapped(value: Any) -> tuple[d.Graph, Any] | None:
-    """A graph around a record that holds names, and what takes the record out again."""
-    match value:
-        case d.Node():
-            return d.Graph(node=(value,)), lambda graph: graph.node[0]
-        case d.Tensor():
-            return d.Graph(initializer=(value,)), lambda graph: graph.initializer[0]
-        case d.SparseTensor():
-            return d.Graph(sparse_initializer=(value,)), lambda graph: graph.sparse_initializer[0]
-        case d.ValueInfo():
-            return d.Graph(value_info=(value,)), lambda graph: graph.value_info[0]
-        case d.TensorAnnotation():
-            return d.Graph(quantization_annotation=(value,)), lambda graph: graph.quantization_annotation[0]
-        case d.Attribute():
-            node = d.Node(attribute=(value,))
-            return d.Graph(node=(node,)), lambda graph: graph.node[0].attribute[0]
-        case d.Graph():
-            node = d.Node(attribute=(d.Attribute(name="g", g=value),))
-            return d.Graph(node=(node,)), lambda graph: graph.node[0].attribute[0].g
-    return None
-
-
 def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restored) -> tuple[Conflict, ...]:
     """The clashes as conflicts: by their addresses in the merged model, with final names, numbered in that order."""
-    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
+    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, ...]]] = []
     for clash in clashes:
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
-        values = tuple([restored.value(each, f"{at}/") for each in (clash.base, clash.ours, clash.theirs)])
+        values = restored.values((clash.base, clash.ours, clash.theirs), at)
         found.append((natural(at), clash.rank, at, roots(clash.key), values))
     for at, named in restored.clashes:
         found.append((natural(at), (), at, at, named))

@@ -116,6 +116,14 @@ class Settling:
         self._choices[id] = choice
         self.is_stored = False
 
+    def choose_all(self, choice: Choice) -> None:
+        """Settle all conflicts that have no choice by one side; names that were swapped go only so.
+
+        Raises:
+            ConflictError: see `choose`.
+        """
+        self._choose_anew(self._choices | {each.id: choice for each in self.conflicts if each.id not in self._choices})
+
     def take_back(self, id: str) -> None:  # noqa: A002 - as the text calls it
         """Let a conflict stand again; nothing happens where it has no choice.
 
@@ -127,8 +135,10 @@ class Settling:
 
     def _choose_anew(self, choices: dict[str, Choice]) -> None:
         model, left = self._start
-        for key, choice in choices.items():
-            model, left = resolve(model, left, choice, (key,))
+        for side in SIDES:
+            ids = {key for key, choice in choices.items() if choice == side}
+            if ids:
+                model, left = resolve(model, left, side, ids)
         self.model, self._left, self._choices = model, left, choices
         self.is_stored = False
 

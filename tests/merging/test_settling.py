@@ -123,6 +123,18 @@ def test_choice_that_is_taken_back_leaves_nothing(path: Path) -> None:
     assert settling.exit_code == 16
 
 
+def test_all_that_is_left_is_chosen_at_once(path: Path) -> None:
+    settling = open_settling(path)
+    settling.choose("2", "base")
+    settling.choose_all("theirs")
+    assert dict(settling.choices) == {"1": "theirs", "2": "base", "3": "theirs", "4": "theirs"}
+    straight = open_settling(path)
+    for each, choice in settling.choices.items():
+        straight.choose(each, choice)
+    assert settling.model == straight.model
+    assert settling.remaining == 0
+
+
 def test_side_that_cannot_be_taken_changes_nothing(tmp_path: Path) -> None:
     from onnxjson.merging.merge import merge
 
@@ -156,7 +168,7 @@ def test_file_without_both_sides_is_merged_anew(tmp_path: Path, found: str) -> N
     three = sides(tmp_path, BASE, OURS, THEIRS)
     path = tmp_path / "m.onnx"
     if found in ("ours", "theirs", "base"):
-        path.write_bytes(three[SIDES.index(found)].read_bytes())  # type: ignore[arg-type]
+        path.write_bytes(three[SIDES.index(found)].read_bytes())
     elif found != "nothing":
         path.write_bytes({"markers": b"{\n<<<<<<< ours\n=======\n>>>>>>> theirs\n}\n", "empty": b""}[found])
     settling = open_settling(path, three)
