@@ -187,20 +187,64 @@ def has_wildcards(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def wildcards(text: str) -> NamePattern:
+class Wildcards:
+    """A text with wildcards, matched without ever going back: each part is found at the first place where it fits."""
+
+    def __init__(self, text: str) -> None:
+        parts = text.split("*")
+        self._first, self._last = _Part(parts[0]), _Part(parts[-1])
+        self._between = [_Part(part) for part in parts[1:-1] if part]
+        self._has_star = len(parts) > 1
+        self._least = sum([len(part) for part in parts])
+
+    def matches(self, name: str) -> bool:
+        """Whether the whole name fits."""
+        length = len(name)
+        if not self._least <= length <= LONGEST_NAME or not self._first.stands(name, 0):
+            return False
+        if not self._has_star:
+            return length == self._least
+        at, end = self._first.length, length - self._last.length
+        if not self._last.stands(name, end):
+            return False
+        for part in self._between:
+            at = part.find(name, at, end)
+            if at < 0:
+                return False
+            at += part.length
+        return True
+
+
+class _Part:
+    """A part of a text with wildcards in which no ``*`` stands."""
+
+    def __init__(self, text: str) -> None:
+        self.length = len(text)
+        self._text = text
+        self._regex = None
+        if "?" in text:
+            self._regex = re.compile("".join(["." if each == "?" else re.escape(each) for each in text]), re.DOTALL)
+
+    def stands(self, name: str, at: int) -> bool:
+        """Whether the part stands at a place."""
+        return name.startswith(self._text, at) if self._regex is None else bool(self._regex.match(name, at))
+
+    def find(self, name: str, start: int, end: int) -> int:
+        """The first place at which the part stands between two others; -1 where there is none."""
+        if self._regex is None:
+            return name.find(self._text, start, end)
+        found = self._regex.search(name, start, end)
+        return -1 if found is None else found.start()
+
+
+def wildcards(text: str) -> Wildcards:
     """The pattern of a text in which ``*`` stands for any characters, ``?`` for one, and all else for itself.
 
     Raises:
         SelectorError: it is too long.
     """
     _check_length(text)
-    parts: list[_Expression] = []
-    for character in text:
-        if character == "*":
-            parts.append(_Repeat(_any, 0, None))
-        else:
-            parts.append(_any if character == "?" else character.__eq__)
-    return NamePattern(_Sequence(parts))
+    return Wildcards(text)
 
 
 def regular_expression(text: str) -> NamePattern:

@@ -19,6 +19,7 @@ ways, the person is asked. Nothing found is always an error that says what is ne
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from onnxjson.addresses import find_element
@@ -440,7 +441,7 @@ def _called(selector: Selector) -> str:
 
 
 def _some(what: str, texts: Collection[str]) -> str:
-    shown = ", ".join(f'"{visible(text)}"' for text in sorted(texts)[:_SHOWN])
+    shown = ", ".join(f'"{visible(text)}"' for text in nsmallest(_SHOWN, texts))
     return f"{what} are {shown}{', ...' if len(texts) > _SHOWN else ''}" if texts else f"there are no {what}"
 
 

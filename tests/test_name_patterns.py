@@ -1,5 +1,6 @@
 """Wildcards and regular expressions over names, in linear time."""
 
+import fnmatch
 import random
 import re
 
@@ -175,3 +176,11 @@ def test_part_searcher_takes_no_time_where_re_explodes() -> None:
 def test_anchor_beside_alternatives_is_refused_by_part_searcher() -> None:
     with pytest.raises(SelectorError, match="brackets"):
         part_searcher("^a|b")
+
+
+def test_wildcards_match_what_fnmatch_matches_on_random_texts() -> None:
+    rng = random.Random(8)
+    for _ in range(3000):
+        pattern = "".join(rng.choices("ab*?", k=rng.randrange(8)))
+        name = "".join(rng.choices("ab\n", k=rng.randrange(9)))
+        assert wildcards(pattern).matches(name) == fnmatch.fnmatchcase(name, pattern), (pattern, name)

@@ -154,8 +154,8 @@ def matching(text: str, names: Sequence[str], kind: str) -> list[str]:
     else:
         found = [name for name in names if name == text]
         if not found and has_wildcards(text):
-            pattern = wildcards(text)
-            found = [name for name in names if pattern.matches(name)]
+            like = wildcards(text)
+            found = [name for name in names if like.matches(name)]
     if not found:
         some = ", ".join([f'"{visible(name)}"' for name in names[:5]])
         hint = suggest(text, names) or (f"there are {some}" if some else "there is none")

@@ -91,18 +91,14 @@ def filter_positions(session: Session, scope: Scope, typed: str) -> tuple[str, l
         SelectorError: it is misspelled or finds nothing.
         LimitError: its pattern takes too many steps.
     """
-    try:
-        refs = select_nodes(session.model, session.index, typed)
-    except SelectorError as error:
-        parsed = parse(typed)
-        word = parsed.name
-        if word is None or word.quoted or parsed.in_main is not None or _WITH_MEANING.search(word.text):
-            raise
-        try:
-            refs = select_nodes(session.model, session.index, f"name:*{word.text}*")
-        except SelectorError:
-            raise error from None
-        typed = f"name:*{word.text}*"
+    index = session.index
+    name = parse(typed).name
+    is_word = name is not None and not name.quoted and typed == name.text and not _WITH_MEANING.search(typed)
+    if is_word and not index.nodes_with("name", typed) and not index.nodes_with("output", typed):
+        positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
+        if positions:
+            return f"name:*{typed}*", positions
+    refs = select_nodes(session.model, index, typed)
     positions = filtered(refs, scope)
     if not positions:
         raise SelectorError(f"no node of this graph; {counted(len(refs), 'node')} of others")
