@@ -77,7 +77,7 @@ def _rows(folder: Path, big: int) -> Iterator[Row]:
 
 
 def _notebook(first: str, second: str) -> dict[str, Any]:
-    cells = [
+    cells: list[dict[str, Any]] = [
         {
             "cell_type": "code",
             "execution_count": None,

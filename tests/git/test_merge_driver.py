@@ -14,6 +14,7 @@ from onnxjson.document import Model
 from onnxjson.errors import ConflictError
 from onnxjson.git import driver_lines
 from onnxjson.git.merge_driver import main
+from onnxjson.git.repository import opened
 from onnxjson.git.unmerged import unmerged_models
 from onnxjson.merging.resolving import resolve
 from tests.cli.running import run
@@ -144,6 +145,31 @@ def test_conflict_has_both_sides_in_the_file(tmp_path: Path, name: str) -> None:
     assert resolve(loaded.model, loaded.conflicts, "ours")[0] == OURS(BASE)
     taken, _ = resolve(loaded.model, loaded.conflicts, "theirs")
     assert taken.graph == RIVAL(BASE).graph
+
+
+def test_whole_sides_of_a_conflict_are_where_git_keeps_them(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = both(OURS, metadata("mine", "1"))
+    theirs = both(RIVAL, metadata("its", "1"))
+    repository = Merging(tmp_path / "r", name, ours=ours, theirs=theirs)
+    monkeypatch.chdir(repository.top)
+    sides = {":1": BASE, ":2": ours(BASE), ":3": theirs(BASE)}
+    repository.run("merge", "topic")
+    conflicted = repository.path.read_bytes()
+    for stage, model in sides.items():
+        with opened(f"{stage}:{name}") as found:
+            assert found.path.read_bytes() == repository.bytes_of(model)
+    assert run("merge", *[f"{stage}:{name}" for stage in sides], "-o", name).exit_code == 16
+    assert repository.path.read_bytes() == conflicted
+    for side, model in (("--ours", ours(BASE)), ("--theirs", theirs(BASE))):
+        repository.git("checkout", side, name)
+        assert onnxjson.load(repository.path) == model
+        repository.git("checkout", "-m", name)
+        assert repository.path.read_bytes() == conflicted
+    repository.commit("with conflicts")
+    with opened(f"HEAD^2:{name}") as found:
+        assert found.loaded.model == theirs(BASE)
 
 
 def test_conflicts_of_the_repository_are_found_from_a_subfolder(
