@@ -10,13 +10,13 @@
     model = made.after.model
 """
 
-from onnxjson.passes.catalogue import PASSES, pass_named
+from onnxjson.passes.catalogue import PASSES
 from onnxjson.passes.declaration import Pass
 from onnxjson.passes.new_files import NewFile, files_written
 from onnxjson.passes.pipeline import Made, Pipeline, Stage
 from onnxjson.passes.spelling import Step, parse_step, spell
 
 __all__ = [
-    "PASSES", "Made", "NewFile", "Pass", "Pipeline", "Stage", "Step", "files_written", "parse_step", "pass_named",
+    "PASSES", "Made", "NewFile", "Pass", "Pipeline", "Stage", "Step", "files_written", "parse_step",
     "spell",
 ]  # fmt: skip

@@ -2,8 +2,6 @@
 
 from typing import Final
 
-from onnxjson.display import visible
-from onnxjson.errors import ParameterError
 from onnxjson.passes.declaration import Pass, name_of
 from onnxjson.passes.edits import EditPass, ScriptPass
 from onnxjson.passes.extract_adapters import ExtractAdapters
@@ -21,7 +19,6 @@ from onnxjson.passes.quantization import QuantizeDynamic, QuantizeStatic
 from onnxjson.passes.symbolic_shapes import SymbolicShapes
 from onnxjson.passes.transformers import Transformers
 from onnxjson.passes.user import PluginPass, UserPass
-from onnxjson.suggestions import suggest
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer,
@@ -47,16 +44,3 @@ KINDS: Final[tuple[type[Pass], ...]] = (*PASSES, EditPass, ScriptPass, UserPass,
 
 NAMES: Final[dict[str, type[Pass]]] = {name_of(each): each for each in PASSES}
 """Every pass by its name."""
-
-
-def pass_named(name: str) -> type[Pass]:
-    """The pass of a name such as ``onnxsim``.
-
-    Raises:
-        ParameterError: there is none; the message says what is near.
-    """
-    found = NAMES.get(name)
-    if found is None:
-        hint = suggest(name, NAMES) or "`onnxjson passes` shows all"
-        raise ParameterError(f'there is no pass "{visible(name)}"; {hint}')
-    return found

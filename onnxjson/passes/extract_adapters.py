@@ -15,6 +15,7 @@ from onnxjson.edits.initializers import input_for
 from onnxjson.edits.parameters import Role
 from onnxjson.errors import EditError
 from onnxjson.passes.declaration import Changed, Pass
+from onnxjson.passes.known_names import some
 from onnxjson.passes.new_files import NewFile, require_new
 
 if TYPE_CHECKING:
@@ -74,9 +75,9 @@ class ExtractAdapters(Pass, frozen=True, kw_only=True, eq=False, tag="extract-ad
             initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
             value_info=tuple([value for value in graph.value_info if value.name not in names]),
         )
-        said = ", ".join([visible(tensor.name or "") for tensor in found[:3]])
-        more = f" and {len(found) - 3:,} more" if len(found) > 3 else ""
-        return Changed(replace(model, graph=made), (f"{len(found):,} weights are inputs now: {said}{more}",), saved)
+        said = some([visible(tensor.name or "") for tensor in found], 3)
+        note = f"{len(found):,} {'weights are inputs' if len(found) > 1 else 'weight is an input'} now: {said}"
+        return Changed(replace(model, graph=made), (note,), saved)
 
     def _weights(self, graph: "Graph") -> "list[Tensor]":
         try:

@@ -1,4 +1,4 @@
-"""Names that a person gives and an optimizer would leave out without a word. Runs in the guarded process."""
+"""Names in messages of passes: some of many, and those that an optimizer would leave out without a word."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -6,6 +6,11 @@ from typing import Final
 from onnxjson.suggestions import suggest
 
 _SHOWN: Final = 10
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """``a, b, c and 7 more``, as they are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:
@@ -21,8 +26,5 @@ def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:
     """
     for name in wanted:
         if name not in known:
-            others = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-            hint = suggest(name, known) or (
-                f"there are {', '.join(known[:_SHOWN])}{others}" if known else "there is none"
-            )
+            hint = suggest(name, known) or (f"there are {some(known, _SHOWN)}" if known else "there is none")
             raise ValueError(f'there is no {what} "{name}"; {hint}')

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Graph, Model, Node, ValueInfo
 from onnxjson.operators import plain_domain
+from onnxjson.passes.known_names import some
 from onnxjson.walking import walk
 
 _SHOWN = 3
@@ -64,13 +65,13 @@ def _nodes(before: Graph, after: Graph) -> Iterable[str]:
     kept = [(old[each.output], each) for each in walk(after, Node) if each.output in old]
     metadata = [one for one, other in kept if one.metadata_props and not other.metadata_props]
     if metadata:
-        yield f"{_counted(len(metadata), 'node')} still there lost {_its(metadata)} metadata"
+        yield f"{counted(len(metadata), 'node')} still there lost {_its(metadata)} metadata"
     texts = [one for one, other in kept if one.doc_string and not other.doc_string]
     if texts:
-        yield f"{_counted(len(texts), 'node')} still there lost {_its(texts)} doc_string"
+        yield f"{counted(len(texts), 'node')} still there lost {_its(texts)} doc_string"
     names = [one for one, other in kept if one.name and not other.name]
     if names:
-        yield f"{_counted(len(names), 'node')} still there lost {_its(names)} name"
+        yield f"{counted(len(names), 'node')} still there lost {_its(names)} name"
 
 
 def _graph(before: Graph, after: Graph) -> Iterable[str]:
@@ -81,13 +82,13 @@ def _graph(before: Graph, after: Graph) -> Iterable[str]:
         each for each in before.quantization_annotation if each.tensor_name in there and each.tensor_name not in said
     ]
     if lost:
-        yield f"quantization annotations of {_counted(len(lost), 'value')} are lost"
+        yield f"quantization annotations of {counted(len(lost), 'value')} are lost"
     if before.doc_string and not after.doc_string:
         yield "doc_string of the graph is lost"
     if before.metadata_props and not after.metadata_props:
         yield "metadata of the graph is lost"
     if before.sparse_initializer and not after.sparse_initializer:
-        yield f"{_counted(len(before.sparse_initializer), 'sparse initializer')} became something else"
+        yield f"{counted(len(before.sparse_initializer), 'sparse initializer')} became something else"
     for what, old, new in (("input", before.input, after.input), ("output", before.output, after.output)):
         yield from _interface(what, old, new)
 
@@ -109,13 +110,7 @@ def _interface(what: str, before: tuple[ValueInfo, ...], after: tuple[ValueInfo,
 
 
 def _some(names: Iterable[str]) -> str:
-    listed = list(names)
-    shown = ", ".join([visible(name) for name in listed[:_SHOWN]])
-    return shown + (f" and {len(listed) - _SHOWN:,} more" if len(listed) > _SHOWN else "")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'s' if count != 1 else ''}"
+    return some([visible(name) for name in names], _SHOWN)
 
 
 def _its(items: list[Node]) -> str:

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Final
 from msgspec import Meta
 
 from onnxjson.passes.declaration import Pass
-from onnxjson.passes.stages import PartStage
+from onnxjson.passes.stages import READING, PartStage
 
 PARTS: Final[dict[str, str]] = {
     "adjust_add": "Puts the constant of an Add on its right.",
@@ -91,7 +91,7 @@ class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimize
 
         read = _optimized(model, "nop")
         if read != model:
-            yield PartStage("reading and writing", read)
+            yield PartStage(READING, read)
         model = read
         names = self.passes or onnxoptimizer.get_fuse_and_elimination_passes()
         while True:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from onnxjson.passes.stages import PartStage
+from onnxjson.passes.stages import READING, PartStage
 
 Level = Literal["basic", "extended", "layout", "all"]
 """The levels of onnxruntime that change a graph; each has those before it."""
@@ -46,9 +46,6 @@ RULES: Final = (
 
 _MODIFIED: Final = re.compile(rb"GraphTransformer (\S+) modified: ([01]) with status: OK")
 _RULE_BASED: Final = "_RuleBasedTransformer"
-_READING: Final = "reading and writing"
-"""What is left when every transformer is disabled: local functions are inlined, opsets added, metadata lost."""
-
 
 _REORDERING: Final = b"Reorder"
 """How the operators begin that change layouts."""
@@ -114,8 +111,9 @@ class Sessions:
         What a part is said to have done is what it adds to those before it. The last stage is the whole result.
         """
         report = self.reported()
+        # What is left when every transformer is disabled: local functions are inlined, opsets added, metadata lost.
         last = self.optimized(report.transformers)
-        yield PartStage(_READING, last)
+        yield PartStage(READING, last)
         for count, name in enumerate(report.modified, 1):
             later = [each for each in report.transformers if each not in report.modified[:count]]
             whole = self.optimized(later) if count < len(report.modified) else report.model

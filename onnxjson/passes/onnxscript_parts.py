@@ -3,11 +3,9 @@
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any
 
-from onnxjson.passes.stages import PartStage
-
-_READING: Final = "reading and writing"
+from onnxjson.passes.stages import READING, PartStage
 
 
 @contextmanager
@@ -17,7 +15,7 @@ def watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
     from onnx import ModelProto
 
     watch = _Watch(seen)
-    watch.look(_READING, onnx_ir.serde.deserialize_model(ModelProto.FromString(model)), model)
+    watch.look(READING, onnx_ir.serde.deserialize_model(ModelProto.FromString(model)), model)
     base: Any = onnx_ir.passes.PassBase
     original = base.__call__
     base.__call__ = watch.wrapped(original)

@@ -14,6 +14,9 @@ class PartStage(msgspec.Struct, frozen=True):
     """Serialised."""
 
 
+READING: Final = "reading and writing"
+"""What a part is called that only consists in an optimizer's reading the model and writing it again."""
+
 _REMARKS: Final[list[str]] = []
 
 
