@@ -149,7 +149,7 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
         *kept,
         *([] if is_grid else sizes),
         Column("max diff", lambda row: _difference(row.largest_difference)),
-        Column("of max", lambda row: _difference(row.largest_share)),
+        *([] if is_grid else [Column("of max", lambda row: _difference(row.largest_share))]),
         Column("verified", lambda row: VERDICTS[row.verdict]),
         Column("start", lambda row: milliseconds(row.start), is_time=True),
         Column("offline", lambda row: milliseconds(row.offline_start), is_time=True),
@@ -248,7 +248,9 @@ def _verified(rows: Sequence[Row]) -> Iterator[str]:
     if not compared:
         return
     same = sum(row.verdict in ("same", "close") for row in compared)
-    parts = [f"{same} of {counted(len(rows), 'row')} {'computes' if same == 1 else 'compute'} the same"]
+    parts = [
+        f"{same} of {counted(len(rows), 'row')} {'computes' if same == 1 else 'compute'} the same within the tolerance"
+    ]
     traded = [row for row in compared if row.verdict == "differs" and not row.is_exact]
     if traded:
         greatest = max((row.largest_share or 0.0 for row in traded), default=0.0)

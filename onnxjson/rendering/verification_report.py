@@ -1,5 +1,6 @@
 """Whether two models compute the same, as data and as lines; and where they part."""
 
+import itertools
 import math
 import re
 from collections.abc import Iterator
@@ -90,8 +91,10 @@ def _place_data(place: Place) -> dict[str, Any]:
         "base": list(place.base),
         "target": list(place.target),
         "nodes": list(place.nodes),
+        "target_nodes": list(place.target_nodes),
         "value": list(place.value),
         "constants": [list(each) for each in place.constants],
+        "lost_constants": list(place.lost),
         "error_before": place.before,
         **_figures_data(place.comparison),
     }
@@ -249,17 +252,22 @@ def location_lines(location: Location, width: int) -> Iterator[Line]:
 
 def _place_lines(place: Place, width: int) -> Iterator[Line]:
     several = len(place.nodes) > 1
+    if several:
+        yield (Span(f"  one of these {len(place.nodes):,} nodes, the likeliest first", "quiet"),)
     for number, (node, address) in enumerate(zip(place.nodes[:_NODES], place.base, strict=False)):
         text = f"  {node}  @{address}"
         yield (Span(text, "plain" if number else "bad"),)
     if len(place.nodes) > _NODES:
         yield (Span(f"  ... {counted(len(place.nodes) - _NODES, 'node')} more", "quiet"),)
     if place.target:
-        there = " ".join(f"@{each}" for each in place.target[:_NODES])
+        named = zip(place.target_nodes, place.target, strict=True)
+        there = ", ".join([f"{node}  @{each}" for node, each in itertools.islice(named, _NODES)])
         yield from _wrapped(f"in the target: {there}", width, "plain", indent=4)
     for one, other in place.constants[:_NODES]:
         name = visible(one) if one == other else f"{visible(one)} -> {visible(other)}"
         yield from _wrapped(f"constant {name} has other elements", width, "plain", indent=4)
+    for name in place.lost[:_NODES]:
+        yield from _wrapped(f"constant {visible(name)} is not there any more", width, "plain", indent=4)
     found = place.comparison
     apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} are apart"
     if found.largest_absolute is not None:

@@ -43,11 +43,15 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     """Those in the target."""
     nodes: tuple[str, ...]
     """The nodes in the base for a person: operator and name; made visible."""
+    target_nodes: tuple[str, ...]
+    """Those in the target."""
     value: tuple[str, str]
     """The value that is apart, by its names in both."""
     comparison: Comparison
     constants: tuple[tuple[str, str], ...] = ()
     """Constants of these nodes, by their names in both, whose elements differ."""
+    lost: tuple[str, ...] = ()
+    """Where several nodes became others: constants that the nodes in the base take, and those in the target do not."""
     before: float = 0.0
     """The greatest error, as a share of the values, among those that it is computed from."""
 
@@ -205,10 +209,12 @@ class _Search:
         pair = self._pairs[number]
         scope = self._main.base
         constants = tuple(self._changed_constants(pair))
-        blamed = {one for one, _ in constants}
+        there = self._in_target(pair)
+        lost = () if constants or len(pair.inside) == 1 else tuple(self._lost_constants(pair, there))
+        blamed = {one for one, _ in constants} or set(lost)
         nodes = scope.graph.node
-        # The node that takes a changed constant comes first, then one that takes only what the target has, too, and
-        # gives what it has not, then those without a counterpart.
+        # The node that takes a changed or a lost constant comes first, then one that takes only what the target has,
+        # too, and gives what it has not, then those without a counterpart.
         right = {name for each in pair.sources for name in nodes[self._pairs[each].inside[-1]].output} | set(known)
         made = {name for position in pair.inside if self._varies(position) for name in nodes[position].output}
         order = sorted(
@@ -222,14 +228,15 @@ class _Search:
             ),
         )
         likely = [each for each in order if self._varies(each)] or order
-        there = self._in_target(pair)
         return Place(
             base=tuple([NodeRef(scope, position).address for position in likely]),
             target=tuple([NodeRef(self._main.target, position).address for position in there]),
             nodes=tuple([_described(nodes[position]) for position in likely]),
+            target_nodes=tuple([_described(self._main.target.graph.node[position]) for position in there]),
             value=(pair.base, pair.target),
             comparison=self._compared[number],
             constants=constants,
+            lost=lost,
             before=self._before(number),
         )
 
@@ -261,6 +268,17 @@ class _Search:
                 one, its = _constant(base, name), _constant(target, other)
                 if one is not None and its is not None and content(one) != content(its):
                     yield name, other
+
+    def _lost_constants(self, pair: Pair, there: Collection[int]) -> Iterator[str]:
+        """Constants that the nodes take, while no node of the target in their place takes the same elements."""
+        base, target = self._main.base, self._main.target
+        taken = [_constant(target, name) for position in there for name in taken_names(target.graph.node[position])]
+        known = {content(tensor) for tensor in taken if tensor is not None}
+        names = dict.fromkeys([name for position in pair.inside for name in taken_names(base.graph.node[position])])
+        for name in names if known else ():
+            tensor = _constant(base, name)
+            if tensor is not None and content(tensor) not in known:
+                yield name
 
 
 def _constant(scope: Scope, name: str) -> Tensor | None:

@@ -72,8 +72,8 @@ def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:
     ]
     said = " ".join(" ".join(text(report(*rows), 160)).split())
     assert (
-        "verified on 3 sets of values: 1 of 5 rows computes the same, 1 trades numbers, by up to 4.0% of the greatest, "
-        "1 compute something else, 1 fail, 1 not compared"
+        "verified on 3 sets of values: 1 of 5 rows computes the same within the tolerance, "
+        "1 trades numbers, by up to 4.0% of the greatest, 1 compute something else, 1 fail, 1 not compared"
     ) in said
 
 

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 import onnxjson
 from onnxjson import Model
 from onnxjson.passes import Pipeline, parse_step
+from onnxjson.rendering.verification_report import location_lines
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import Location, locate
 from onnxjson.running.verification import Plan, Verifier
@@ -92,6 +93,32 @@ def test_a_perturbation_is_found_at_its_node(
     found = located(base, target, worker)
     assert [place.base[0] for place in found.places] == [f"/graph/node/{positions[turn]}"]
     assert found.compared == found.pairs > 100
+
+
+def test_of_nodes_that_were_fused_the_one_whose_constant_is_gone_comes_first(
+    worker: Worker, pipeline: Pipeline
+) -> None:
+    path = MODELS / "encoder_dynamo.onnx"
+    proto = onnx.load(path)
+    position = [place for place, node in enumerate(proto.graph.node) if node.op_type == "LayerNormalization"][6]
+    node = proto.graph.node[position]
+    # Exporters store equal weights once, so another one gets another name.
+    weight = next(tensor for tensor in proto.graph.initializer if tensor.name == node.input[1])
+    other = numpy_helper.from_array(numpy_helper.to_array(weight) * np.float32(1.05), "another")
+    proto.graph.initializer.append(other)
+    node.input[1] = other.name
+    target = optimized(onnxjson.from_proto(proto), "onnxruntime{level=extended}", pipeline)
+    (place,) = located(onnxjson.load(path), target, worker).places
+    assert place.base[0] == f"/graph/node/{position}"
+    assert len(place.nodes) > 1
+    assert place.lost == (weight.name,)
+    assert place.target_nodes[0].startswith("SkipLayerNormalization")
+    shown = [
+        "".join(span.text for span in line)
+        for line in location_lines(Location(places=(place,), compared=1, pairs=1, run=""), 80)
+    ]
+    assert f"  one of these {len(place.nodes)} nodes, the likeliest first" in shown
+    assert max(map(len, shown)) <= 80
 
 
 def test_the_place_says_what_is_apart_and_by_how_much(worker: Worker) -> None:
