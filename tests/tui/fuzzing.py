@@ -24,6 +24,7 @@ from onnxjson.document import Model
 from onnxjson.wire.reading import read_model
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.app import WorkbenchApp
+from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.workbench import Workbench
@@ -86,8 +87,7 @@ class Fuzz:
                     for key in self.chosen():
                         self.pressed.append(key)
                         _send(app, key)
-                        # One turn for the key, one for what it posts; now and then as long as it takes.
-                        await asyncio.sleep(0)
+                        await _heard(app)
                     if self.rng.random() < 0.05:
                         await pilot.pause()
                         if not app.is_running or not bench.is_attached:
@@ -118,11 +118,11 @@ class Fuzz:
         for _ in range(50):
             if app.screen is bench and not bench.prompt.is_asking and not bench.jobs.running:
                 break
-            _send(app, "escape")
-            await pilot.pause(0.02)
-        while app.screen is not bench:
-            app.pop_screen()
-            await pilot.pause()
+            # A form that was filled in asks first; the last answer is to give it up.
+            screen = app.screen
+            _send(app, screen._answers[-1][0] if isinstance(screen, ConfirmScreen) else "escape")
+            await pilot.pause(0.05)
+        assert app.screen is bench, f"escape does not close {app.screen_stack}"
         for _ in range(600):
             if not bench.jobs.running:
                 return
@@ -149,6 +149,14 @@ class Fuzz:
                 session.recover(journal)
             assert not is_changed or bytes_of(session.model) == left, "the journal does not give what was left"
             session.discard()
+
+
+async def _heard(app: WorkbenchApp) -> None:
+    """Until every key was heard; much less than Textual's own pause, which waits until nothing at all happens."""
+    for _ in range(100):
+        await asyncio.sleep(0)
+        if app.keys.is_idle and app._message_queue.empty():
+            return
 
 
 def _send(app: WorkbenchApp, key: str) -> None:

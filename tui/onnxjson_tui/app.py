@@ -50,14 +50,14 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         self.animation_level = "none"
         self.sessions: list[Session] = []
         """Those that have something to lose when the program is ended from outside."""
-        self._keys = KeyOrder(self, super().on_event)
+        self.keys = KeyOrder(self, super().on_event)
         self.failures: list[BaseException] = []
         """Errors of the program itself that were said to the person; tests want none."""
 
     async def on_event(self, event: events.Event) -> None:
         """Keys and pasted texts wait for those before them; see `onnxjson_tui.key_order`."""
         if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
-            self._keys.put(event)
+            self.keys.put(event)
         else:
             await super().on_event(event)
 

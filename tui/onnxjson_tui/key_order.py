@@ -53,12 +53,21 @@ class KeyOrder:
                 self._app._handle_exception(error)
                 return
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether every key was heard."""
+        return self._task is None or self._task.done()
+
     async def _settled(self) -> None:
         """Until those that may hear of the key have heard of it, and what they asked for is there."""
+        if not self._app.screen_stack:
+            return  # The program has ended.
         screen, focused = self._app.screen, self._app.focused
         await self._heard(focused or screen)
         for _ in range(3):  # as many steps as work that an action begins takes to open a screen
             await asyncio.sleep(0)
+        if not self._app.screen_stack:
+            return
         if self._app.screen is not screen or self._app.focused is not focused:
             await self._heard(self._app.focused or self._app.screen)
 
