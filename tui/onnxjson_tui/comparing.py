@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from onnxjson.diffing.events import Event
 from onnxjson.document import Model
@@ -15,6 +15,9 @@ from onnxjson_tui.opening import Unreadable, open_model
 
 if TYPE_CHECKING:
     from onnxjson.diffing.difference import Diff
+
+FEW: Final = 12
+"""Rows of places and details up to which all of them are unfolded."""
 
 
 class Side(NamedTuple):
@@ -56,6 +59,11 @@ class Compared(NamedTuple):
     def places(self) -> int:
         """At how many places something happened."""
         return sum([event.count for event in self.events])
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all of it fits on a screen when it is unfolded."""
+        return sum([1 + len(member.details) for event in self.events for member in event.members]) <= FEW
 
 
 def opened_side(name: str, resources: ExitStack) -> Side:

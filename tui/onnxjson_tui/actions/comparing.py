@@ -1,6 +1,7 @@
 """See what changed: since the model was saved, from another file or revision, by a pass, in a trace."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import visible
@@ -18,15 +19,14 @@ async def compare(bench: "Workbench", given: Given) -> None:
     if given.text.strip():
         await _show(bench, comparison_with(bench, given.text.strip()))
         return
-    name = bench.session.opened.path
     is_changed = bench.session.is_changed
     choices = [
         Choice("unsaved", "unsaved changes", "", "" if is_changed else "nothing is changed since the model was saved"),
         Choice("file", "another file, or REV:path ...", "asks which"),
     ]
-    if name is not None:
-        revision = f"HEAD:{name}"
-        choices.append(Choice(revision, visible(revision, 200), "the last commit"))
+    committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
+    if committed is not None:
+        choices.append(Choice(committed, visible(committed, 200), "the last commit"))
     if not is_changed:
         choices.append(choices.pop(0))
     chosen = await bench.app.push_screen_wait(PickerScreen("Compare with", choices))
@@ -36,6 +36,16 @@ async def compare(bench: "Workbench", given: Given) -> None:
         _ask_file(bench)
     elif chosen is not None:
         await _show(bench, comparison_with(bench, chosen))
+
+
+def last_commit(path: Path) -> str | None:
+    """``HEAD:path`` of a file in the repository of the current folder; None where it is in none."""
+    real = path.resolve()
+    for folder in real.parents:
+        if (folder / ".git").exists():
+            is_here = Path.cwd().resolve().is_relative_to(folder)
+            return f"HEAD:{real.relative_to(folder).as_posix()}" if is_here else None
+    return None
 
 
 def _ask_file(bench: "Workbench") -> None:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Span
@@ -15,9 +15,6 @@ from onnxjson_tui.widgets.lines import Rows, TextRows
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
-
-_FEW: Final = 12
-"""Rows of places up to which all of them are unfolded."""
 
 
 class ChangesPage(Page):
@@ -90,8 +87,7 @@ class ChangesPage(Page):
 
         def found(result: Compared) -> None:
             self._revision, self._saved = revision, preview.base
-            rows = sum([1 + len(member.details) for event in result.events for member in event.members])
-            opened = range(len(result.events)) if rows <= _FEW else ()
+            opened = range(len(result.events)) if result.is_short else ()
             self._known = DifferenceRows(result, Shown(frozenset(opened)), glyphs=self.bench.terminal.glyphs)
             self.redraw(self._known.starts[0] if self._known.starts else 0)
             then(result)

@@ -21,6 +21,9 @@ _FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "asci
 _MOST_PLACES: Final = 1_000
 """Places of an event that a filter looks at."""
 
+_LEAST: Final = 16
+"""Columns from which it is worth saying what changed at a place behind its name."""
+
 _WORD: Final = re.compile(r"[\w.:]+")
 
 RowKind = Literal["number", "operator", "note", "blank", "event", "member", "detail", "more"]
@@ -267,19 +270,28 @@ def _gist(event: Event, room: int) -> str:
     if len(members) == 1:
         member = members[0]
         place = place_of(member)
-        details = "; ".join([detail_text(event, detail, None) for detail in member.details[:3]])
-        if place in (*member.base, *member.target) and details:
-            return clipped(details, room)
-        if not details or cells(place) + 12 > room:
+        if not member.details:
             return shortened(place, room)
-        return f"{place}: {clipped(details, room - cells(place) - 2)}"
+        start = "" if place in (*member.base, *member.target) else f"{place}: "
+        more = f" and {len(member.details) - 1:,} more" if len(member.details) > 1 else ""
+        left = room - cells(start) - len(more)
+        if left < _LEAST:
+            return shortened(place, room)
+        return start + detail_text(event, member.details[0], left) + more
+    said = {member.details for member in members}
+    if len(said) == 1 and members[0].details:
+        where = f" at {len(members):,} places"
+        details = "; ".join([detail_text(event, detail, None) for detail in members[0].details[:3]])
+        if cells(details) + len(where) <= room:
+            return details + where
     shown = ""
     for number, member in enumerate(members):
         left = len(members) - number - 1
-        text = f"{shown}, {place_of(member)}" if shown else place_of(member)
-        if cells(text) + (len(f" and {left:,} more") if left else 0) > room:
-            more = f"{shown} and {len(members) - number:,} more" if shown else ""
-            return more if more and cells(more) <= room else clipped(text, room)
+        more = f" and {left:,} more" if left else ""
+        place = place_of(member)
+        text = f"{shown}, {place}" if shown else shortened(place, max(room - len(more), 1))
+        if cells(text) + len(more) > room:
+            return f"{shown} and {left + 1:,} more"
         shown = text
     return shown
 

@@ -1,6 +1,7 @@
 """What stands at an address as the lines of the canonical text, and those of two sides beside or below each other."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.addresses import resolve
@@ -130,12 +131,15 @@ def _broken(mark: str, text: str, width: int) -> Iterator[str]:
     yield mark + indent + text
 
 
-def beside_line(pair: Pair, width: int) -> Line:
-    """Both sides beside each other, with a mark between them."""
-    half = max((width - 3) // 2, 1)
-    styles: tuple[Style, Style] = ("plain", "plain") if pair.mark == " " else ("removed", "added")
-    left, right = (clipped("" if side is None else side, half) for side in (pair.base, pair.target))
-    return Span(padded(left, half), styles[0]), Span(f" {pair.mark} "), Span(right, styles[1])
+def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
+    """Both sides beside each other, with a mark between them. Long lines go on in the next one."""
+    half = max((width - 3) // 2, 8)
+    for pair in pairs:
+        styles: tuple[Style, Style] = ("plain", "plain") if pair.mark == " " else ("removed", "added")
+        pieces = [list(_broken("", side or "", half)) for side in (pair.base, pair.target)]
+        for number, (left, right) in enumerate(zip_longest(*pieces, fillvalue="")):
+            mark = " " if number else pair.mark
+            yield Span(padded(left, half), styles[0]), Span(f" {mark} "), Span(right, styles[1])
 
 
 def clipped(text: str, width: int) -> str:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span, plain
-from onnxjson.rendering.tables import wrapped
+from onnxjson.rendering.tables import cells, shortened, wrapped
 from onnxjson_tui.actions.declaration import Given
 from onnxjson_tui.comparing import Compared, Side, compared, of_diff, opened_side
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.screens.keyed import HELP, MOVING, KeyedScreen, ScreenKey
+from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.lines import TextRows
@@ -59,7 +59,6 @@ class ComparisonScreen(DifferenceScreen):
 
     def on_mount(self) -> None:
         """Begin to work."""
-        super().on_mount()
         self.jobs.start("compare", self._doing, self._work, self._found, self._refused)
         self._wait()
 
@@ -82,8 +81,10 @@ class ComparisonScreen(DifferenceScreen):
         found = self.compared
         if found is None:
             return (Span(f" {visible(self._doing, 500)}", "title"),), ""
-        spans = [Span(f" {visible(found.base.name, 200)}", "title"), Span(" -> ")]
-        spans.append(Span(visible(found.target.name, 200), "title"))
+        base, target = (visible(side.name, 500) for side in (found.base, found.target))
+        room = max(self.size.width - 6, 20)
+        base = shortened(base, max(room // 2, room - cells(target)))
+        spans = [Span(f" {base}", "title"), Span(" -> "), Span(shortened(target, room - cells(base)), "title")]
         if self.shown.wanted:
             spans.append(Span(f"  filter {visible(self.shown.wanted)}", "changed"))
         if self.shown.without_quiet:
@@ -92,9 +93,9 @@ class ComparisonScreen(DifferenceScreen):
 
     def offered(self, key: ScreenKey) -> bool:
         """Accepting is for what somebody could accept, and until something is known one can only leave."""
-        if key.run is ComparisonScreen.accept:
+        if key.run.__name__ == "accept":
             return self.compared is not None and self._accept is not None
-        return self.compared is not None or key.run in (ComparisonScreen.leave, KeyedScreen.show_keys)
+        return self.compared is not None or key.run.__name__ in ("leave", "show_keys")
 
     # Keys
 

@@ -41,7 +41,6 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def on_mount(self) -> None:
         """Show the first conflict."""
-        super().on_mount()
         self.conflicts.styles.height = min(len(self.settling.conflicts), max(self.app.size.height * 2 // 5, 3)) + 1
         self.call_after_refresh(self.settle)
 

@@ -1,6 +1,7 @@
 """A whole screen with keys of its own: title, footer, prompt, jobs, and a table of keys that makes footer and help."""
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from textual import events
@@ -68,9 +69,13 @@ class KeyedScreen(Screen[_T]):
         yield from ()
 
     def on_mount(self) -> None:
-        """Prepare the jobs."""
-        self.jobs = Jobs(self.app, self.failed, self.draw_chrome)
+        """Write the bars. Textual calls this after the same of a derived class, which must not call it, too."""
         self.draw_chrome()
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """What goes on in threads."""
+        return Jobs(self.app, self.failed, self.draw_chrome)
 
     @property
     def prompt(self) -> Prompt:
@@ -95,7 +100,7 @@ class KeyedScreen(Screen[_T]):
         self.query_one("#title", Bar).show(*self.title_line())
         text, tone = self._message
         pending = f"{visible(self._reader.pending, 20)} " if self._reader.pending else ""
-        slow = [job for job in self.jobs.running if job.seconds >= QUIET] if hasattr(self, "jobs") else []
+        slow = [job for job in self.jobs.running if job.seconds >= QUIET]
         if text:
             left: Line = (Span(f" {text}", tone),)
         elif slow:
@@ -147,7 +152,8 @@ class KeyedScreen(Screen[_T]):
         self._message = ("", "plain")
         if heard.kind == "action" and heard.action is not None:
             try:
-                self._by_id[heard.action.id].run(self, heard.given)
+                # By its name, since a screen may have made it another method than its base has.
+                getattr(self, self._by_id[heard.action.id].run.__name__)(heard.given)
             except Exception as error:
                 self.failed(error)
         elif heard.kind == "nothing":

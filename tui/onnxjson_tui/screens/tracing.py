@@ -17,7 +17,7 @@ from onnxjson_tui.comparing import Compared, Side, of_sizes
 from onnxjson_tui.jobs import said
 from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops
 from onnxjson_tui.screens.choosing import TextScreen
-from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
+from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, SETTLES, DifferenceScreen
 from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
@@ -56,7 +56,6 @@ class TraceScreen(DifferenceScreen):
 
     def on_mount(self) -> None:
         """Read the trace."""
-        super().on_mount()
         self.rows.show(TextRows([(Span(f" reading {visible(self._source, 500)} ...", "changed"),)]))
 
         def work() -> _Loaded:
@@ -88,12 +87,10 @@ class TraceScreen(DifferenceScreen):
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """The other lists follow when the cursor rests."""
-        if event.lines is not self.stops:
-            super().on_line_list_moved(event)
-            return
-        if self._settling is not None:
-            self._settling.stop()
-        self._settling = self.set_timer(0.12, self._show_stop)
+        if event.lines is self.stops:
+            if self._settling is not None:
+                self._settling.stop()
+            self._settling = self.set_timer(SETTLES, self._show_stop)
 
     def _show_stop(self) -> None:
         """Shows what the pass under the cursor did."""

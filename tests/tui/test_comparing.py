@@ -1,0 +1,383 @@
+"""What changed, as a person sees it: the page of the drawer, the screen, passes before they are taken."""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson.edits.applying import run as run_edits
+from onnxjson.edits.spelling import parse_line
+from onnxjson_tui.actions.commanding import run_line
+from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
+from onnxjson_tui.screens.passes import SpecScreen, with_option
+from tests.tui.benches import ASCII, TERMINAL, Bench, bench
+from tests.tui.screens import Shown, shown
+from tests.tui.sessions import bytes_of, saved, small
+
+EDIT = "set-attribute op:LeakyRelu alpha 0.5"
+
+
+def run(
+    path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24), *, readonly: bool = False
+) -> None:
+    async def go() -> None:
+        async with bench(path, size, readonly=readonly) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def other(path: Path, *lines: str) -> Path:
+    return saved(path, run_edits(small(), [parse_line(line) for line in lines]).model)
+
+
+async def command(found: Bench, line: str) -> None:
+    run_line(found.bench, line)
+    await found.settle()
+
+
+async def finished(found: Bench) -> ComparisonScreen:
+    """The comparison on top, when it has something to show."""
+    screen = found.app.screen
+    assert isinstance(screen, ComparisonScreen)
+    for _ in range(1200):
+        await found.pilot.pause(0.05)
+        if not screen.jobs.running:
+            break
+    await found.pilot.pause(0.2)
+    return screen
+
+
+def test_the_drawer_has_what_is_not_saved_and_enter_goes_there(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f6")
+        assert "nothing is changed since the model was saved" in found.text
+        await command(found, EDIT)
+        assert "~ ▾ attribute-changed  LeakyRelu.alpha" in found.text
+        assert "[Diff 1]" in found.text
+        found.bench.focus_pane("drawer")
+        await found.press("j", "j", "enter")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 2
+        await found.press("u")
+        assert "nothing is changed since the model was saved" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_the_drawer_gets_the_focus_with_its_key_and_a_second_time_closes(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, EDIT)
+        for pane in ("drawer", "nodes"):
+            await found.press("f6")
+            assert found.bench.pane == pane
+        assert not found.bench.drawer.is_open
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_saving_empties_the_drawer(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f6")
+        await command(found, EDIT)
+        await found.press("ctrl+s")
+        assert "nothing is changed since the model was saved" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("}")
+        assert "nothing is changed" in found.footer
+        await command(found, EDIT)
+        found.bench.go("/graph/node/3")
+        await found.press("{")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 2
+        await found.press("}")
+        assert "around the end" in found.footer
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, EDIT)
+        await found.press("c", "enter")
+        screen = await finished(found)
+        assert "attribute alpha: 0.01 (default) -> 0.5" in found.text
+        await found.pilot.press("t")
+        await finished(found)
+        assert '+    "alpha": 0.5' in found.text
+        await found.pilot.press("j", "enter")
+        await found.settle()
+        assert found.app.screen is found.bench
+        assert not screen.is_attached
+        assert found.bench.here is not None
+        assert found.bench.here.position == 2
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_another_file_is_compared_and_swapped(tmp_path: Path) -> None:
+    path = other(tmp_path / "other.onnx", "delete-node op:Relu --bypass 0")
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {path}")
+        screen = await finished(found)
+        assert "3 -> 4 nodes (+1)" in found.text
+        assert "+ ▾ inserted" in found.text
+        await found.pilot.press("x")
+        await finished(found)
+        assert "4 -> 3 nodes (-1)" in found.text
+        await found.pilot.press("o")
+        await found.settle()
+        assert found.app.screen is found.bench
+        assert found.bench.here is not None
+        assert found.bench.here.node.op_type == "Relu"
+        assert screen is not None
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {tmp_path / 'gone.onnx'}")
+        await finished(found)
+        assert "gone.onnx" in found.text
+        await found.pilot.press("q")
+        await found.settle()
+        assert found.app.screen is found.bench
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        before = bytes_of(found.session.model)
+        await command(found, "run-pass prune")
+        await finished(found)
+        await found.pilot.press("q")
+        await found.settle()
+        assert bytes_of(found.session.model) == before
+        await command(found, "run-pass name-nodes")
+        await finished(found)
+        assert "= ▾ renamed" in found.text
+        assert " a take it" in found.text
+        await found.pilot.press("a")
+        await found.settle()
+        assert bytes_of(found.session.model) != before
+        assert "optimize -p name-nodes" in found.footer
+        assert len(found.session.history) == 1
+        await found.press("u")
+        assert bytes_of(found.session.model) == before
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_pass_sees_what_is_not_saved(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, EDIT)
+        await command(found, "run-pass name-nodes")
+        screen = await finished(found)
+        assert screen.compared is not None
+        assert screen.compared.base.model is found.session.model
+        assert screen.compared.target.model.graph is not None
+        assert screen.compared.target.model.graph.node[2].attribute
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_pass_that_crashes_or_hangs_is_said_and_the_model_stays(tmp_path: Path) -> None:
+    crash, hang = tmp_path / "crash.py", tmp_path / "hang.py"
+    crash.write_text("import os\ndef optimize(model):\n    os.abort()\n")
+    hang.write_text("import time\ndef optimize(model):\n    time.sleep(600)\n")
+
+    async def flow(found: Bench) -> None:
+        model = found.session.model
+        await command(found, f"run-pass {crash}")
+        await finished(found)
+        assert "crashed" in found.text.replace("\n", " ")
+        await found.pilot.press("escape")
+        await found.settle()
+        await command(found, f"run-pass {hang}")
+        screen = found.app.screen
+        assert isinstance(screen, ComparisonScreen)
+        for _ in range(200):
+            await found.pilot.pause(0.05)
+            pipeline = getattr(screen._work, "__self__")._pipeline  # noqa: B009 - mypy does not know bound methods
+            if pipeline is not None and pipeline._worker._server is not None:
+                break
+        server = pipeline._worker._server
+        await found.pilot.press("escape")
+        await found.settle()
+        assert found.app.screen is found.bench
+        assert server.wait(10) == 0
+        assert found.session.model is model
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_line_that_spells_no_pass_says_what_would(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await command(found, "run-pass onnxsimm")
+        assert "onnxsim" in found.footer
+        assert found.app.screen is found.bench
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        model = found.session.model
+        await command(found, "run-pass name-nodes")
+        await finished(found)
+        assert "a take it" not in found.text
+        await found.pilot.press("a")
+        await found.pilot.pause()
+        assert "there is nothing to take here" in found.text
+        assert found.session.model is model
+
+    run(saved(tmp_path / "m.onnx"), flow, readonly=True)
+
+
+def test_passes_are_picked_and_their_options_put_in(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("p")
+        await found.pilot.press(*"peephole", "enter")
+        await found.pilot.pause(0.3)
+        assert isinstance(found.app.screen, SpecScreen)
+        assert "peephole" in found.text
+        await found.pilot.press("*", "}", "enter")
+        await found.pilot.pause()
+        assert isinstance(found.app.screen, SpecScreen)
+        await found.pilot.press("backspace", "backspace", "enter")
+        screen = await finished(found)
+        assert screen.compared is not None
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("onnxsim", "onnxsim{fold=}"),
+        ("onnxsim*", "onnxsim{fold=}*"),
+        ("onnxsim{}", "onnxsim{fold=}"),
+        ("onnxsim{check=2}*", "onnxsim{check=2,fold=}*"),
+    ],
+)
+def test_an_option_goes_into_the_braces(line: str, expected: str) -> None:
+    assert with_option(line, "fold") == expected
+
+
+async def two(tmp_path: Path, flow: Callable[[Shown[ComparisonScreen]], Awaitable[None]], *lines: str) -> None:
+    base, target = saved(tmp_path / "a.onnx"), other(tmp_path / "b.onnx", *lines)
+    async with shown(comparison_of_files(str(base), str(target), TERMINAL)) as found:
+        await flow(found)
+
+
+def test_two_files_are_compared_filtered_searched_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    async def flow(found: Shown[ComparisonScreen]) -> None:
+        assert "a.onnx" in found.lines[0]
+        assert "b.onnx" in found.lines[0]
+        await found.press("z", "M")
+        assert len(found.screen.difference.starts) == 2  # type: ignore[union-attr]
+        await found.press("/")
+        await found.type("(default)")
+        assert found.screen.row is not None
+        assert found.screen.row.kind == "detail"
+        await found.press("f")
+        await found.type("op:Relu")
+        assert "1 row left out" in found.text
+        assert found.screen.shown.wanted == "op:Relu"
+        await found.press("f", "ctrl+u", "enter")
+        await found.press("g", "g", "]", "c")
+        first = found.screen.rows.cursor
+        await found.press("}")
+        assert found.screen.rows.cursor > first
+        await found.press("}", "}")
+        assert "that was the last change" in found.text
+        await found.press("e")
+        await found.type("o.json")
+        assert json.loads((tmp_path / "o.json").read_text())["format"] == "onnxjson-diff/1"
+        await found.press("e")
+        await found.type("o.json")
+        assert "such a file already" in found.text
+        await found.press("r")
+        assert "wrote" in found.text
+
+    asyncio.run(two(tmp_path, flow, EDIT, "delete-node op:Relu --bypass 0"))
+
+
+def test_both_sides_of_rewrites_are_run_when_asked(tmp_path: Path) -> None:
+    async def flow(found: Shown[ComparisonScreen]) -> None:
+        await found.press("p")
+        assert "DIFFERENT RESULTS" in found.text
+
+    asyncio.run(two(tmp_path, flow, "delete-node op:Relu --bypass 0"))
+
+
+def test_a_place_of_two_files_opens_the_second_one_there(tmp_path: Path) -> None:
+    async def flow(found: Shown[ComparisonScreen]) -> None:
+        await found.press("o")
+        await found.pilot.pause(0.3)
+        from onnxjson_tui.workbench import Workbench
+
+        screen = found.app.screen
+        assert isinstance(screen, Workbench)
+        assert screen.session.opened.name.endswith("b.onnx")
+        assert screen.here is not None
+        assert screen.here.position == 2
+        assert screen.session in found.app.sessions
+        screen.session.close()
+
+    asyncio.run(two(tmp_path, flow, EDIT))
+
+
+@pytest.mark.parametrize("size", [(60, 20), (80, 24), (120, 40), (160, 45)])
+def test_every_size_has_room(tmp_path: Path, size: tuple[int, int]) -> None:
+    base, target = saved(tmp_path / "a.onnx"), other(tmp_path / "b.onnx", EDIT, "delete-node op:Relu --bypass 0")
+
+    async def go() -> None:
+        async with shown(comparison_of_files(str(base), str(target), ASCII), size) as found:
+            await found.press("t", "?")
+            assert "Keys" in found.text
+            await found.press("escape", "s", "tab", "j", "G", "tab", "q")
+
+    asyncio.run(go())
+
+
+def test_models_with_hostile_names_are_compared(tmp_path: Path) -> None:
+    model = small()
+    hostile = "[/b]\x1b[31m[@click=app.bell]x\u202e\n" + "y" * 300
+    graph = model.graph
+    assert graph is not None
+    node = onnxjson.document.Node(op_type="Relu", input=("y",), output=(hostile,), name=hostile)
+    changed = onnxjson.document.Model(
+        **{name: getattr(model, name) for name in ("ir_version", "opset_import")},
+        graph=onnxjson.document.Graph(
+            name=hostile,
+            node=(*graph.node, node),
+            input=graph.input,
+            output=graph.output,
+            initializer=graph.initializer,
+        ),
+    )
+    base, target = saved(tmp_path / "a.onnx", model), saved(tmp_path / "b.onnx", changed)
+
+    async def go() -> None:
+        async with shown(comparison_of_files(str(base), str(target), TERMINAL)) as found:
+            for key in ("t", "z", "R", "}", "}", "t", "}", "tab", "j", "G", "tab", "s", ".", "."):
+                await found.pilot.press(key)
+            await found.settle()
+            assert "\x1b" not in found.text
+            assert "\u202e" not in found.text
+
+    asyncio.run(go())
