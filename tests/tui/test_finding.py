@@ -95,7 +95,7 @@ def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> N
         assert len(found.bench.nodes.rows) == 4
         await found.press("f")
         await found.type("op:Add")
-        assert "filter op:Add: 2 nodes" in found.screen[0]
+        assert "2 nodes of filter op:Add" in found.screen[0]
         assert "LeakyRelu" not in found.bench.nodes.rows.line(0, 60)[0].text
         await found.press("escape")
         assert found.bench.filter == ""

@@ -228,17 +228,16 @@ def _node_names(index: Index, start: str) -> Iterator[str]:
     wanted = start.lower()
     later: list[str] = []
     found = 0
-    for ref in islice(index.nodes(), _NAMES_LOOKED_AT):
-        name = ref.node.name
-        if not name or not is_plain(name):
+    names = (node.name for scope in index.scopes for node in scope.graph.node)
+    for name in islice(names, _NAMES_LOOKED_AT):
+        if not name or wanted not in (lowered := name.lower()) or not is_plain(name):
             continue
-        lowered = name.lower()
         if lowered.startswith(wanted):
             yield name
             found += 1
             if found >= MOST:
                 return
-        elif len(later) < MOST and wanted in lowered:
+        elif len(later) < MOST:
             later.append(name)
     yield from later
 

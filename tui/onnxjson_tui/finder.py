@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.display import counted
+from onnxjson.display import counted, visible
 from onnxjson.errors import SelectorError
 from onnxjson.index import Scope
 from onnxjson.selector_syntax import parse
@@ -82,10 +82,16 @@ class Finder:
         self.with_text(look)
 
 
-def filter_positions(session: Session, scope: Scope, typed: str) -> tuple[str, list[int]]:
+def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
     """The selector that is meant, and the positions of the nodes of one graph that it finds.
 
     A word that nothing is called by is looked for within names.
+
+    Args:
+        session: has the model.
+        scope: the graph.
+        typed: what a person typed.
+        is_complete: whether that is all; else nobody looks for names that are like a word that finds nothing.
 
     Raises:
         SelectorError: it is misspelled or finds nothing.
@@ -98,6 +104,8 @@ def filter_positions(session: Session, scope: Scope, typed: str) -> tuple[str, l
         positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
         if positions:
             return f"name:*{typed}*", positions
+        if not is_complete:
+            raise SelectorError(f'no node of this graph has "{visible(typed)}" in its name')
     refs = select_nodes(session.model, index, typed)
     positions = filtered(refs, scope)
     if not positions:

@@ -2,6 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
@@ -32,24 +33,29 @@ class Named(NamedTuple):
 
 
 class Names:
-    """The names of a model as one text; made in a thread for a big one."""
+    """The names of a model as one text, a line for each; made in a thread for a big one."""
 
     def __init__(self, index: Index) -> None:
         """Reads all names: of graphs, inputs, outputs, constants, scopes, nodes."""
-        self._entries: list[Named] = []
-        lines: list[str] = []
+        self._lines: list[str] = []
+        # Nodes stand in the order of their graphs, so that nothing has to be kept for each of them.
+        self._addresses: list[str] = []
+        self._nodes: list[tuple[int, Scope]] = []
         for named in _named(index):
-            self._entries.append(named)
-            lines.append(f"{named.label}\t{named.detail}".lower())
-        self._text = "\n" + "\n".join(lines) + "\n"
-        self._starts: list[int] = []
-        at = 1
-        for line in lines:
-            self._starts.append(at)
-            at += len(line) + 1
+            self._addresses.append(named.address)
+            self._lines.append(f"{named.label}\t{named.detail}")
+        for scope in index.scopes:
+            self._nodes.append((len(self._lines), scope))
+            for position, node in enumerate(scope.graph.node):
+                name = node.name or next((each for each in node.output if each), "")
+                operator = operator_name(node.domain, node.op_type)
+                self._lines.append(f"{visible(name, _LONGEST)}\t{visible(operator, 60)}, node {position}")
+        lowered = [line.lower() for line in self._lines]
+        self._text = "\n".join(["", *lowered, ""])
+        self._starts = list(accumulate([len(line) + 1 for line in lowered], initial=1))[:-1]
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._lines)
 
     def find(self, typed: str, most: int = MOST) -> list[Named]:
         """The entries that have every word of what was typed: those that are it, that begin with it, then others."""
@@ -73,18 +79,25 @@ class Names:
             end = text.find("\n", start)
             if all(text.find(word, start, end) >= 0 for word in others):
                 numbers[number] = None
-        return [self._entries[number] for number in list(numbers)[:most]]
+        return [self._entry(number) for number in list(numbers)[:most]]
+
+    def _entry(self, number: int) -> Named:
+        label, _, detail = self._lines[number].partition("\t")
+        if number < len(self._addresses):
+            return Named(self._addresses[number], label, detail)
+        first, scope = self._nodes[bisect_right(self._nodes, number, key=lambda each: each[0]) - 1]
+        return Named(f"{scope.address}/node/{number - first}", label, detail)
 
     def _lines_with(self, part: str) -> Iterator[int]:
         text, at = self._text, 0
         while (at := text.find(part, at)) >= 0:
             begins = at + part.startswith("\n")
-            number = bisect_right(self._starts, begins) - 1
-            yield number
+            yield bisect_right(self._starts, begins) - 1
             at = text.find("\n", begins)
 
 
 def _named(index: Index) -> Iterator[Named]:
+    """Everything with a name but nodes."""
     for scope in index.scopes:
         if scope.kind != "main":
             inner = scope.address.rpartition("/attribute/")[2]
@@ -92,19 +105,20 @@ def _named(index: Index) -> Iterator[Named]:
             yield Named(scope.address, visible(label, _LONGEST), f"{scope.kind}, a graph")
     for scope in index.scopes:
         yield from _of_graph(scope)
-    seen: dict[str, None] = {}
-    for ref in index.nodes():
-        node = ref.node
-        if node.name and ("/" in node.name or "." in node.name):
-            for name in scopes_of(node):
-                if name not in seen:
-                    seen[name] = None
-                    yield Named(ref.address, visible(name, _LONGEST), "scope of nodes")
-    for ref in index.nodes():
-        node = ref.node
-        operator = visible(operator_name(node.domain, node.op_type), 60)
-        name = node.name or next((each for each in node.output if each), "")
-        yield Named(ref.address, visible(name, _LONGEST), f"{operator}, node {ref.position}")
+    for scope in index.scopes:
+        seen: set[str] = set()
+        last = None
+        for position, node in enumerate(scope.graph.node):
+            name = node.name or ""
+            where = name[: max(name.rfind("/"), name.rfind(".")) + 1]
+            # Nodes of a scope stand together, mostly.
+            if where == last and not node.metadata_props:
+                continue
+            last = where
+            for each in scopes_of(node) if where or node.metadata_props else ():
+                if each not in seen:
+                    seen.add(each)
+                    yield Named(f"{scope.address}/node/{position}", visible(each, _LONGEST), "scope of nodes")
 
 
 def _of_graph(scope: Scope) -> Iterator[Named]:

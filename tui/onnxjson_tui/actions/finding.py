@@ -159,7 +159,7 @@ class _Filter:
         graph = scope
         if bench.is_small:
             try:
-                self._show(*filter_positions(bench.session, graph, typed))
+                self._show(*filter_positions(bench.session, graph, typed, is_complete=False))
             except Exception as error:
                 bench.failed(error)
             return
@@ -167,7 +167,7 @@ class _Filter:
         bench.jobs.start(
             "filter",
             "filtering",
-            lambda: filter_positions(bench.session, graph, typed),
+            lambda: filter_positions(bench.session, graph, typed, is_complete=False),
             lambda found: self._found(typed, found),
             lambda error: self._found(typed, error),
         )
