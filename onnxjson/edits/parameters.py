@@ -61,7 +61,7 @@ class Shape(NamedTuple):
             case "integer":
                 return "a whole number" if self.least is None else f"a whole number from {self.least}"
             case "number":
-                return "a number"
+                return "a number" if self.least is None else f"a number from {self.least}"
             case "flag":
                 return "true or false"
             case "size":
@@ -116,19 +116,27 @@ COMMON: Final = ("expect",)
 
 
 def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
-    description, role, least = "", "", None
+    description, role = "", ""
     for extra in _extras(hint):
         if isinstance(extra, Role):
             role = extra.name
         elif isinstance(extra, msgspec.Meta):
             description = extra.description or description
-            least = extra.ge if isinstance(extra.ge, int) else least
-            least = extra.min_length if extra.min_length is not None else least
     default = field.default if field.default is not msgspec.NODEFAULT else None
     if field.default_factory is not msgspec.NODEFAULT:
         default = field.default_factory()
-    shape = _shape(hint)._replace(least=least)
+    shape = _shape(hint)._replace(least=_least(_extras(hint)))
     return Parameter(field.name, field.encode_name, shape, description, role, field.required, default)
+
+
+def _least(extras: Sequence[object]) -> int | None:
+    """The least number, or length, that is said at the outside of a type."""
+    least = None
+    for extra in extras:
+        if isinstance(extra, msgspec.Meta):
+            least = extra.ge if isinstance(extra.ge, int) else least
+            least = extra.min_length if extra.min_length is not None else least
+    return least
 
 
 def _extras(hint: Any) -> list[Any]:
@@ -143,7 +151,7 @@ def _extras(hint: Any) -> list[Any]:
 def _shape(hint: Any) -> Shape:
     origin = get_origin(hint)
     if origin is Annotated:
-        return _shape(hint.__origin__)
+        return _shape(hint.__origin__)._replace(least=_least(hint.__metadata__))
     if origin in (Union, types.UnionType):
         parts = [part for part in get_args(hint) if part is not type(None)]
         if len(parts) == 1:
@@ -184,6 +192,8 @@ def _read_integer(shape: Shape, value: object) -> int:
 
 def _read_number(shape: Shape, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    if shape.least is not None and not value >= shape.least:
         raise ValueMistakeError(found_words(value), shape.fits)
     return value
 

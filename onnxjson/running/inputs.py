@@ -219,7 +219,7 @@ class Inputs:
         shape = self._shapes.of(each.name)
         if shape is None:
             name = visible(each.name)
-            raise FeedError(f'nothing says what shape "{name}" has; say it with --shape {name}=..., or give it a value')
+            raise FeedError(f'nothing says what shape "{name}" has; give it a value, or say --shape {name}=...')
         dims = self._shapes.sized(shape, sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > MOST_BYTES:
             raise FeedError(

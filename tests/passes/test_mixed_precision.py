@@ -9,7 +9,7 @@ from onnx import helper
 
 from onnxjson import api
 from onnxjson.document import Model
-from onnxjson.errors import PassError
+from onnxjson.errors import ParameterError, PassError
 from onnxjson.passes import Made, Pipeline, parse_step
 from onnxjson.passes.half_emulation import CannotEmulateError, emulated
 from onnxjson.passes.minimal_sets import minimal
@@ -185,3 +185,18 @@ def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
     assert {3, 500, 501} <= set(found.items)
     assert not found.is_minimal
     assert minimal(4, lambda items: False) is None
+
+
+@pytest.mark.parametrize(
+    ("spelled", "said"),
+    [
+        ("mixed-precision{relative=-1}", "the number -1, but a number from 0 fits"),
+        ("mixed-precision{absolute=-0.5}", "a number from 0 fits"),
+        ("mixed-precision{evaluations=1}", "a whole number from 2 fits"),
+        ("quantize-static{samples=0}", "a whole number from 1 fits"),
+        ("quantize-static{dims={N: -1}}", "a whole number from 0 fits"),
+    ],
+)
+def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        parse_step(spelled)
