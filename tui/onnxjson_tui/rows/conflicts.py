@@ -10,7 +10,7 @@ from onnxjson.merging.settling import SIDES, Place, Settling, Shown
 from onnxjson.rendering.line_changes import changes
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, padded, shortened
-from onnxjson_tui.rows.element_text import clipped, fitting
+from onnxjson_tui.rows.element_text import broken, clipped
 
 BESIDE: Final = 100
 """Columns from which the three sides stand beside each other."""
@@ -81,7 +81,7 @@ def _below(place: Place, choice: Choice | None, width: int) -> Iterator[Line]:
     for side in SIDES:
         yield (Span(_label(side, choice), "good" if side == choice else "title"),)
         for cell in _cells(place, side):
-            for text in _broken(cell.text, width - 2):
+            for text in broken(cell.text, width - 2):
                 yield (Span(f"{'~' if cell.is_other else ' '} {text}", "changed" if cell.is_other else "plain"),)
 
 
@@ -109,7 +109,7 @@ def _head_style(side: Choice, choice: Choice | None) -> Style:
 
 def _column(place: Place, side: Choice, column: int) -> Iterator[tuple[str, bool]]:
     for cell in _cells(place, side):
-        for text in _broken(cell.text, column - 2):
+        for text in broken(cell.text, column - 2):
             yield f"{'~' if cell.is_other else ' '} {text}", cell.is_other
 
 
@@ -130,16 +130,6 @@ def _changed(base: Sequence[str], mine: Sequence[str], side: Choice) -> Iterator
         return
     for change in changes([each.encode() for each in base], [each.encode() for each in mine]):
         yield from range(change.new_start, change.new_end)
-
-
-def _broken(text: str, width: int) -> Iterator[str]:
-    indent = ""
-    while cells(text) > max(width - len(indent), 4):
-        piece = fitting(text, max(width - len(indent), 4))
-        yield indent + piece
-        text = text[len(piece) :]
-        indent = "  "
-    yield indent + text
 
 
 def named(conflict: Shown) -> str:

@@ -120,15 +120,21 @@ def _flushed(pairs: Sequence[Pair], width: int) -> Iterator[Line]:
 
 
 def _broken(mark: str, text: str, width: int) -> Iterator[str]:
-    """A line in pieces of `width` columns, each with the mark; pieces after the first stand further to the right."""
+    """A line in pieces of `width` columns, each with the mark."""
+    return (mark + piece for piece in broken(text, max(width - len(mark), 8)))
+
+
+def broken(text: str, width: int) -> Iterator[str]:
+    """A line in pieces, cut at spaces where there are some; pieces after the first stand further to the right."""
     indent = ""
-    room = max(width - len(mark), 8)
-    while cells(text) > room - len(indent):
-        piece = fitting(text, room - len(indent))
-        yield mark + indent + piece
+    while cells(text) > width - len(indent):
+        piece = fitting(text, max(width - len(indent), 4))
+        space = piece.rstrip().rfind(" ") + 1
+        piece = piece[:space] if space > len(piece) // 2 and piece[:space].strip() else piece
+        yield indent + piece.rstrip()
         text = text[len(piece) :]
         indent = "    "
-    yield mark + indent + text
+    yield indent + text
 
 
 def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:

@@ -7,6 +7,7 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import padded, shortened, size
 from onnxjson.tracing import Size, Trace
+from onnxjson_tui.rows.element_text import clipped
 
 
 class Stop(NamedTuple):
@@ -32,31 +33,43 @@ class StopRows:
 
     def __init__(self, stops: list[Stop]) -> None:
         self.stops = stops
+        self._texts = [(_nodes(each), _bytes(each), f"{each.seconds:.1f} s" if each.seconds else "") for each in stops]
+        self._widths = [max(map(len, column)) for column in zip(*self._texts, strict=True)] if stops else []
 
     def __len__(self) -> int:
         return len(self.stops)
 
     def line(self, number: int, width: int) -> Line:
         """Name, nodes before and after, bytes, seconds."""
-        each = self.stops[number]
-        style: Style
-        seconds = f"{each.seconds:>8.2f} s" if each.seconds is not None else " " * 10
-        if each.failure is not None:
-            numbers, style = "failed", "bad"
-        elif each.part < 0:
-            numbers, style = "changed nothing", "quiet"
-        else:
-            change = each.after.nodes - each.before.nodes
-            nodes = f"{each.before.nodes:,} -> {counted(each.after.nodes, 'node')}" + (
-                f" ({change:+,})" if change else ""
-            )
-            weight = each.after.bytes - each.before.bytes
-            sign = "+" if weight > 0 else "-"
-            numbers = f"{nodes:<30}{f'{sign}{size(abs(weight))}' if weight else 'same bytes':>12}"
-            style = "added" if change > 0 else "removed" if change < 0 else "plain"
-        room = max(width - 54, width // 3, 8)
+        each, texts, widths = self.stops[number], self._texts[number], self._widths
+        room = max(width - sum(widths) - 8, width // 3, 8)
         name = padded(shortened("  " * each.level + each.name, room), room)
-        return Span(f" {name} "), Span(padded(numbers, 42), style), Span(seconds[: max(width - room - 44, 0)], "quiet")
+        numbers = f"  {texts[0]:<{widths[0]}}  {texts[1]:>{widths[1]}}"
+        left = width - room - 1 - len(numbers)
+        seconds = f"  {texts[2]:>{widths[2]}}" if left > widths[2] + 1 else ""
+        return Span(f" {name}"), Span(clipped(numbers, width - room - 1), _style(each)), Span(seconds, "quiet")
+
+
+def _nodes(stop: Stop) -> str:
+    if stop.failure is not None:
+        return "failed"
+    if stop.part < 0:
+        return "changed nothing"
+    change = stop.after.nodes - stop.before.nodes
+    before = f"{stop.before.nodes:,} -> " if change else ""
+    return f"{before}{counted(stop.after.nodes, 'node')}" + (f" ({change:+,})" if change else "")
+
+
+def _bytes(stop: Stop) -> str:
+    change = stop.after.bytes - stop.before.bytes
+    return f"{'+' if change > 0 else '-'}{size(abs(change))}" if change else ""
+
+
+def _style(stop: Stop) -> Style:
+    if stop.failure is not None:
+        return "bad"
+    change = stop.after.nodes - stop.before.nodes
+    return "added" if change > 0 else "removed" if change < 0 else "quiet" if stop.part < 0 else "plain"
 
 
 def stops(trace: Trace) -> Iterator[Stop]:

@@ -9,6 +9,7 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.merging.resolving import Choice
 from onnxjson.merging.settling import Settling, Shown
 from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened
 from onnxjson_tui.actions.declaration import Given
 from onnxjson_tui.rows.conflicts import ConflictRows, named, place_rows
 from onnxjson_tui.screens.choosing import ConfirmScreen
@@ -77,11 +78,8 @@ class ConflictsScreen(KeyedScreen[None]):
         settling = self.settling
         left = settling.remaining
         text = f"{counted(left, 'conflict')} of {len(settling.conflicts):,} left" if left else "no conflict is left"
-        return (
-            Span(f" {visible(str(settling.path), 300)}", "title"),
-            Span(" *" if settling.is_changed else "", "changed"),
-            Span(f"  {text}", "bad" if left else "good"),
-        ), ""
+        name = shortened(visible(str(settling.path), 1000), max(self.size.width - len(text) - 6, 10))
+        return (Span(f" {name}", "title"), Span(" *" if settling.is_changed else "", "changed")), f"{text} "
 
     # Keys
 

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from onnxjson.display import visible
 from onnxjson.index import Index
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import wrapped
+from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
 from onnxjson.tracing import Trace, load_trace, provenance
 from onnxjson_tui.actions.declaration import Given
@@ -83,7 +83,7 @@ class TraceScreen(DifferenceScreen):
         """The source, and what all passes came to."""
         if self.trace is None:
             return (Span(f" trace {visible(self._source, 300)}", "title"),), ""
-        return (Span(f" {headline(self.trace)}", "title"),), ""
+        return (Span(f" {shortened(headline(self.trace), max(self.size.width - 2, 20))}", "title"),), ""
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """The other lists follow when the cursor rests."""
@@ -163,7 +163,7 @@ class TraceScreen(DifferenceScreen):
             return
         _, member = found
         models = list(self._models)
-        width = max(min(self.size.width, 110) - 6, 40)
+        width = max(min(self.size.width * 24 // 25, 110) - 5, 40)
 
         def work() -> list[Line]:
             return list(stories(trace, stop, models, (member.base, member.target), width))

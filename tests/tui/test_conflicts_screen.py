@@ -1,0 +1,155 @@
+"""Conflicts as a person settles them on the screen: chosen, taken back, saved, left."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson import files
+from onnxjson.errors import ChangedUnderneathError
+from onnxjson.merging.settling import Settling, open_settling
+from onnxjson.merging.storing import save
+from onnxjson.rendering.spans import plain
+from onnxjson.rendering.tables import cells
+from onnxjson_tui.rows.conflicts import ConflictRows, place_rows
+from onnxjson_tui.screens.conflicts import ConflictsScreen
+from tests.merging.test_conflicted_texts import MANY
+from tests.tui.benches import TERMINAL
+from tests.tui.screens import Shown, shown
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A file with four conflicts."""
+    place = tmp_path / "m.onnx.json"
+    save(MANY.model, MANY.conflicts, place, files.format_for(place))
+    return place
+
+
+Flow = Callable[[Shown[ConflictsScreen], Settling], Awaitable[None]]
+
+
+def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> Settling:
+    settling = open_settling(path)
+
+    async def go() -> None:
+        async with shown(ConflictsScreen(settling, TERMINAL), size) as found:
+            await flow(found, settling)
+
+    asyncio.run(go())
+    return settling
+
+
+def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        assert "4 conflicts of 4 left" in found.text
+        await found.press("2", "3")
+        assert "2 conflicts of 4 left" in found.text
+        assert [*settling.choices.values()] == ["ours", "theirs"]
+        await found.press("u")
+        assert [*settling.choices.values()] == ["ours"]
+        assert found.screen.conflicts.cursor == 1
+        await found.press("t", "b", "o")
+        assert "no conflict is left" in found.text
+        assert settling.exit_code == 16
+        await found.press("w")
+        assert "saved" in found.text
+        await found.press("q")
+        assert not found.app.is_running
+
+    settling = run(path, flow)
+    assert settling.exit_code == 0
+    assert onnxjson.load(path) == settling.model
+
+
+def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        await found.press("o", "w")
+        assert "3 conflicts left" in found.text
+        await found.press("w")
+        assert not settling.is_changed
+        await found.press("q")
+
+    settling = run(path, flow)
+    assert settling.exit_code == 16
+    assert len(open_settling(path).conflicts) == 3
+
+
+def test_leaving_asks_and_escape_stays(path: Path) -> None:
+    before = path.read_bytes()
+
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        await found.press("o", "q")
+        assert "the choices are not saved" in found.text
+        await found.press("escape")
+        assert found.app.screen is found.screen
+        await found.press("q", "l")
+        assert not found.app.is_running
+
+    assert run(path, flow).exit_code == 16
+    assert path.read_bytes() == before
+
+
+def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        settling.is_under_git = True
+        await found.press("o", "q")
+        assert "git puts the file back" in found.text
+        await found.press("s")
+        assert found.app.screen is found.screen
+
+    run(path, flow)
+
+
+def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Settling) -> None:
+        raise ChangedUnderneathError("another program has changed the file")
+
+    monkeypatch.setattr(Settling, "save", refuse)
+
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        await found.press("o", "o", "o", "o", "w")
+        assert "another program has changed the file" in found.text
+        assert len(settling.choices) == 4
+        assert found.app.screen is found.screen
+
+    run(path, flow)
+
+
+def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> None:
+    settling = open_settling(path)
+    alpha = next(each for each in settling.conflicts if "alpha" in each.places[0].title)
+    assert [plain(line).rstrip() for line in place_rows(alpha, "ours", 80)] == [
+        "b base",
+        '  {"name": "alpha", "f": 0.1, "type": "FLOAT"}',
+        "o ours *",
+        '~ {"name": "alpha", "f": 0.2, "type": "FLOAT"}',
+        "t theirs",
+        '~ {"name": "alpha", "f": 0.3, "type": "FLOAT"}',
+    ]
+    wide = [plain(line).rstrip() for line in place_rows(alpha, None, 160)]
+    assert wide[0].split() == ["b", "base", "|", "o", "ours", "|", "t", "theirs"]
+    assert [each.strip() for each in wide[1].split("|")] == [
+        f'{mark}{{"name": "alpha", "f": {value}, "type": "FLOAT"}}'
+        for mark, value in (("", 0.1), ("~ ", 0.2), ("~ ", 0.3))
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
+def test_no_line_is_wider_than_the_screen(path: Path, width: int) -> None:
+    settling = open_settling(path)
+    rows = ConflictRows(settling)
+    lines = [rows.line(number, width) for number in range(len(rows))]
+    for each in settling.conflicts:
+        lines += place_rows(each, None, width)
+    assert all(cells(plain(line)) <= width for line in lines)
+
+
+def test_the_screen_works_on_a_small_terminal(path: Path) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        await found.press("tab", "j", "tab", "j", "x", "n", "?")
+        assert "Keys" in found.text
+
+    run(path, flow, (60, 20))
