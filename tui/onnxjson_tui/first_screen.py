@@ -49,6 +49,9 @@ def opened(name: str, *, readonly: bool) -> Session | Unreadable:
     path = found.path if isinstance(found, Unreadable) else found.opened.path
     if path is not None:
         remember(path)
+    if isinstance(found, Session):
+        # Before anything is shown: a question that comes later would take keys that are meant for the model.
+        found.find_abandoned()
     return found
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 _LONGEST: Final = 0.5
 """Seconds that the next key waits at most for a widget that is busy."""
 
+_STEPS: Final = 20
+"""Rounds of the loop, some µs each, that work which an action begins may take to open a screen; it takes about five."""
+
 _LOOKED: Final = 0.05
 """Seconds after which it is looked whether a widget that was asked has gone."""
 

@@ -78,6 +78,8 @@ class Session:
         self.edits_folder = Path()
         """Where files that edits name are looked for."""
         self._saved_model = opened.model
+        self.abandoned: tuple[Abandoned, ...] = ()
+        """Journals of earlier sessions that somebody has yet to decide on; see `find_abandoned`."""
         self._changing = threading.Lock()
         """Held while the model changes or is saved, which may be in another thread."""
         self._lost: dict[int, Lost] = {}
@@ -111,11 +113,17 @@ class Session:
         if not self.is_changed:
             self._recorder.discard()
         self._recorder.close()
-        self._resources.close()
+        self._let_go()
 
     def discard(self) -> None:
         """Let go of everything, changes that are not saved too: a person said so."""
         self._recorder.discard()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        for journal in self.abandoned:
+            journal.release()
+        self.abandoned = ()
         self._resources.close()
 
     # What is there
@@ -494,6 +502,12 @@ class Session:
             else:
                 found.append(journal)
         return tuple(found)
+
+    def find_abandoned(self) -> None:
+        """Puts what is `recoverable` into `abandoned`, and finds out what `why_not` needs; reads the file if need be."""
+        self.abandoned = self.recoverable()
+        for journal in self.abandoned:
+            self.why_not(journal)
 
     def why_not(self, journal: Abandoned) -> str:
         """Why a journal is only to be shown and exported; "" where `recover` takes it."""

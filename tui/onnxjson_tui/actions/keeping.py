@@ -1,10 +1,12 @@
 """Undo, redo, save, open, export, leave."""
 
+import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.path_completion import expanded
 from onnxjson_tui.screens import saving
@@ -13,6 +15,9 @@ from onnxjson_tui.session import Session
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
+
+_LOOKED: Final = 0.05
+"""Seconds between two looks at whether a save is done."""
 
 _SHOWN: Final = 10
 """Steps that are listed when a person leaves."""
@@ -95,14 +100,13 @@ async def may_leave(bench: "Workbench", word: str) -> bool:
         word: what is done with it: "leave", "open the other file".
     """
     session = bench.session
-    if session.is_saving:
-        bench.say(f"the model is being saved; {word} when that is done", "changed")
-        return False
+    while session.is_saving:
+        await asyncio.sleep(_LOOKED)
     if not session.is_changed:
         return True
     answer = await bench.app.push_screen_wait(
         ConfirmScreen(
-            f"{visible(session.opened.name, 40)} has changes that are not saved",
+            f"{shortened(visible(session.opened.name, None), 36)} has changes that are not saved",
             [("s", "stay", "stay"), ("w", f"save and {word}", "save"), ("D", f"discard them and {word}", "discard")],
             lines=_unsaved(bench),
         )

@@ -29,7 +29,7 @@ _HOUR: Final = 3600
 async def offer_recovery(bench: "Workbench") -> None:
     """Asks what is to become of the journals of sessions on this model that ended without saving, newest first."""
     session = bench.session
-    journals = await bench.jobs.awaited("recovery", "looking for edits that were not saved", session.recoverable)
+    journals, session.abandoned = session.abandoned, ()
     if journals and session.readonly:
         for journal in journals:
             journal.release()
@@ -49,7 +49,7 @@ async def offer_recovery(bench: "Workbench") -> None:
 
 
 async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
-    reason = await bench.jobs.awaited("recovery", "comparing files", lambda: bench.session.why_not(journal))
+    reason = bench.session.why_not(journal)
     while True:
         answer = await bench.app.push_screen_wait(RecoveryScreen(journal, reason, others)) or "keep"
         match answer:

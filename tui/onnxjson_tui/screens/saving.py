@@ -90,7 +90,7 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
 
 def _tell_saved(bench: "Workbench", answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
-    bench.say(f"saved {answer.path}, {written} in {seconds:.2f} s, read back and compared", "good")
+    bench.say(f"saved {written} in {seconds:.2f} s, read back and compared: {answer.path}", "good")
     for page in bench.drawer.pages.values():
         page.model_changed()
 
