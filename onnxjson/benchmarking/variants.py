@@ -141,7 +141,10 @@ def parse_grid(words: Sequence[str]) -> Grid:
         if not mark or key not in _KEYS:
             hint = suggest(key, _KEYS) or f"there are {', '.join(_KEYS)}"
             raise ParameterError(f"--tune: {visible(word)} is no KEY=VALUE,VALUE; {hint}")
-        said.setdefault(key, []).extend([value for value in rest.split(",") if value])
+        values = [value for value in rest.split(",") if value]
+        if not values:
+            raise ParameterError(f"--tune: {key}= has no value to try")
+        said.setdefault(key, []).extend(values)
     for key, choices in (("mode", _MODES), ("level", LEVELS)):
         for value in said.get(key, ()):
             if value not in choices:

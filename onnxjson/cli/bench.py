@@ -11,7 +11,7 @@ from click.shell_completion import CompletionItem
 
 from onnxjson.cli import failures, feeding, output, paging
 from onnxjson.cli.paths import DestinationPath, FilePath
-from onnxjson.errors import MissingInputError
+from onnxjson.errors import MissingInputError, OutputError
 
 if TYPE_CHECKING:
     from onnxjson.benchmarking import Options, Report, Subject, Variant
@@ -200,6 +200,7 @@ def _check(paths: Sequence[Path], words: Sequence[str], tune: Sequence[str], des
 
     Raises:
         click.UsageError: they do not.
+        OutputError: there is no folder for what is to be written.
     """
     if words and not tune:
         raise click.UsageError(f"{output.quoted(words[0])} is no file; session settings to try stand after --tune")
@@ -211,6 +212,8 @@ def _check(paths: Sequence[Path], words: Sequence[str], tune: Sequence[str], des
     for path in destinations:
         if path.suffix.lower() not in _ENDINGS:
             raise click.UsageError(f"{path}: the ending says the form; there are {', '.join(_ENDINGS)}")
+        if not path.parent.is_dir():
+            raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist; make it first")
 
 
 def _grid(tune: Sequence[str], words: "Sequence[Path | str]") -> Any:
@@ -238,16 +241,23 @@ def _variants(preset: str | None, variants: "Sequence[Variant]") -> "list[Varian
 def _subjects(paths: Sequence[Path], found: feeding.Feeding) -> "list[Subject]":
     from onnxjson import files
     from onnxjson.benchmarking import Subject
+    from onnxjson.running.inputs import all_inputs
 
     several = [name for name, sizes in found.dims.items() if len(sizes) != 1]
     if several:
         raise click.UsageError(f"--dim {several[0]} has several sizes; a benchmark has one")
-    subjects = []
+    models = []
     for path in paths:
         with output.working(f"reading {path}"):
-            model = files.load(path).model
-            sets = [each._replace(outputs={}) for each in feeding.given_sets(model, found.inputs)]
-            subjects.append(Subject(str(path), model, path.parent, sets))
+            models.append(files.load(path).model)
+    names = [set(all_inputs(model)) for model in models]
+    subjects = []
+    for path, model, own in zip(paths, models, names, strict=True):
+        # A value of an input that only another model has is not for this one.
+        others = set().union(*names) - own
+        words = [word for word in found.inputs if word.rpartition("=")[0] not in others]
+        sets = [each._replace(outputs={}) for each in feeding.given_sets(model, words)]
+        subjects.append(Subject(str(path), model, path.parent, sets))
     return subjects
 
 

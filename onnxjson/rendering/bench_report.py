@@ -198,8 +198,8 @@ def conditions(report: Report, rows: Sequence[Row]) -> str:
     parts += [f"{name}={size}" for name, size in sizes.items()]
     runs = [len(row.times) for row in rows if row.times]
     if runs:
-        several = str(min(runs)) if min(runs) == max(runs) else f"{min(runs)} to {max(runs)}"
-        parts.append(f"{several} runs of each, side by side")
+        several = counted(max(runs), "run") if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,} runs"
+        parts.append(f"{several} of each, side by side")
     return ", ".join(parts) or "nothing was measured"
 
 

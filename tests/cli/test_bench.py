@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
+import onnxjson
 from onnxjson.rendering.bench_report import TIME_COLUMNS
 from tests.cli.running import command_line, run, run_process
+from tests.running.small_models import scaled
 
 MODELS = Path(__file__).parent.parent / "models"
 QUICK = ("-n", "2", "--warm-up", "0", "--seeds", "1")
@@ -108,6 +111,8 @@ def test_words_after_tune_are_its_grid(binary: Path) -> None:
         (["--dim", "N=1,2"], 2, "several sizes"),
         (["--dim", "M=1"], 65, "open dimension"),
         (["--score", "none.py"], 66, "does not exist"),
+        (["--tune", "threads="], 2, "has no value to try"),
+        (["-o", "/none/report.csv"], 73, "make it first"),
     ],
 )
 def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, said: str) -> None:
@@ -118,6 +123,15 @@ def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, s
 def test_a_model_that_is_named_twice_is_refused(binary: Path) -> None:
     result = run("bench", binary, binary, *QUICK)
     assert (result.exit_code, "named twice" in result.stderr) == (2, True)
+
+
+def test_a_value_of_an_input_is_for_the_model_that_has_it(binary: Path, tmp_path: Path) -> None:
+    onnxjson.save(scaled(2), tmp_path / "scaled.onnx")
+    np.save(tmp_path / "x.npy", np.ones((3, 4), np.float32))
+    result = run("bench", binary, tmp_path / "scaled.onnx", "--input", f"x={tmp_path / 'x.npy'}", *QUICK,
+                 "--format", "json")  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    assert [list(sizes.values()) for sizes in json.loads(result.stdout)["sizes"].values()] == [[1], [3]]
 
 
 def test_models_of_one_name_and_variants_alike_are_kept_apart(binary: Path, tmp_path: Path) -> None:
