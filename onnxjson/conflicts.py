@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from onnxjson.addresses import format_address, parse_address
+from onnxjson.addresses import attribute_segments, format_address, parse_address, resolve
 from onnxjson.display import visible
 from onnxjson.document import Model, Node, Record
 from onnxjson.errors import AddressError, ConflictError
@@ -90,6 +90,23 @@ def slot_at(at: str) -> Slot:
         place += 1 + is_many
         message = field.message
     return Slot((), Model, None, "", None)
+
+
+def value_at(model: Model, slot: Slot) -> Any:
+    """What a model has in a slot, as a conflict holds it.
+
+    Raises:
+        AddressError: nothing stands there.
+    """
+    if not slot.name:
+        return model
+    owner = resolve(model, format_address(slot.owner))
+    value = getattr(owner, slot.name)
+    if slot.member is None:
+        return value
+    if slot.message is Node and slot.name == "attribute":
+        return value[attribute_segments(value).index(slot.member)]
+    return value[int(slot.member)]
 
 
 def _check_member(at: str, segment: str, *, by_name: bool) -> None:

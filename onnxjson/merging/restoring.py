@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from onnxjson import document as d
-from onnxjson.conflicts import Conflict, slot_at
+from onnxjson.conflicts import Conflict, slot_at, value_at
 from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.renaming import defined, inside, renamed
 from onnxjson.index import Index, NodeRef, Scope
-from onnxjson.merging.naming import by_address, place_of, scope_around, with_names
+from onnxjson.merging.naming import by_address, free, place_of, scope_around, with_inner_names, with_names
 from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
 from onnxjson.merging.slots import OURS, THEIRS, Clash
 from onnxjson.merging.soundness import Soundness
@@ -113,7 +113,7 @@ class Restored:
         taken |= {name for each in inside(self._index, scope) for name in defined(each)} if wanted else set()
         mapping: dict[str, str] = {}
         for name in sorted(wanted, key=self._priority(here)):
-            mapping[name] = new = _free(wanted[name], taken)
+            mapping[name] = new = free(wanted[name], taken)
             taken.add(new)
         self._values[scope] = mapping
         self._final[scope] = {mapping.get(name, name) for name in here}
@@ -128,35 +128,31 @@ class Restored:
 
         return priority
 
-    def values(self, values: tuple[Any, ...], at: str) -> tuple[Any, ...]:
-        """What a conflict has at an address of the merged model, with final names."""
+    def values(self, clash: Clash, at: str) -> tuple[Any, Any, Any]:
+        """What a clash is about at an address of the merged model, with final names; ours is what the model has."""
         scope = scope_around(self._scopes, at)
+        if scope is not None and scope.address == at:
+            scope = scope.outer
         mapping: dict[str, str] = {}
+        around: set[str] = set()
         for each in reversed(list(scope.chain()) if scope is not None else []):
             mapping.update(self._values[each])
-        if not mapping and not self._functions:
-            return values
+            around |= self._final[each]
         slot = slot_at(at)
-        return tuple([with_names(each, slot, mapping, self._functions) for each in values])
-
-
-def _free(name: str, taken: set[str]) -> str:
-    if name not in taken:
-        return name
-    number = 1
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
+        home = None if "+" in clash.key else clash.key
+        base, theirs = [with_inner_names(each, slot, home, self._sides, around) for each in (clash.base, clash.theirs)]
+        if mapping or self._functions:
+            base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
+        return base, None if clash.ours is None else value_at(self.model, slot), theirs
 
 
 def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restored) -> tuple[Conflict, ...]:
     """The clashes as conflicts: by their addresses in the merged model, with final names, numbered in that order."""
-    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, ...]]] = []
+    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
     for clash in clashes:
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
-        values = restored.values((clash.base, clash.ours, clash.theirs), at)
-        found.append((natural(at), clash.rank, at, roots(clash.key), values))
+        found.append((natural(at), clash.rank, at, roots(clash.key), restored.values(clash, at)))
     for at, named in restored.clashes:
         found.append((natural(at), (), at, at, named))
     found.sort(key=lambda each: each[:3])

@@ -6,17 +6,18 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson.document import Model
+from onnxjson.document import Model, Node
 from onnxjson.errors import ConflictError
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.merging.storing import conflicted_bytes
 from onnxjson.structure import check_structure
 from onnxjson.text_file import read_bytes
+from onnxjson.walking import walk
 from tests.benchmarks.graphs import layers
 from tests.edits.graphs import model_of
 from tests.merging.laws import require_laws
-from tests.merging.models import BASE, Change, both, edit, metadata, node, renamed, without
+from tests.merging.models import BASE, Change, both, edit, graph, metadata, node, renamed, without
 from tests.merging.triples import triple
 
 SIDES: tuple[Choice, ...] = ("base", "ours", "theirs")
@@ -110,3 +111,34 @@ def test_thousands_of_names_are_given_in_one_go() -> None:
     merged = merge(base, ours, theirs)
     assert len(merged.conflicts) > 4000
     assert resolve(merged.model, merged.conflicts, "theirs")[0] == theirs
+
+
+def test_node_that_is_gone_on_one_side_keeps_the_names_within_that_the_other_gave() -> None:
+    """Of nodes, and of the values of a graph inside, one of them called as something of the base elsewhere."""
+    theirs = edit(onnxjson.edits.NameNodes())(renamed("e1", "inner")(BASE))
+    assert theirs.graph is not None
+    branches = theirs.graph.node[3].attribute
+    then = branches[0].g
+    assert then is not None
+    relu = then.node[0]
+    more = replace(then, node=(replace(relu, output=("d2",)), replace(relu, op_type="Abs", input=("d2",), name="new")))
+    theirs = node(3, attribute=(replace(branches[0], g=more), branches[1]), doc_string="d")(theirs)
+    assert theirs.graph is not None
+    nodes = BASE.graph.node if BASE.graph is not None else ()
+    gone = graph(node=(*nodes[:3], replace(nodes[4], input=("d",)), nodes[5]))
+    for ours, inner in ((gone(BASE), "d2"), (both(gone, renamed("d", "d2"))(BASE), "d2_1")):
+        merged = merge(BASE, ours, theirs)
+        (conflict,) = [each for each in merged.conflicts if each.ours is None and each.at.startswith("/graph/node/")]
+        assert conflict.theirs.name == theirs.graph.node[3].name
+        model, _ = resolve(merged.model, merged.conflicts, "theirs")
+        assert model.graph is not None
+        found = next(each for each in model.graph.node if each.op_type == "If")
+        assert _shape(found) == [
+            (name, operator, (inner,) if outputs == ("d2",) else outputs)
+            for name, operator, outputs in _shape(theirs.graph.node[3])
+        ]
+        assert not [each for each in check_structure(model) if each.severity == "error"]
+
+
+def _shape(node: Node) -> list[tuple[str | None, str | None, tuple[str, ...]]]:
+    return [(each.name, each.op_type, each.output) for each in walk(node, Node)]
