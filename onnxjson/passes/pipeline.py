@@ -204,11 +204,11 @@ class Pipeline:
             except OnnxJsonError as error:
                 raise PassError(f"{_called(name)}: {error}", name) from error
             after = before if made.model is before.model else stage_of(made.model)
-            self._check_size(after, name)
+            self._check_size(len(after.data), name)
             return _Round(after, notes=made.notes, files=made.files)
         answer = self._answered(before, step, name)
+        self._check_size(len(answer.model), name, answer.printed)
         after = _stage(answer, before, name)
-        self._check_size(after, name, answer.printed)
         if after is not before:
             _check_structure(before, after, name, answer.printed)
         return _Round(after, answer.printed, answer.remarks)
@@ -257,13 +257,12 @@ class Pipeline:
             )
         return answer
 
-    def _check_size(self, after: Stage, name: str, printed: str = "") -> None:
-        """Do nothing if what a pass gave is not too big.
+    def _check_size(self, size: int, name: str, printed: str = "") -> None:
+        """Do nothing if what a pass gave does not have too many bytes.
 
         Raises:
-            PassError: it is.
+            PassError: it has.
         """
-        size = len(after.data)
         if self._max_size is not None and size > self._max_size:
             raise PassError(
                 f"{_called(name)} gives {size:,} bytes, and {self._max_size:,} are allowed; {_AS_BEFORE}",

@@ -2,7 +2,7 @@
 
 ::
 
-    python -m tests.passes.sweep                                     # all passes, exported and node models: hours
+    python -m tests.passes.sweep                                     # all passes, exported and node models: half a day
     python -m tests.passes.sweep --nodes 100 --minutes 60
     python -m tests.passes.sweep --nodes 100 onnxsim onnxslim
     python -m tests.passes.sweep --models ~/models --nodes 0 onnxoptimizer

@@ -192,6 +192,12 @@ def test_more_than_max_size_is_refused(model: Model, tmp_path: Path) -> None:
         list(pipeline.run(model, [parse_step(big)]))
 
 
+def test_what_is_too_big_is_not_even_read(model: Model, tmp_path: Path) -> None:
+    garbage = planted(tmp_path, "return bytes(range(1, 200)) * 100")
+    with Pipeline(max_size=8_000) as pipeline, pytest.raises(PassError, match="and 8,000 are allowed"):
+        list(pipeline.run(model, [parse_step(garbage)]))
+
+
 def test_a_model_that_does_not_fit_a_message_is_refused(model: Model) -> None:
     from msgspec.structs import replace
 
