@@ -94,6 +94,9 @@ def value_mistake(ref: NodeRef, name: str, text: str) -> str:
     table = dict(attribute_types(node.domain, node.op_type))
     if name not in table and there is not None and there.type is not None:
         table[name] = there.type
+    if name not in table:
+        # Whether there is such an attribute, and of which type, is found out when the edit is made.
+        return ""
     try:
         value = json_or_text(text)
         attribute_of(name, value, table, node.op_type or "", "")

@@ -145,4 +145,4 @@ def _text_of(shape: Shape, value: object) -> str:
     if shape.form in ("list", "mapping"):
         is_clear = all([is_plain(text) and not text.startswith("{") for text in texts])
         return "\n".join(texts) if is_clear else write_value(value)
-    return EMPTY if texts == [""] and shape.form == "text" else texts[0]
+    return EMPTY if texts == [""] and shape.form in ("text", "size", "value") else texts[0]

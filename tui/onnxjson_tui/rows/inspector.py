@@ -8,12 +8,15 @@ from onnxjson.document import Model
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_node
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened
+from onnxjson.rendering.tables import cells, shortened
 from onnxjson.rendering.values import Consumer
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
 
 _LONGEST = 1000
+
+_WIDE: Final = 40
+"""Columns from which a row says where a value comes from."""
 
 _MAKERS: Final = {"initializer": "constant", "graph input": "input"}
 """Shorter words for where a value comes from."""
@@ -34,6 +37,8 @@ class Entry(NamedTuple):
     address: str = ""
     """Of the node, initializer or value that the row leads to."""
     style: Literal["plain", "title", "quiet"] = "plain"
+    origin: str = ""
+    """Where the value comes from, for lists that are wide enough. Visible."""
 
 
 class InspectorRows:
@@ -50,8 +55,9 @@ class InspectorRows:
         entry = self.entries[number]
         if entry.kind == "heading":
             return (Span(shortened(entry.label, width), "quiet"),)
-        label = shortened(entry.label, max(width // 2, 8))
-        room = max(width - len(label) - 1, 0)
+        label = entry.label + (f" {entry.origin}" if entry.origin and width >= _WIDE else "")
+        label = shortened(label, max(width // 2, 8))
+        room = max(width - cells(label) - 1, 0)
         return (Span(label + " ", "quiet"), Span(shortened(entry.text, room), entry.style))
 
 
@@ -78,8 +84,8 @@ def _inputs(view: NodeView) -> list[Entry]:
         maker = visible(each.node.op_type, 60) if each.node is not None else _MAKERS.get(each.made_by, each.made_by)
         text = f"{visible(each.name, _LONGEST)}" if each.name else "(left out)"
         kind = f"  {visible(each.type, 200)}" if each.type else ""
-        label = f"in[{slot}]" + (f" {maker}" if each.name else "")
-        found.append(Entry("input", label, text + kind, slot, each.name, each.address or ""))
+        origin = maker if each.name else ""
+        found.append(Entry("input", f"in[{slot}]", text + kind, slot, each.name, each.address or "", origin=origin))
     return found
 
 

@@ -23,7 +23,11 @@ class Dialog(ModalScreen[ScreenResultType]):
         if self._is_answered:
             return AwaitComplete()
         if not self._is_whole:
-            self.call_later(self.dismiss, result)
+            self.call_later(self._answer, result)
             return AwaitComplete()
         self._is_answered = True
         return super().dismiss(result)
+
+    def _answer(self, result: ScreenResultType | None) -> None:
+        """`dismiss` for a callback, whose result would be awaited where that must not be."""
+        self.dismiss(result)

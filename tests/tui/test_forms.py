@@ -1,0 +1,197 @@
+"""Forms without their screen: what stands in fields, what they offer, what they say."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from onnxjson.document import Model
+from onnxjson.edits.catalogue import EDITS, edit_named
+from onnxjson.edits.declaration import Edit, name_of
+from onnxjson.edits.script import parse_edit
+from onnxjson.index import NodeRef
+from onnxjson_tui.forms.filling import Filling
+from onnxjson_tui.forms.looking import look
+from onnxjson_tui.forms.offers import SELECTION, Offers
+from onnxjson_tui.forms.prefilled import prefilled
+from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, value_choices
+from onnxjson_tui.session import Session
+from tests.edits.graphs import model_of
+from tests.tui.every_edit import edits_for, model
+from tests.tui.sessions import opened, saved, small
+
+
+def session_on(tmp_path: Path, found: Model | None = None) -> Session:
+    return opened(saved(tmp_path / "m.onnx", found or model()))
+
+
+def ref_of(session: Session, output: str) -> NodeRef:
+    return session.index.nodes_with("output", output)[0]
+
+
+def keys(session: Session, edit: str, field: str, **texts: str) -> list[str]:
+    filling = Filling(edit_named(edit), texts)
+    wanted = next(each for each in filling.fields if each.name == field)
+    return [each.key for each in Offers(session, ref_of(session, "b")).of(filling, wanted)]
+
+
+@pytest.mark.parametrize("example", [example for edit in EDITS for example in edit.examples])
+def test_form_of_an_edit_makes_that_edit(example: str) -> None:
+    edit = parse_edit(example)
+    filling = Filling.of(edit)
+    assert filling.edit() == edit
+    assert not filling.missing()
+    assert not any(filling.mistake(field.name) for field in filling.fields)
+
+
+def test_every_edit_has_a_sample(tmp_path: Path) -> None:
+    assert [type(each) for each in edits_for(tmp_path)] == list(EDITS)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        '{"edit": "rewire", "node": "x", "input": 0, "tensor": ""}',
+        '{"edit": "rewire", "node": "x", "input": "", "tensor": "a"}',
+        '{"edit": "add-node", "op_type": "Clip", "input": ["a", "", "c"], "output": ["[b", "line\\nend"]}',
+        '{"edit": "rename", "kind": "node", "names": {"a=b": "c", "{d": "e"}}',
+        '{"edit": "set-attribute", "node": "x", "attribute": "a", "value": "12"}',
+        '{"edit": "set-attribute", "node": "x", "attribute": "a", "value": ""}',
+        '{"edit": "set-shape", "tensor": "x", "shape": ["a,b", 1]}',
+    ],
+)
+def test_odd_values_stand_in_fields_too(edit: str) -> None:
+    found = parse_edit(edit)
+    assert Filling.of(found).edit() == found
+
+
+def test_missing_and_wrong_fields_are_said_in_words() -> None:
+    filling = Filling(edit_named("add-node"), {"attribute": "alpha"})
+    assert [field.name for field in filling.missing()] == ["op_type", "output"]
+    assert "NAME=VALUE" in filling.mistake("attribute")
+    assert "a whole number" in Filling(edit_named("delete-node"), {"bypass": "two"}).mistake("bypass")
+    assert "JSON" in Filling(edit_named("set-tensor"), {"value": "[1,"}).mistake("value")
+
+
+def test_look_counts_nodes_and_says_what_would_change(tmp_path: Path) -> None:
+    with session_on(tmp_path) as session:
+        filling = Filling(edit_named("set-attribute"), {"node": "op:LeakyRelu", "attribute": "alpha", "value": "0.5"})
+        found = look(session, filling, is_trying=True)
+        assert (found.text, found.tone) == ("would change 1 place", "good")
+        assert found.notes["node"] == "LeakyRelu c"
+        assert found.notes["value"] == "now 0.25; expects a number, such as 0.5; 0.01 where it is left out"
+        filling.texts["value"] = "linear"
+        assert "value" in look(session, filling, is_trying=True).mistakes
+        filling.texts |= {"node": "op:LeakyRelo"}
+        assert "LeakyRelu" in look(session, filling, is_trying=True).mistakes["node"]
+        filling.texts |= {"node": "op:Relu", "value": "0.5"}
+        found = look(session, filling, is_trying=True)
+        assert found.tone == "bad"
+        assert "alpha" in found.text
+        assert not session.history.made
+
+
+def test_fields_offer_what_the_model_has(tmp_path: Path) -> None:
+    with session_on(tmp_path) as session:
+        assert keys(session, "rewire", "node")[:2] == ["name:sum", "op:Add"]
+        assert keys(session, "rewire", "tensor")[:3] == ["b", "a", "w"]
+        assert keys(session, "rewire", "input", node="sum") == ["0", "1"]
+        assert keys(session, "set-attribute", "attribute", node="output:c") == ["alpha"]
+        assert keys(session, "set-attribute", "value", node="output:c", attribute="alpha") == ["0.01", "0.25"]
+        assert set(keys(session, "set-tensor", "tensor")) == {"w", "k", "same", "unused"}
+        assert keys(session, "set-dim", "dim") == ["N"]
+        assert keys(session, "remove-input", "tensor") == ["x", "spare"]
+        assert keys(session, "remove-output", "tensor") == ["y", "z"]
+        assert keys(session, "add-node", "graph") == ["/graph", "/functions/0"]
+        assert "float16" in keys(session, "cast-tensor", "dtype")
+        assert "float32[N,4]" in keys(session, "add-input", "type")
+        operators = keys(session, "add-node", "op_type")
+        assert operators[0] == "Add"
+        assert "Gemm" in operators
+        assert "Scatter" not in operators
+        assert "twice" in keys(session, "add-node", "op_type", domain="local")
+        assert keys(session, "rename", "from", kind="node") == ["sum"]
+        assert "N" in keys(session, "rename", "from", kind="dim")
+        assert keys(session, "rename", "from", kind="metadata") == ["author"]
+        assert keys(session, "prefix", "kinds")[:2] == ["tensor", "node"]
+
+
+def test_names_that_are_not_seen_are_offered_by_their_addresses(tmp_path: Path) -> None:
+    odd = "\x1b[31m\u202e"
+    graph = small().graph
+    assert graph is not None
+    from msgspec.structs import replace
+
+    nodes = [replace(graph.node[0], name=odd, output=(odd,)), replace(graph.node[1], input=(odd, "w"))]
+    broken = replace(small(), graph=replace(graph, node=(*nodes, *graph.node[2:3]), output=()))
+    with session_on(tmp_path, broken) as session:
+        offers = Offers(session, None)
+        for edit, field in (("rewire", "node"), ("rewire", "tensor"), ("add-node", "input")):
+            filling = Filling(edit_named(edit))
+            wanted = next(each for each in filling.fields if each.name == field)
+            found = offers.of(filling, wanted)
+            assert all(each.key.isprintable() and each.label.isprintable() for each in found)
+            assert any(each.key.startswith("@/graph/node/0") for each in found)
+
+
+def test_forms_begin_with_the_node_or_the_selection(tmp_path: Path) -> None:
+    with session_on(tmp_path) as session:
+        here = ref_of(session, "b")
+        assert prefilled(session, edit_named("rewire"), here) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("set-metadata"), here) == {}
+        assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w"}
+        assert prefilled(session, edit_named("add-output"), here) == {"tensor": "b"}
+        session.places.toggle(here.address)
+        assert prefilled(session, edit_named("delete-node"), here) == {"node": SELECTION}
+
+
+def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> None:
+    found = model_of(
+        """g (float[N,4] x, int64[2] n, float[4] v) => (float[N,4] y) <float[N,4] w = {1, 2, 3, 4}> {
+        a = Relu(x)
+        b = Add(a, w)
+        c = Neg(b)
+        y = Add(c, b)
+    }""".replace("<float[N,4] w", "<float[4] w")
+    )
+    from onnxjson.index import Index
+
+    index = Index(found)
+    ref = index.nodes_with("output", "b")[0]
+    choices = {each.key: each for each in value_choices(found, ref, 0)}
+    order = [each.key for each in value_choices(found, ref, 0)]
+    assert order[:2] == ["x", "v"] or order[0] == "x"
+    assert not choices["x"].refused
+    assert "one dtype" in choices["n"].refused
+    assert "cycle" in choices["c"].refused
+    assert "cycle" in choices["y"].refused
+    assert "now" in choices["a"].refused
+    assert "needs" in choices[LEFT_OUT].refused
+    assert [each.key for each in slot_choices(found, ref)] == ["0", "1"]
+
+
+def test_optional_inputs_can_be_left_out_and_added() -> None:
+    found = model_of("g (float[N] x, float lo) => (float[N] y) { y = Clip(x, lo) }")
+    from onnxjson.index import Index
+
+    ref = Index(found).node_refs[0]
+    assert [each.key for each in slot_choices(found, ref)] == ["0", "1", "2"]
+    assert not next(each for each in value_choices(found, ref, 1) if each.key == LEFT_OUT).refused
+
+
+def test_names_of_edits_and_their_groups_are_whole() -> None:
+    from onnxjson_tui.actions.forms import edit_choices
+
+    choices = edit_choices()
+    assert {each.key for each in choices} == {name_of(edit) for edit in EDITS}
+    assert not any(each.detail.startswith("other") for each in choices)
+    assert json.dumps([each.label for each in choices])
+
+
+def test_an_edit_needs_no_more_than_its_form(tmp_path: Path) -> None:
+    def sample(edit: Edit) -> None:
+        filling = Filling(type(edit), Filling.of(edit).texts)
+        assert filling.edit() == edit
+
+    for edit in edits_for(tmp_path):
+        sample(edit)
