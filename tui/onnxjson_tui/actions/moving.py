@@ -140,6 +140,7 @@ def to_scope(bench: "Workbench", given: Given) -> None:
             page = bench.drawer.open("tensor")
             assert isinstance(page, TensorPage)
             page.show_constant(row.address)
+            bench.focus_pane("drawer")
         case _:
             if bench.go(row.address):
                 bench.focus_pane("nodes")

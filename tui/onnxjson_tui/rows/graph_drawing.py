@@ -82,6 +82,20 @@ class _Gap:
     def add(self, above: int, below: int) -> None:
         self.joined.setdefault(above, set()).add(below)
 
+    def beside(self, boxes: Sequence[int]) -> None:
+        """Lines from elsewhere end next to the middle of a box where another line comes down there, and goes on aside.
+
+        Else they would seem to go where that one goes.
+        """
+        for below in boxes:
+            if below not in self.joined or self.joined[below] == {below}:
+                continue
+            port = next((each for each in (below + 1, below - 1) if each not in self.joined), None)
+            for above, targets in self.joined.items():
+                if port is not None and above != below and below in targets:
+                    targets.remove(below)
+                    targets.add(port)
+
     def tracks(self) -> dict[int, int]:
         """A row for each column above from which a line goes aside; rows are shared by those that do not meet."""
         found: dict[int, int] = {}
@@ -169,8 +183,14 @@ class _Canvas:
         self._gaps = [_Gap() for _ in range(max(len(levels) - 1, 0))]
         self._passing: list[set[int]] = [set() for _ in levels]
         self._taken = self._occupied()
+        self._middles = [
+            {self._middle(box) for box in range(len(texts)) if self._layers[box] == layer}
+            for layer in range(len(levels))
+        ]
         for edge, line in zip(edges, layout.lines, strict=True):
             self._lead(edge, line)
+        for layer, gap in enumerate(self._gaps):
+            gap.beside(sorted(self._middles[layer + 1]))
 
     def _middle(self, box: int) -> int:
         return self._x[box] + cells(self._texts[box]) // 2
@@ -201,19 +221,28 @@ class _Canvas:
         for layer in range(first + 1, last):
             # Two points for each layer that is passed.
             wanted = round(points[1 + 2 * (layer - first - 1)].x / _COLUMN)
-            below = self._free(layer, wanted)
+            below = self._free(layer, wanted, column)
             self._gaps[layer - 1].add(column, below)
             self._passing[layer].add(below)
             self._taken[layer].add(below)
             column = below
         self._gaps[last - 1].add(column, self._middle(lower))
 
-    def _free(self, layer: int, wanted: int) -> int:
-        """The column nearest to one at which nothing stands in a layer."""
+    def _free(self, layer: int, wanted: int, above: int) -> int:
+        """The column nearest to one at which nothing stands in a layer, and no line of others comes or goes.
+
+        Args:
+            layer: the layer.
+            wanted: the column.
+            above: where the line itself comes from.
+        """
+        others = self._middles[layer - 1] | self._passing[layer - 1]
+        next_layer = self._passing[layer + 1] if layer + 1 < len(self._passing) else set()
+        taken = self._taken[layer] | next_layer | (others - {above})
         distance = 0
         while True:
             for column in (wanted + distance, wanted - distance):
-                if column >= 0 and column not in self._taken[layer]:
+                if column >= 0 and column not in taken:
                     return column
             distance += 1
 
@@ -237,7 +266,10 @@ class _Canvas:
             rows.append(row)
             if layer < len(self._gaps):
                 rows += self._between(self._gaps[layer], width)
-        return Drawing(tuple([tuple(row) for row in rows]), tuple(places), width, cut)
+        # Rounding leaves an empty column or two at the left.
+        margin = min([next((place for place, text in enumerate(row) if text != " "), width) for row in rows], default=0)
+        places = [place._replace(x=place.x - margin) for place in places]
+        return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut)
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:
         """The rows between two layers."""

@@ -23,6 +23,9 @@ Kind = Literal["section", "scope", "operator", "input", "output", "initializer",
 _NAME: Final = 300
 """Characters of a name that are looked at."""
 
+_ROOM: Final = 24
+"""Columns of a name that go before what may be left out."""
+
 _BAR: Final = 6
 """Columns of the longest bar of the histogram of operators."""
 
@@ -36,6 +39,8 @@ class Row(NamedTuple):
     label: str
     detail: str = ""
     """At the right."""
+    more: str = ""
+    """After that, where there is room."""
     key: str = ""
     """What is opened and closed; of a section or a scope."""
     is_open: bool | None = None
@@ -116,7 +121,7 @@ class Sections:
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
             return section.row(inner)
-        return Row("section", section.name, f"{section.length:,}", section.key, self.is_open(section))
+        return Row("section", section.name, f"{section.length:,}", key=section.key, is_open=self.is_open(section))
 
     def around(self, number: int) -> int:
         """The number of the row that a row stands below."""
@@ -213,8 +218,8 @@ def initializer_row(tensor: Tensor | SparseTensor, address: str) -> Row:
     name = (values.name if values is not None else None) or ""
     kind = (tensor_type_text(values) if values is not None else None) or "no type"
     start = "sparse " if isinstance(tensor, SparseTensor) else ""
-    detail = f"{start}{visible(kind, 100)} {size(stored)}"
-    return Row("initializer", visible(name, _NAME) or "(no name)", detail, address=address)
+    detail = start + visible(kind, 100)
+    return Row("initializer", visible(name, _NAME) or "(no name)", detail, f" {size(stored)}", address=address)
 
 
 def graph_name(scope: Scope) -> str:
@@ -251,7 +256,10 @@ def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:
         bar = _bar(row.share, ascii_only=ascii_only)
         tail = f" {bar} {row.detail:>6}"
     else:
-        tail = f"  {shortened(row.detail, max(width * 3 // 5, 8))}" if row.detail else ""
+        detail = row.detail
+        if row.more and width - 5 - cells(detail + row.more) >= min(cells(row.label), _ROOM):
+            detail += row.more
+        tail = f"  {shortened(detail, max(width * 3 // 5, 8))}" if detail else ""
     room = max(width - 3 - cells(tail), 1)
     return (Span("   " + padded(shortened(row.label, room), room)), Span(tail, "quiet"))
 
