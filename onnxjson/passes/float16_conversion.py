@@ -4,9 +4,10 @@ It puts two Casts around every operator that stays float32, also between two suc
 rounded, or overflow, for nothing; where two of them take one value, it makes the same Cast twice, which is no model.
 """
 
-from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
+
+from onnxjson.passes.proto_graphs import subgraphs, taken_names
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto
@@ -79,8 +80,8 @@ def _remove_round_trips(model: "ModelProto", known: Collection[str]) -> None:
     _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in gone)])
     # An output may take the name of what another Cast stood for.
     _rename(graph, {old: names.get(new, new) for old, new in names.items()})
-    used = Counter(_used(graph))
-    unused = {name for name in down if not used[name] and name not in outputs}
+    used = set(taken_names(graph))
+    unused = {name for name in down if name not in used}
     _replace(graph.node, [node for node in graph.node if not (node.op_type == "Cast" and node.output[0] in unused)])
     made = {name for node in graph.node for name in node.output}
     _replace(
@@ -96,26 +97,15 @@ def _is_added(node: "NodeProto", known: Collection[str], outputs: Collection[str
     return name not in known or node.name == f"{name}_cast_to_fp16_node"
 
 
-def _used(graph: "GraphProto") -> "list[str]":
-    found: list[str] = []
-    for node in graph.node:
-        found += node.input
-        for attribute in node.attribute:
-            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                found += [*_used(subgraph), *[value.name for value in subgraph.output]]
-    return found
-
-
 def _rename(graph: "GraphProto", names: dict[str, str]) -> None:
     for node in graph.node:
         for values in (node.input, node.output):
             for place, name in enumerate(values):
                 values[place] = names.get(name, name)
-        for attribute in node.attribute:
-            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                _rename(subgraph, names)
-                for value in subgraph.output:
-                    value.name = names.get(value.name, value.name)
+        for inner in subgraphs(node):
+            _rename(inner, names)
+            for value in inner.output:
+                value.name = names.get(value.name, value.name)
 
 
 def _replace(values: Any, others: Sequence[Any]) -> None:

@@ -19,6 +19,7 @@ from onnxjson.document import Tensor
 from onnxjson.errors import FeedError
 from onnxjson.passes.measuring import Feed, MeasuredPass, samples
 from onnxjson.passes.onnxruntime_sessions import Sessions
+from onnxjson.passes.proto_graphs import subgraphs, taken_names
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.tensors import to_numpy
 
@@ -176,7 +177,7 @@ def _give_biases_copies(graph: "GraphProto") -> None:
     so that a node gets that of another one, of another scale or dtype, where exporters stored equal tensors once.
     """
     constants = {tensor.name: tensor for tensor in graph.initializer}
-    uses = Counter(_taken(graph))
+    uses = Counter(taken_names(graph))
     taken = {*uses, *constants, *(name for node in graph.node for name in node.output)}
     for node in graph.node:
         if node.op_type not in _BIASED or len(node.input) <= _BIAS or uses[node.input[_BIAS]] < 2:
@@ -192,22 +193,11 @@ def _give_biases_copies(graph: "GraphProto") -> None:
         node.input[_BIAS] = fresh
 
 
-def _taken(graph: "GraphProto") -> Iterator[str]:
-    """The names that are taken, each as often as it is."""
-    yield from [value.name for value in graph.output]
-    for node in graph.node:
-        yield from node.input
-        for attribute in node.attribute:
-            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                yield from _taken(subgraph)
-
-
 def _domains(graph: "GraphProto") -> Iterator[str]:
     for node in graph.node:
         yield node.domain
-        for attribute in node.attribute:
-            for subgraph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-                yield from _domains(subgraph)
+        for inner in subgraphs(node):
+            yield from _domains(inner)
 
 
 def _width(name: Width) -> Any:

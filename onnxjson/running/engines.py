@@ -4,28 +4,20 @@ Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.w
 """
 
 import json
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-import msgspec
-
 from onnxjson.document import Tensor
 from onnxjson.names import STRING
-from onnxjson.running.tasks import NodeTime, Settings, Subject
-from onnxjson.running.values import Dictionary, Value, Values
+from onnxjson.running.tasks import Settings, Subject
+from onnxjson.running.values import Dictionary, Value, Values, as_array
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.worker_evaluation import INFERENCE_ERROR, UnsupportedError, given, taken
 from onnxjson.worker_tasks import Engine
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession, SessionOptions
-
-_KERNEL: Final = "_kernel_time"
-
-_PROFILE_SECONDS: Final = 1.0
-"""After which what was profiled is told, and another session goes on."""
 
 
 class OpenModel(Protocol):
@@ -77,7 +69,16 @@ def _with_outputs(model: bytes, added: Sequence[str]) -> bytes:
     return proto.SerializeToString()
 
 
-class _Onnxruntime:
+class Onnxruntime:
+    """A session of onnxruntime; see `OpenModel`.
+
+    Args:
+        subject: the model.
+        settings: how it runs.
+        added: values inside its main graph that become outputs.
+        profiled: how the names of files begin that the profiler writes; None where nothing is profiled.
+    """
+
     engine: Engine = "onnxruntime"
 
     def __init__(
@@ -103,6 +104,7 @@ class _Onnxruntime:
         self._has_tensors = all(output.type.startswith("tensor(") for output in self._session.get_outputs())
 
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
+        """See `OpenModel.run`."""
         if names is not None and not names:
             return {}  # onnxruntime would give all outputs
         names = self._names if names is None else list(names)
@@ -115,6 +117,7 @@ class _Onnxruntime:
         return {name: _value(name, value) for name, value in zip(names, arrays, strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
+        """See `OpenModel.repeated`."""
         session, names = self._session, self._names
         if self._has_tensors and all(_is_plain(value) for value in values.values()):
             feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
@@ -183,18 +186,7 @@ def _fed(value: Value) -> Any:
         return None
     if isinstance(value, Tensor):
         return to_numpy(value) if value.data_type == STRING else given(value)
-    return _as_objects(value)
-
-
-def _as_objects(value: Value) -> Any:
-    """A value as arrays, lists and dictionaries."""
-    if value is None:
-        return None
-    if isinstance(value, Tensor):
-        return to_numpy(value)
-    if isinstance(value, Dictionary):
-        return dict(zip(to_numpy(value.keys).tolist(), to_numpy(value.values).tolist(), strict=True))
-    return [_as_objects(item) for item in value]
+    return as_array(value)
 
 
 def _value(name: str, found: Any) -> Value:
@@ -243,63 +235,17 @@ class _Reference:
         import numpy
 
         wanted = self._evaluator.output_names if names is None else list(names)
-        feeds = {name: _as_objects(value) for name, value in values.items()}
+        feeds = {name: as_array(value) for name, value in values.items()}
         with numpy.errstate(all="ignore"):
             found = self._evaluator.run(wanted, feeds)
         return {name: _value(name, value) for name, value in zip(wanted, found, strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
-        feeds = {name: _as_objects(value) for name, value in values.items()}
+        feeds = {name: as_array(value) for name, value in values.items()}
         return lambda: self._evaluator.run(None, feeds)
 
 
 _OPENERS: Final[dict[Engine, Callable[[Subject, Settings, Sequence[str]], OpenModel]]] = {
-    "onnxruntime": _Onnxruntime,
+    "onnxruntime": Onnxruntime,
     "reference": _Reference,
 }
-
-
-def profiles(
-    subject: Subject, settings: Settings, values: Values, runs: int
-) -> Iterator[tuple[int, tuple[NodeTime, ...]]]:
-    """What each node of the graph that onnxruntime runs took, the slowest first; ever more of `runs`, and how many.
-
-    A session writes what it measured when it ends, and a million events at most; so several of them take turns. The
-    first run of each, in which memory is allotted, is not counted. Files of the current folder hold the profiles.
-    """
-    total: dict[str, NodeTime] = {}
-    done = 0
-    while done < runs:
-        model = _Onnxruntime(subject, settings, (), Path.cwd() / "profile")
-        once = model.repeated(values)
-        once()
-        until = time.monotonic() + _PROFILE_SECONDS
-        for _ in range(runs - done):
-            once()
-            done += 1
-            if time.monotonic() > until:
-                break
-        for each in _node_times(model.events()):
-            before = total.get(each.name)
-            total[each.name] = each if before is None else msgspec.structs.replace(
-                each, calls=before.calls + each.calls, seconds=before.seconds + each.seconds
-            )  # fmt: skip
-        del model, once
-        yield done, tuple(sorted(total.values(), key=lambda each: -each.seconds))
-
-
-def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
-    ends = [event["ts"] + event["dur"] for event in events if event.get("name") == "model_run"]
-    first = min(ends, default=0)
-    found: dict[str, list[Any]] = {}
-    for event in events:
-        if event.get("cat") != "Node" or not event["name"].endswith(_KERNEL) or event["ts"] < first:
-            continue
-        arguments = event.get("args", {})
-        row = found.setdefault(
-            event["name"].removesuffix(_KERNEL), [arguments.get("op_name", ""), arguments.get("provider", ""), 0, 0.0]
-        )
-        row[2] += 1
-        row[3] += event["dur"] / 1e6
-    for name, (operator, provider, calls, seconds) in found.items():
-        yield NodeTime(name=name, operator=operator, provider=provider, calls=calls, seconds=seconds)

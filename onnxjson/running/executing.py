@@ -12,7 +12,8 @@ import msgspec
 
 from onnxjson.document import Tensor
 from onnxjson.elements import element_count
-from onnxjson.running.engines import OpenModel, opened, profiles
+from onnxjson.running.engines import OpenModel, opened
+from onnxjson.running.profiling import profiles
 from onnxjson.running.racing import raced
 from onnxjson.running.scoring import scored
 from onnxjson.running.tasks import (
@@ -33,17 +34,15 @@ from onnxjson.running.tasks import (
     Settings,
     Subject,
     Task,
+    Tell,
     Timed,
+    Told,
     write_report,
 )
 from onnxjson.running.tolerances import Comparison
 from onnxjson.running.value_comparison import compare_values, dtype_of
 from onnxjson.running.values import Value, packed_values, unpacked_values
 from onnxjson.worker_evaluation import UnsupportedError
-
-Tell = Callable[[Report], None]
-Told = Callable[[str], str]
-"""Makes a message of native code safe to print, on one line."""
 
 _SIDES: Final = (0, 1)
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from onnxjson.display import visible
-from onnxjson.document import Graph, Model, Tensor, Type
+from onnxjson.document import Graph, Model, Type
 from onnxjson.errors import EvaluationError, FeedError
 from onnxjson.index import Index
 from onnxjson.running.feeds import Spread
@@ -35,8 +35,7 @@ from onnxjson.running.tasks import (
 )
 from onnxjson.running.tolerances import Comparison, Tolerance
 from onnxjson.running.value_comparison import compare_values, dtype_of
-from onnxjson.running.values import Dictionary, Value, packed_values, unpacked_values
-from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 from onnxjson.worker import Worker
 
 if TYPE_CHECKING:
@@ -124,30 +123,6 @@ def percentile(times: Sequence[float], share: float) -> float | None:
     low = int(place)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
-
-
-def as_array(value: Value) -> Any:
-    """A value as an array of numpy, a list, a dictionary or None."""
-    if value is None:
-        return None
-    if isinstance(value, Tensor):
-        return to_numpy(value)
-    if isinstance(value, Dictionary):
-        return dict(zip(to_numpy(value.keys).tolist(), to_numpy(value.values).tolist(), strict=True))
-    return [as_array(item) for item in value]
-
-
-def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
-    """An array of numpy, a list of them, or None, as a value.
-
-    Raises:
-        TypeError: ONNX has no such data type.
-    """
-    if given is None or isinstance(given, Tensor | Dictionary):
-        return given
-    if isinstance(given, list | tuple):
-        return tuple([as_value(item) for item in given])
-    return from_numpy(given)  # type: ignore[arg-type] # anything that numpy takes for an array
 
 
 def run(

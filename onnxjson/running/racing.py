@@ -12,13 +12,9 @@ from typing import Final
 import msgspec
 
 from onnxjson.running.engines import OpenModel, opened, write_optimized
-from onnxjson.running.tasks import Failed, Lap, Opened, RaceTask, Report, Runner, Started, Subject
+from onnxjson.running.tasks import Failed, Lap, Opened, RaceTask, Runner, Started, Subject, Tell, Told
 from onnxjson.running.values import unpacked_values
 from onnxjson.worker_evaluation import UnsupportedError
-
-Tell = Callable[[Report], None]
-Told = Callable[[str], str]
-"""Makes a message of native code safe to print, on one line."""
 
 _OFF: Final = "off"
 

@@ -16,9 +16,8 @@ from typing import Any, Final
 
 from onnxjson.names import DATA_TYPES
 from onnxjson.running.engines import opened
-from onnxjson.running.model_run import as_array, as_value
 from onnxjson.running.tasks import Failed, Report, Scored, ScoreTask
-from onnxjson.running.values import Value
+from onnxjson.running.values import Value, as_array, as_value
 from onnxjson.tensors import numpy_dtype
 
 _FUNCTION: Final = "evaluate"

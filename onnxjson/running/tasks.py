@@ -5,7 +5,7 @@ crashes, is killed, or is interrupted by the person who waits for it.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
 import msgspec
@@ -223,6 +223,12 @@ class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
 
 
 Report = Began | Opened | Refused | Gave | Failed | Timed | Profiled | Compared | Lap | Started | Scored
+
+
+Tell = Callable[[Report], None]
+"""Is told every finding at once."""
+Told = Callable[[str], str]
+"""Makes a message of native code safe to print, on one line."""
 
 
 def write_report(report: Report, file: BinaryIO) -> None:

@@ -5,14 +5,18 @@ that every dtype passes exactly, and how they stand together as MessagePack.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from onnxjson import serde
 from onnxjson.document import Graph, Model, Tensor
 from onnxjson.errors import DecodeError, WireError
+from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.wire.writing import message_bytes
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _DEPTH: Final = 50
 """How deep sequences may nest."""
@@ -48,6 +52,30 @@ def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Tensor]]:
     elif value is not None:
         for number, item in enumerate(value):
             yield from leaves(item, f"{path}[{number}]")
+
+
+def as_array(value: Value) -> Any:
+    """A value as an array of numpy, a list, a dictionary or None."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor):
+        return to_numpy(value)
+    if isinstance(value, Dictionary):
+        return dict(zip(to_numpy(value.keys).tolist(), to_numpy(value.values).tolist(), strict=True))
+    return [as_array(item) for item in value]
+
+
+def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
+    """An array of numpy, a list of them, or None, as a value.
+
+    Raises:
+        TypeError: ONNX has no such data type.
+    """
+    if given is None or isinstance(given, Tensor | Dictionary):
+        return given
+    if isinstance(given, list | tuple):
+        return tuple([as_value(item) for item in given])
+    return from_numpy(given)  # type: ignore[arg-type] # anything that numpy takes for an array
 
 
 def packed_values(values: Values) -> bytes:

@@ -18,10 +18,10 @@ import onnxjson
 from onnxjson.errors import EvaluationError
 from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.running.input_files import DataSet, value_of_message
-from onnxjson.running.model_run import RunResult, as_value, run_many
+from onnxjson.running.model_run import RunResult, run_many
 from onnxjson.running.tasks import Settings
 from onnxjson.running.tolerances import TOLERANCES, Tolerance
-from onnxjson.running.values import Value, leaves
+from onnxjson.running.values import Value, as_value, leaves
 from onnxjson.worker import Worker
 
 BATCH: Final = 100

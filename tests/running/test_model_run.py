@@ -13,7 +13,7 @@ import onnxjson
 from onnxjson import EncodeError, EvaluationError, FeedError, MissingInputError
 from onnxjson.document import Tensor
 from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
-from onnxjson.running import engines, guarded
+from onnxjson.running import guarded, profiling
 from onnxjson.running.input_files import (
     DataSet,
     data_sets,
@@ -24,9 +24,9 @@ from onnxjson.running.input_files import (
     value_of_message,
 )
 from onnxjson.running.inputs import Wishes, free_inputs
-from onnxjson.running.model_run import RunResult, as_array, outputs_of, percentile, run_cases, run_many
+from onnxjson.running.model_run import RunResult, outputs_of, percentile, run_cases, run_many
 from onnxjson.running.tasks import Settings, Subject
-from onnxjson.running.values import Dictionary, Value, packed_values, unpacked_values
+from onnxjson.running.values import Dictionary, Value, as_array, packed_values, unpacked_values
 from onnxjson.tensors import from_numpy, to_numpy
 from onnxjson.types import parse_type
 from onnxjson.worker import Worker
@@ -204,11 +204,11 @@ def test_runs_are_timed_and_nodes_profiled(worker: Worker) -> None:
 
 
 def test_a_profile_is_told_in_parts_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engines, "_PROFILE_SECONDS", 0.0)
+    monkeypatch.setattr(profiling, "_SECONDS", 0.0)
     monkeypatch.chdir(tmp_path)
     subject = Subject(model=guarded.sendable(scaled(2), None).subject.model)
     values: dict[str, Value] = {"x": from_numpy(np.ones((1, 4), np.float32))}
-    told = list(engines.profiles(subject, Settings(), values, 4))
+    told = list(profiling.profiles(subject, Settings(), values, 4))
     assert [runs for runs, _ in told] == [1, 2, 3, 4]
     assert [{each.calls for each in nodes} for _, nodes in told] == [{1}, {2}, {3}, {4}]
     assert not list(tmp_path.iterdir())

@@ -13,7 +13,8 @@ from onnxjson import FeedError
 from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import Wishes
-from onnxjson.running.model_run import as_array, run_cases
+from onnxjson.running.model_run import run_cases
+from onnxjson.running.values import as_array
 from onnxjson.running.wished_values import filled, within
 from onnxjson.tensors import numpy_dtype
 from onnxjson.worker import Worker
