@@ -1,11 +1,14 @@
 """The workbench under test: on a small model, driven by keys, read as lines of text."""
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Input
 
 from onnxjson_tui.app import WorkbenchApp
 from onnxjson_tui.session import Session
@@ -42,13 +45,19 @@ class Bench:
         await self.settle()
 
     async def type(self, text: str) -> None:
-        """Types a text, and enter."""
-        await self.pilot.press(*[NAMES.get(each, each) for each in text], "enter")
+        """Types a text, all of it at once where there is a field for it, and enter."""
+        await self.pilot.pause()
+        if isinstance(self.app.focused, Input):
+            self.app.focused.post_message(events.Paste(text))
+            await self.pilot.pause()
+            await self.pilot.press("enter")
+        else:
+            await self.pilot.press(*[NAMES.get(each, each) for each in text], "enter")
         await self.settle()
 
     async def settle(self, seconds: float = 30.0) -> None:
         """Waits until no job runs, and the panes have followed the cursor."""
-        await self.pilot.pause(0.15)
+        await self.pilot.pause(4 * _SETTLES)
         waited = 0.0
         while self.bench.jobs.running and waited < seconds:
             await self.pilot.pause(0.05)
@@ -76,12 +85,27 @@ NAMES = {" ": "space"}
 """Keys that are not called by their character."""
 
 
+_SETTLES = 0.02
+"""Seconds after which the inspector follows the cursor."""
+
+
+@contextmanager
+def _soon_idle() -> Iterator[None]:
+    """Textual waits 20 ms or more after each key for the program to be idle; half of it is enough here."""
+    with (
+        patch("textual._wait.SLEEP_GRANULARITY", 0.01),
+        patch("textual._wait.SLEEP_IDLE", 0.0005),
+        patch("onnxjson_tui.workbench.SETTLES", _SETTLES),
+    ):
+        yield
+
+
 @asynccontextmanager
 async def bench(
     path: Path, size: tuple[int, int] = (120, 40), *, readonly: bool = False, terminal: Terminal = TERMINAL
 ) -> AsyncIterator[Bench]:
     """A workbench on a file; leaves no error of the program itself behind."""
-    with opened(path, readonly=readonly) as session:
+    with opened(path, readonly=readonly) as session, _soon_idle():
         screen = Workbench(session, terminal)
         app = WorkbenchApp(screen, terminal)
         async with app.run_test(size=size) as pilot:
