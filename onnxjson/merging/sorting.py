@@ -1,7 +1,7 @@
 """Nodes of a merged graph in an order in which values are made before they are taken."""
 
 import heapq
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from onnxjson.document import Node
@@ -60,12 +60,18 @@ def stuck(nodes: tuple[Node, ...]) -> list[int]:
     return sorted(set(range(len(nodes))) - set(order))
 
 
-def latest_need(node: Node, nodes: tuple[Node, ...]) -> int:
-    """The position of the last node that makes what a node takes; -1 for none."""
-    makers = {name: place for place, each in enumerate(nodes) for name in each.output if name}
-    return max(_needs(node, makers), default=-1)
+def first_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
+    """The first place from `place` on with all that makes what a node takes before it."""
+    names = {name for name in _taken(node) if name}
+    for position in range(len(nodes) - 1, place - 1, -1):
+        if not names.isdisjoint(nodes[position].output):
+            return position + 1
+    return place
 
 
 def _needs(node: Node, makers: Mapping[str, int]) -> set[int]:
-    names = needed_names(node) if any([each.g or each.graphs for each in node.attribute]) else node.input
-    return {makers[name] for name in names if name in makers}
+    return {makers[name] for name in _taken(node) if name in makers}
+
+
+def _taken(node: Node) -> Iterable[str]:
+    return needed_names(node) if any([each.g or each.graphs for each in node.attribute]) else node.input
