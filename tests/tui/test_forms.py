@@ -4,12 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.document import Model
 from onnxjson.edits.catalogue import EDITS, edit_named
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.script import parse_edit
-from onnxjson.index import NodeRef
+from onnxjson.index import Index, NodeRef
+from onnxjson_tui.actions.forms import edit_choices
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.looking import look
 from onnxjson_tui.forms.offers import SELECTION, Offers
@@ -120,8 +122,6 @@ def test_names_that_are_not_seen_are_offered_by_their_addresses(tmp_path: Path) 
     odd = "\x1b[31m\u202e"
     graph = small().graph
     assert graph is not None
-    from msgspec.structs import replace
-
     nodes = [replace(graph.node[0], name=odd, output=(odd,)), replace(graph.node[1], input=(odd, "w"))]
     broken = replace(small(), graph=replace(graph, node=(*nodes, *graph.node[2:3]), output=()))
     with session_on(tmp_path, broken) as session:
@@ -154,8 +154,6 @@ def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> N
         y = Add(c, b)
     }""".replace("<float[N,4] w", "<float[4] w")
     )
-    from onnxjson.index import Index
-
     index = Index(found)
     ref = index.nodes_with("output", "b")[0]
     choices = {each.key: each for each in value_choices(found, ref, 0)}
@@ -172,16 +170,12 @@ def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> N
 
 def test_optional_inputs_can_be_left_out_and_added() -> None:
     found = model_of("g (float[N] x, float lo) => (float[N] y) { y = Clip(x, lo) }")
-    from onnxjson.index import Index
-
     ref = Index(found).node_refs[0]
     assert [each.key for each in slot_choices(found, ref)] == ["0", "1", "2"]
     assert not next(each for each in value_choices(found, ref, 1) if each.key == LEFT_OUT).refused
 
 
 def test_names_of_edits_and_their_groups_are_whole() -> None:
-    from onnxjson_tui.actions.forms import edit_choices
-
     choices = edit_choices()
     assert {each.key for each in choices} == {name_of(edit) for edit in EDITS}
     assert not any(each.detail.startswith("other") for each in choices)

@@ -104,7 +104,7 @@ class PickerScreen(Dialog[str | None]):
         """Title, field, list, hint."""
         with Vertical(classes="dialog tall wide" if self._is_wide else "dialog tall"):
             yield Bar(id="dialog-title")
-            yield Input(self._typed, id="dialog-input", compact=True)
+            yield Input(self._typed, id="dialog-input", compact=True, select_on_focus=False)
             yield LineList(id="dialog-rows")
             yield Bar(id="dialog-hint")
 

@@ -34,7 +34,8 @@ class LineControl(Input):
     """One line."""
 
     def __init__(self, text: str, default: str, *, name: str) -> None:
-        super().__init__(text, placeholder=f"({visible(default, 200)})" if default else "", compact=True, name=name)
+        shown = f"({visible(default, 200)})" if default else ""
+        super().__init__(text, placeholder=shown, compact=True, name=name, select_on_focus=False)
         self.cursor_blink = False
 
     @property

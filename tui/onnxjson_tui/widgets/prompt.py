@@ -37,7 +37,7 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """The mark and the field."""
         yield Bar(id="prompt-mark")
-        yield Input(id="prompt-input", compact=True)
+        yield Input(id="prompt-input", compact=True, select_on_focus=False)
 
     @property
     def is_asking(self) -> bool:

@@ -1,0 +1,357 @@
+"""Editing nodes by keys: names, inputs, attributes, deleting, inserting, selecting, repeating, copying."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from onnxjson.document import Node
+from onnxjson.edits.spelling import parse_line, spell_line
+from onnxjson.index import Index
+from onnxjson.patching import Patch
+from onnxjson_tui import copies
+from onnxjson_tui.replaced import place_after
+from onnxjson_tui.rows.inspector import InspectorRows
+from onnxjson_tui.screens.choosing import PickerScreen
+from onnxjson_tui.screens.form import FormScreen
+from onnxjson_tui.screens.preview import PreviewScreen
+from tests.tui.benches import Bench, bench
+from tests.tui.every_edit import model
+from tests.tui.sessions import bytes_of, saved
+from tests.tui.test_form_screen import looked, until
+from tests.tui.test_workbench import run
+
+# The nodes of the model: 0 Relu a, 1 Add b (sum), 2 Constant k, 3 LeakyRelu c, 4 Mul d, 5 twice e, 6 Sub y, 7 Add z,
+# 8 Neg dead.
+
+
+def on_model(tmp_path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
+    run(saved(tmp_path / "m.onnx", model()), flow, size)
+
+
+def nodes(found: Bench) -> list[Node]:
+    graph = found.session.model.graph
+    assert graph is not None
+    return list(graph.node)
+
+
+def commands(found: Bench) -> tuple[str, ...]:
+    return found.session.history.made[-1].commands
+
+
+async def at(found: Bench, position: int) -> None:
+    """Puts the cursor on a node."""
+    found.bench.nodes.move_to(position)
+    found.bench.settle()
+    await found.pilot.pause()
+
+
+async def row(found: Bench, kind: str) -> None:
+    """Goes to the first row of a kind in the inspector."""
+    if found.bench.pane != "inspector":
+        await found.press("e")
+    rows = found.bench.inspector.rows
+    assert isinstance(rows, InspectorRows)
+    found.bench.inspector.move_to(next(number for number, each in enumerate(rows.entries) if each.kind == kind))
+    await found.pilot.pause()
+
+
+async def rub_out(found: Bench, text: str) -> None:
+    """Types a text in the place of what stands in the prompt."""
+    found.bench.prompt.input.value = ""
+    await found.type(text)
+
+
+def test_a_renamed_node_stays_under_the_cursor(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press("v", "r", "enter")
+        await rub_out(found, "plus")
+        assert commands(found) == ("rename node --from sum --to plus",)
+        assert found.bench.here is not None
+        assert found.bench.here.node.name == "plus"
+        assert list(found.session.places.selected) == ["/graph/node/1"]
+        await found.press("r", "down")
+        await found.press("enter")
+        await rub_out(found, "total")
+        assert commands(found) == ("rename tensor --from b --to total",)
+        assert nodes(found)[3].input == ("total",)
+        await found.press("r", "enter")
+        assert found.bench.prompt.input.value == "plus"
+        await found.press("escape")
+
+    on_model(tmp_path, flow)
+
+
+def test_a_name_that_is_taken_is_refused_while_it_is_typed(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await found.press("r", "enter")
+        await found.type("sum")
+        assert found.bench.prompt.is_asking
+        assert found.bench.prompt.input.value == "sum"
+        assert "called so already" in found.footer
+        await found.press("1", "enter")
+        assert nodes(found)[3].name == "sum1"
+        await found.press("u")
+        assert nodes(found)[3].name is None
+
+    on_model(tmp_path, flow)
+
+
+def test_an_attribute_is_typed_by_what_the_operator_expects(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await row(found, "attribute")
+        await found.press("enter")
+        assert found.bench.prompt.input.value == "0.25"
+        assert "a number" in found.footer
+        await rub_out(found, "many")
+        assert found.bench.prompt.is_asking
+        await rub_out(found, "0.5")
+        assert commands(found) == ("set-attribute output:c alpha 0.5",)
+        assert found.bench.pane == "inspector"
+        await found.press("d")
+        assert commands(found) == ("remove-attribute output:c alpha",)
+        await row(found, "add")
+        await found.press("enter")
+        assert isinstance(found.app.screen, PickerScreen)
+        await found.press("enter")
+        await rub_out(found, "2")
+        assert commands(found) == ("set-attribute output:c alpha 2",)
+
+    on_model(tmp_path, flow)
+
+
+def test_rows_of_the_inspector_lead_to_producers_and_consumers(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await row(found, "consumer")
+        await found.press("enter")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 4
+        await row(found, "input")
+        await found.press("enter")
+        assert found.bench.here.position == 3
+
+    on_model(tmp_path, flow)
+
+
+def test_an_input_takes_another_value(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press("w", "enter")
+        assert "that would be a cycle" in found.text
+        assert "it takes this one now" in found.text
+        await found.type("spare")
+        assert commands(found) == ("rewire name:sum 0 spare",)
+        await found.press("1", "w")
+        await found.type("same")
+        assert commands(found) == ("rewire name:sum 1 same",)
+        await found.press("9", "w")
+        assert "no input 9" in found.footer
+
+    on_model(tmp_path, flow, (120, 40))
+
+
+def test_deleting_asks_what_takes_the_place(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 8)
+        await found.press("d")
+        assert commands(found) == ("delete-node output:dead",)
+        await at(found, 1)
+        await found.press("d")
+        assert isinstance(found.app.screen, PickerScreen)
+        assert "3 LeakyRelu input 0" in found.text
+        await found.press("enter")
+        assert commands(found) == ("delete-node name:sum --bypass 0",)
+        await found.press("u")
+        await found.press("D")
+        assert commands(found) == ("delete-node name:sum",)
+        await found.press("u")
+        await at(found, 6)
+        await found.press("D")
+        assert isinstance(found.app.screen, PickerScreen)
+        await found.press("escape")
+        assert len(nodes(found)) == 8
+
+    on_model(tmp_path, flow)
+
+
+def test_a_node_is_inserted_behind_another_and_before_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await found.press("o")
+        await found.type("Relu")
+        await until(found, lambda: isinstance(found.app.screen, FormScreen))
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        await looked(found, screen)
+        assert "would change" in found.text
+        await found.press("ctrl+s")
+        assert commands(found) == ("add-node Relu --input c --output c_relu --insert",)
+        assert nodes(found)[5].input == ("c_relu", "k")
+        await found.press("u")
+        await at(found, 4)
+        await found.press("1", "O")
+        await found.type("Neg")
+        await found.press("ctrl+s")
+        assert isinstance(found.app.screen, PreviewScreen)
+        await found.press("enter")
+        assert commands(found) == ("add-node Neg --input k --output k_neg", "rewire output:d 1 k_neg")
+        assert nodes(found)[5].input == ("c", "k_neg")
+        await found.press("u")
+        assert bytes_of(found.session.model) == bytes_of(model())
+
+    on_model(tmp_path, flow, (120, 40))
+
+
+def test_the_selection_is_edited_as_one_step_after_a_look(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await found.press("v", "j", "V")
+        assert len(found.session.places.selected) == 2
+        await found.press("d")
+        assert isinstance(found.app.screen, PreviewScreen)
+        assert "2 eliminated" in found.text or "1 eliminated" in found.text
+        await found.press("escape")
+        assert len(nodes(found)) == 9
+        await found.press("d", "enter")
+        assert len(found.session.history) == 1
+        assert len(commands(found)) == 2
+        assert not found.session.places.selected
+        await found.press("u")
+        assert len(found.session.places.selected) == 2
+        await found.press(":")
+        await found.type("select-all op:Add")
+        assert list(found.session.places.selected)[:2] == ["/graph/node/1", "/graph/node/7"]
+
+    on_model(tmp_path, flow)
+
+
+def test_the_last_edit_is_made_again_elsewhere(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(".")
+        assert "no edit to repeat" in found.footer
+        await found.press(":")
+        await found.type("set-metadata stage one --node output:a")
+        await found.press(":")
+        await found.type("replace-node output:a Abs")
+        await at(found, 8)
+        await found.press(".")
+        assert commands(found) == ("replace-node output:dead Abs",)
+        await at(found, 3)
+        await found.press("v", "j", "v", ".")
+        assert isinstance(found.app.screen, PreviewScreen) or "takes 1 input" in found.footer
+
+    on_model(tmp_path, flow)
+
+
+def test_what_is_copied_goes_to_the_clipboard_or_to_a_file(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press("y")
+        assert "name:sum" in found.text
+        await found.press("enter")
+        assert found.app._clipboard == "sum"
+        assert "clipboard" in found.footer
+        await found.press("y")
+        await found.type("command")
+        assert found.app._clipboard == "add-node Add --input a --input w --output b --name sum"
+
+    on_model(tmp_path, flow)
+    assert copies.fits_clipboard("x" * 55_000)
+    assert not copies.fits_clipboard("x" * 56_000)
+    path = copies.write_file("text\udcff")
+    assert path.read_bytes() == b"text\xff"
+    assert path.stat().st_mode & 0o077 == 0
+    path.unlink()
+
+
+def test_the_command_that_is_copied_adds_such_a_node() -> None:
+    index = Index(model())
+    for ref in index.node_refs:
+        if ref.scope.kind == "main":
+            edit = copies.command_of(ref)
+            assert parse_line(spell_line(edit)) == edit
+
+
+def test_inputs_and_outputs_are_edited_from_their_list(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("i")
+        assert "2 inputs, 2 outputs" in found.text
+        assert "nothing takes it" in found.text
+        await found.press("r")
+        await rub_out(found, "image")
+        assert commands(found) == ("rename tensor --from x --to image",)
+        assert "2 inputs, 2 outputs" in found.text
+        await found.press("j", "d")
+        assert commands(found) == ("remove-input spare",)
+        assert "1 input, 2 outputs" in found.text
+        await found.press("k", "k", "x")
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        await found.press("2", "enter")
+        assert commands(found) == ("set-dim --dim N --size 2",)
+        assert "float32[2,4]" in found.text
+        await found.press("escape")
+        assert found.app.screen is found.bench
+
+    on_model(tmp_path, flow)
+
+
+def test_nothing_is_edited_in_a_session_that_is_read_only(tmp_path: Path) -> None:
+    async def flow() -> None:
+        async with bench(saved(tmp_path / "m.onnx", model()), (80, 24), readonly=True) as found:
+            await at(found, 3)
+            for key in ("r", "w", "d", "D", "o", "O", "a", "."):
+                await found.pilot.press(key)
+                assert found.app.screen is found.bench, key
+                assert "read only" in found.footer, key
+            await row(found, "attribute")
+            await found.press("enter")
+            assert "read only" in found.footer
+            assert not found.bench.prompt.is_asking
+
+    asyncio.run(flow())
+
+
+def test_names_that_are_not_seen_do_not_reach_the_screen_through_fields(tmp_path: Path) -> None:
+    odd = "\x1b[31mred\u202e"
+    base = model()
+    assert base.graph is not None
+    first = replace(base.graph.node[1], name=odd)
+    broken = replace(base, graph=replace(base.graph, node=(base.graph.node[0], first, *base.graph.node[2:])))
+
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        for keys in (("r", "enter"), ("a", "enter"), ("w", "enter"), ("y",), ("o", "enter")):
+            await found.press(*keys)
+            assert found.text.replace("\n", "").isprintable()
+            while found.app.screen is not found.bench or found.bench.prompt.is_asking:
+                await found.pilot.press("escape")
+        await found.press("r", "enter")
+        assert found.bench.prompt.input.value.startswith('"\\u001b')
+        await found.press("enter")
+        assert not len(found.session.history)
+
+    run(saved(tmp_path / "m.onnx", broken), flow)
+
+
+def test_places_follow_nodes_that_get_other_names_and_no_others() -> None:
+    base = model()
+    graph = base.graph
+    assert graph is not None
+
+    def after(*changed: Node) -> list[str | None]:
+        patch = Patch.between(base, replace(base, graph=replace(graph, node=changed)))
+        return [place_after(patch, f"/graph/node/{position}") for position in range(len(graph.node))]
+
+    here = [f"/graph/node/{position}" for position in range(len(graph.node))]
+    assert after(*[replace(node, name=f"n{place}") for place, node in enumerate(graph.node)]) == here
+    assert after(*graph.node[:8], replace(graph.node[8], name="last")) == here
+    assert after(replace(graph.node[0], name="first"), *graph.node[1:]) == here
+    assert after(*graph.node[:3], *graph.node[4:]) == [*here[:3], None, *here[3:-1]]
+    other = replace(graph.node[3], op_type="Elu", output=("q",))
+    assert after(*graph.node[:3], other, *graph.node[4:]) == [*here[:3], None, *here[4:]]
