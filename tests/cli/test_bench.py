@@ -2,10 +2,6 @@
 
 import csv
 import json
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -15,7 +11,8 @@ import pytest
 
 import onnxjson
 from onnxjson.rendering.bench_report import TIME_COLUMNS
-from tests.cli.running import command_line, run, run_process
+from tests.cli.interrupting import interrupted
+from tests.cli.running import run, run_process
 from tests.running.small_models import scaled
 
 MODELS = Path(__file__).parent.parent / "models"
@@ -152,16 +149,11 @@ def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> N
     assert run("bench", binary, "--variant", "int8=quantize-dynamic", *QUICK).exit_code == 0
 
 
-def test_an_interruption_keeps_what_was_measured(binary: Path) -> None:
-    process = subprocess.Popen(
-        command_line("bench", binary, "-n", "1000000", "--seconds", "90", "--format", "json"),
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    time.sleep(7)
-    os.kill(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
-    data = json.loads(stdout)
-    assert process.returncode == 130
+def test_an_interruption_keeps_what_was_measured(binary: Path, tmp_path: Path) -> None:
+    long = ("-n", "1000000", "--seconds", "90", "--format", "json")
+    code, data, stderr = interrupted(tmp_path, 50, b"lap", "bench", binary, *long)
+    assert code == 130
     assert data["interrupted"]
     assert 10 < data["rows"][0]["time"]["runs"] < 1_000_000
+    assert data["rows"][0]["verdict"] in ("same", "close")
     assert "interrupted" in stderr

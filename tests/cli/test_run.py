@@ -1,10 +1,6 @@
 """``onnxjson run``: reports, files, exit codes, and what is kept when it is interrupted."""
 
 import json
-import os
-import signal
-import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +8,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxjson
-from tests.cli.running import command_line, run
+from tests.cli.interrupting import interrupted
+from tests.cli.running import run
 from tests.running.small_models import model, scaled
 
 
@@ -159,28 +156,21 @@ def test_the_reference_evaluator_says_that_it_has_no_profile(saved: Path) -> Non
     assert "no profile: only onnxruntime" in result.stderr
 
 
-def test_an_interrupt_keeps_what_was_profiled(saved: Path) -> None:
-    process = subprocess.Popen(
-        command_line("run", saved, "--profile", "10000", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    time.sleep(5)
-    os.kill(process.pid, signal.SIGINT)
-    data = json.loads(process.communicate(timeout=30)[0])
-    if process.returncode != 0:  # a fast machine is done by now
-        assert process.returncode == 130
-    assert data["profiled_runs"] > 0
-    assert data["profile"]
+def test_an_interrupt_keeps_what_was_profiled(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    nodes = [helper.make_node("MatMul", [f"x{place or ''}", "w"], [f"x{place + 1}"]) for place in range(8)]
+    weight = {"w": np.full((256, 256), 1 / 256, np.float32)}
+    onnxjson.save(model(nodes, {"x": (TensorProto.FLOAT, [256, 256])}, ["x8"], weight), path)
+    code, data, stderr = interrupted(tmp_path, 2, b"profiled", "run", path, "--profile", "10000", "--json")
+    assert code == 130
+    assert 0 < data["profiled_runs"] < 10000
+    assert sum(each["calls"] for each in data["profile"]) == data["profiled_runs"] * len(data["profile"])
+    assert "interrupted" in stderr
 
 
-def test_an_interrupt_keeps_what_was_measured(saved: Path) -> None:
-    process = subprocess.Popen(
-        command_line("run", saved, "-n", "1000000", "--json"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(4)
-    os.kill(process.pid, signal.SIGINT)
-    stdout, stderr = process.communicate(timeout=30)
-    data = json.loads(stdout)
-    assert process.returncode == 130
+def test_an_interrupt_keeps_what_was_measured(saved: Path, tmp_path: Path) -> None:
+    code, data, stderr = interrupted(tmp_path, 200, b"timed", "run", saved, "-n", "1000000", "--json")
+    assert code == 130
     assert data["interrupted"]
     assert 100 < data["timed"]["runs"] < 1_000_000
     assert "interrupted" in stderr

@@ -8,6 +8,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxjson
+from tests.cli.interrupting import interrupted
 from tests.cli.running import run
 from tests.running.small_models import model, scaled
 
@@ -134,3 +135,13 @@ def test_optimize_writes_what_was_verified_and_nothing_else(pair: tuple[Path, Pa
     assert "change.json" in wrong.stderr
     assert "right before 2: replace-node" in " ".join(wrong.stderr.split())
     assert not there.exists()
+
+
+def test_an_interrupt_keeps_what_was_compared(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    code, data, stderr = interrupted(
+        tmp_path, 5, b"compared", "verify", *pair, "--seeds", "5000", "--dim", "N=50", "--json"
+    )
+    assert code == 130
+    assert data["interrupted"]
+    assert 5 <= data["runs"] == data["failed"] < 5000
+    assert "interrupted" in stderr

@@ -1,0 +1,27 @@
+"""Commands that are interrupted while the guarded process is at work."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.cli.running import command_line
+
+
+def interrupted(folder: Path, count: int, mark: bytes, *arguments: str | Path) -> tuple[int, dict[str, Any], str]:
+    """What a command prints that is interrupted as soon as the guarded process has told `mark` so many times."""
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    process = subprocess.Popen(
+        command_line(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        if any(each.read_bytes().count(mark) >= count for each in folder.glob("onnxjson-run-*/reports")):
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=30)
+    return process.returncode, json.loads(stdout), stderr
