@@ -160,6 +160,10 @@ def offers(path: Path, line: str) -> list[str]:
         ("set-dim ", "set-dim N"),
         ("filter op:L", "filter op:LeakyRelu"),
         ("cone o", "cone out"),
+        ("select-all op:L", "select-all op:LeakyRelu"),
+        ("edit-form set-t", "edit-form set-tensor"),
+        ("run-pass onnxs", "run-pass onnxsim"),
+        ("pass onnxs", "pass onnxsim"),
     ],
 )
 def test_tab_offers_what_fits_there(tmp_path: Path, line: str, offer: str) -> None:

@@ -1,7 +1,7 @@
 """What a line that is being typed may become: commands, edits, their parameters, names of the model by their role."""
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -75,7 +75,7 @@ def typed_words(line: str) -> Typed:
 
 
 def command_offers(
-    session: Session, here: NodeRef | None, actions: Sequence[Action], names: Iterable[str], line: str
+    session: Session, here: NodeRef | None, actions: Sequence[Action], names: Mapping[str, str], line: str
 ) -> list[str]:
     """What a command line may become when tab is pressed: whole lines.
 
@@ -83,7 +83,7 @@ def command_offers(
         session: has the model.
         here: the node under the cursor.
         actions: what lines begin with beside edits.
-        names: other words for some of them, such as ``w``.
+        names: other words for some of them, such as ``w``, and their ids.
         line: what was typed.
     """
     typed = typed_words(line)
@@ -92,22 +92,41 @@ def command_offers(
         return [typed.head + word + " " for word in _beginning(sorted(dict.fromkeys(known)), typed.last)]
     if typed.words[0] in NAMES:
         return [typed.with_last(word) for word in islice(_edit_words(session, here, typed), MOST)]
-    action = next((each for each in actions if each.id == typed.words[0]), None)
-    return [] if action is None else _argument_offers(session, action.argument, typed)
+    name = names.get(typed.words[0], typed.words[0])
+    action = next((each for each in actions if each.id == name), None)
+    return [] if action is None else _argument_offers(session, action.argument, typed, line)
 
 
-def _argument_offers(session: Session, argument: str, typed: Typed) -> list[str]:
-    if argument == "PATH":
-        return [typed.with_last(path) for path in complete_path(typed.last)[:MOST]]
-    if argument == "SELECTOR":
-        rest = typed.head[len(typed.words[0]) :].lstrip() + typed.last
-        start = typed.head + typed.last
-        return [start[: len(start) - len(rest)] + offer for offer in selector_offers(session, rest)]
-    if argument == "EDIT":
-        return [typed.with_last(name) for name in _beginning(list(NAMES), typed.last)]
-    if "|" in argument and len(typed.words) == 1:
-        return [typed.with_last(word) for word in _beginning(argument.split("|"), typed.last)]
-    return []
+def argument_kinds(argument: str) -> list[str]:
+    """What may stand after the name of an action, by `Action.argument`."""
+    return argument.strip("[]").split("|") if argument else []
+
+
+def _argument_offers(session: Session, argument: str, typed: Typed, line: str) -> list[str]:
+    found: list[str] = []
+    for kind in argument_kinds(argument):
+        if kind == "SELECTOR":
+            rest = line[len(line.split(" ", 1)[0]) + 1 :]
+            found += [line[: len(line) - len(rest)] + offer for offer in selector_offers(session, rest)]
+        elif len(typed.words) == 1:
+            found += [typed.with_last(word) for word in _argument_words(kind, typed.last)]
+    return found
+
+
+def _argument_words(kind: str, last: str) -> list[str]:
+    match kind:
+        case "PATH":
+            return complete_path(last)[:MOST]
+        case "DIR":
+            return [path for path in complete_path(last) if path.endswith("/")][:MOST]
+        case "EDIT":
+            return _beginning(list(NAMES), last)
+        case "PASS":
+            from onnxjson.passes.catalogue import NAMES as PASSES
+
+            return _beginning(list(PASSES), last)
+        case _:
+            return _beginning([kind], last) if kind.islower() else []
 
 
 def selector_offers(session: Session, line: str) -> list[str]:

@@ -15,7 +15,7 @@ from onnxjson.errors import EditError, ParameterError
 from onnxjson.suggestions import suggest
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.answers import Preview
-from onnxjson_tui.completion import command_offers, hint, shown_offers
+from onnxjson_tui.completion import argument_kinds, command_offers, hint, shown_offers
 from onnxjson_tui.forms.words import value_words
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _given(action: Action, word: str, rest: str) -> Given:
         ParameterError: it takes none, or needs one.
     """
     if action.argument:
-        return Given(text=_unquoted(rest) if action.argument == "PATH" else rest)
+        return Given(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
     if action.takes_letter:
         if len(rest) != 1:
             raise ParameterError(f"{word} takes one letter, such as {word} a")

@@ -44,4 +44,9 @@ async def copy(bench: "Workbench", given: Given) -> None:
         copy_text(bench, found[chosen].text, found[chosen].label)
 
 
-ACTIONS: Final = (Action("copy", "copy a name, the JSON, the command ...", ("y",), copy, "Edit", footer="copy"),)
+ACTIONS: Final = (
+    Action(
+        "copy", "copy a name, the JSON, the command ...", ("y",), copy, "Edit", footer="copy",
+        argument="[name|selector|address|json|command]",
+    ),
+)  # fmt: skip

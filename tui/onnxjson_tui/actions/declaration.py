@@ -47,4 +47,8 @@ class Action(NamedTuple):
     help: str = ""
     """More than the title says, for the list of keys."""
     argument: str = ""
-    """What `Given.text` is, such as ``PATH``; "" for an action after whose name nothing may stand."""
+    """What `Given.text` is; "" for an action after whose name nothing may stand.
+
+    ``PATH``, ``DIR``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a word that is typed as it is, several of them with
+    ``|`` between them, all in brackets where it may be left out: ``[PATH]``, ``in|out``. Tab completes what it can.
+    """

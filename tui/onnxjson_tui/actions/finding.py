@@ -286,7 +286,7 @@ def give_up(bench: "Workbench", given: Given) -> None:
 
 ACTIONS: Final = (
     Action(
-        "search", "search in operators, names and outputs", ("/",), search, "Find", footer="search", argument="TEXT",
+        "search", "search in operators, names and outputs", ("/",), search, "Find", footer="search", argument="[TEXT]",
         help="Small letters find capitals, too. Between slashes, as in /conv.*bias/, it is a regular expression. "
         "enter stays at the match, esc goes back.",
     ),
@@ -294,7 +294,7 @@ ACTIONS: Final = (
     Action("previous-match", "match before", ("N",), previous_match, "Find"),
     Action("same-operator", "next node of the same operator", ("*",), same_operator, "Find"),
     Action(
-        "filter", "list only some nodes", ("f",), filter_nodes, "Find", footer="filter", argument="SELECTOR",
+        "filter", "list only some nodes", ("f",), filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
         help="By a selector, such as op:Conv dtype:float16 name:*attn*; a word alone is looked for in names. "
         "tab completes.",
     ),

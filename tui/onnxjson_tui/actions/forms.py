@@ -89,6 +89,12 @@ async def fill_in(
 ACTIONS: Final = (
     Action("edits", "choose an edit and fill in its form", ("a",), choose_edit, "Edit", changes=True, footer="edits"),
     Action(
-        "edit-form", "the form of an edit that is named: :edit-form set-tensor", (), edit_form, "Edit", changes=True
+        "edit-form",
+        "the form of an edit that is named: :edit-form set-tensor",
+        (),
+        edit_form,
+        "Edit",
+        changes=True,
+        argument="EDIT",
     ),
 )

@@ -178,14 +178,14 @@ def suspend(bench: "Workbench", given: Given) -> None:
 ACTIONS: Final = (
     Action("undo", "take the last step back", ("u",), undo, "Edit", changes=True, footer="undo"),
     Action("redo", "make it again", ("ctrl+r", "U"), redo, "Edit", changes=True),
-    Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="PATH"),
+    Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(
-        "save-as", "save under another name", (), save_as, "Keep", changes=True, argument="PATH",
+        "save-as", "save under another name", (), save_as, "Keep", changes=True, argument="[PATH]",
         help="The ending says the form.",
     ),
-    Action("open", "open another file", ("ctrl+l",), open_other, "Keep", argument="PATH"),
+    Action("open", "open another file", ("ctrl+l",), open_other, "Keep", argument="[PATH]"),
     Action(
-        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="PATH"
+        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="[PATH]"
     ),
     Action("suspend", "back to the shell until fg", ("ctrl+z",), suspend, "Keep"),
     Action("quit", "leave; asks where something is not saved", ("q", "ctrl+q"), leave, "Keep", footer="quit"),
