@@ -20,6 +20,14 @@ BRANCHES = """g (float[4] x, bool c) => (float[4] y) {
     y = Add(b, b)
 }"""
 
+CALLS = """g (float[4] x) => (float[4] y) {
+    a = Relu(x)
+    b = local.twice(a)
+    y = local.twice(b)
+}
+<domain: "local", opset_import: ["" : 20]>
+twice (v) => (w) { w = Add(v, v) }"""
+
 
 def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
     async def go() -> None:
@@ -94,6 +102,23 @@ def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
         assert "outermost" in found.footer
 
     run(saved(tmp_path / "m.onnx", model_of(BRANCHES)), flow)
+
+
+def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j", "g", "s")
+        assert place(found) == "/functions/0/node/0"
+        assert "function twice" in found.screen[0]
+        await found.press("0", "g", "d")
+        assert "v is an input of the function" in found.footer
+        await found.press("-")
+        assert "2 nodes call it" in found.text
+        await found.press("down", "enter")
+        assert place(found) == "/graph/node/2"
+        await found.press("'", "'", "j", "g", "s")
+        assert "calls no function" in found.footer
+
+    run(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)
 
 
 def test_marks_and_the_last_place(tmp_path: Path) -> None:

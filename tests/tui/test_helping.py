@@ -83,6 +83,19 @@ def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
     run(saved(tmp_path / "m.onnx"), flow)
 
 
+def test_message_that_is_too_long_is_marked_and_can_be_read_in_full(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.say("x" * 70 + " and the end", "bad")
+        await found.pilot.pause()
+        assert found.footer.endswith("end   :messages")
+        assert "…" in found.footer
+        await found.press(":")
+        await found.type("messages")
+        assert "x" * 70 in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
 def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         before = bytes_of(found.session.model)

@@ -70,7 +70,11 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
     """A message, or a running job, or the keys of the pane; and at the right what was typed so far."""
     right = f"{visible(pending, 20)} " if pending else ""
     if message:
-        return (Span(f" {message}", tone),), right
+        room = max(bench.size.width - cells(right) - 1, 1)
+        if cells(message) <= room:
+            return (Span(f" {message}", tone),), right
+        more = "   :messages"
+        return (Span(f" {shortened(message, max(room - len(more), 1))}", tone), Span(more, "quiet")), right
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
     if slow:
         job = slow[0]

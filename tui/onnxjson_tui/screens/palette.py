@@ -22,7 +22,9 @@ class PaletteScreen(PickerScreen):
     """Commands are found at once; names of a big model are read and searched in a thread."""
 
     def __init__(self, bench: "Workbench", commands: Sequence[Choice]) -> None:
-        super().__init__("Find", commands, hint="enter do it or go there   esc cancel   type a part of a name")
+        super().__init__(
+            "Find", commands, hint="enter do it or go there   esc cancel   type a part of a name", is_wide=True
+        )
         self._bench = bench
         self._names: Names | None = None
         self._asked: str | None = None
