@@ -149,6 +149,10 @@ class Workbench(Screen[int]):
         """The position of the node of a row of the list of nodes; None where there is no such row."""
         return self._rows.position(number)
 
+    def number_of(self, position: int) -> int | None:
+        """The row of the node at a position; None where it is not shown."""
+        return self._rows.number_of(position)
+
     @property
     def pane(self) -> Pane:
         """The pane that has the focus."""
@@ -291,10 +295,16 @@ class Workbench(Screen[int]):
         text, tone, _ = self._message
         self.query_one("#footer", Bar).show(*footer_line(self, text, tone, self._keys.pending))
 
-    def say(self, text: str, tone: Tone = "plain") -> None:
-        """Says something at the bottom until the next key; `text` is made visible here."""
+    def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
+        """Says something at the bottom until the next key; `text` is made visible here.
+
+        Args:
+            text: what is said.
+            tone: whether it is good or bad.
+            keep: whether it can be read again later; not what is said at every letter.
+        """
         self._message = (visible(text, 1000), tone, time.monotonic())
-        if text:
+        if text and keep:
             self.said.append(self._message[:2])
         self.draw_chrome()
 

@@ -56,11 +56,12 @@ def ask(bench: "Workbench", text: str = "") -> None:
     def changed(typed: str) -> None:
         # What was said stays until something is typed.
         if typed != text:
-            bench.say(hint(typed))
+            bench.say(hint(typed), keep=False)
 
     def complete(typed: str) -> Sequence[str]:
         found = command_offers(bench.session, bench.here, actions(), SHORT_NAMES, typed)
-        bench.say(shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here")
+        said = shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here"
+        bench.say(said, keep=False)
         return found
 
     def done(typed: str | None) -> None:
@@ -122,7 +123,7 @@ def _run(bench: "Workbench", line: str, again: Callable[[BaseException], None]) 
         if action is None:
             known = [*NAMES, *SHORT_NAMES, *[each.id for each in actions()]]
             near = suggest(word, known) or "? lists the keys, tab what there is"
-            raise ParameterError(f"{visible(word, 40)} is no command and no edit; {near}")
+            raise ParameterError(f"there is no {visible(word, 40)}; {near}")
         bench.do(action, _given(action, word, rest))
 
 

@@ -4,9 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import counted, visible
+from onnxjson.errors import OnnxJsonError
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.completion import selector_offers
 from onnxjson_tui.finder import filter_positions
+from onnxjson_tui.jobs import said
 from onnxjson_tui.node_text import Direction, NodeText, Wanted, step, wanted
 
 if TYPE_CHECKING:
@@ -45,10 +47,10 @@ class _Search:
         found = step(places, self._origin - 1, 1, 1)
         if found is None:
             self._bench.nodes.move_to(self._origin)
-            self._bench.say(f"no node has {what.shown}", "bad")
+            self._bench.say(f"no node has {what.shown}", "bad", keep=False)
         else:
             self._bench.nodes.move_to(found.number)
-            self._bench.say(_match(places, found.number, found.wrapped, 1))
+            self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
 
     def done(self, typed: str | None) -> None:
         """Enter, which stays there, or escape, which goes back."""
@@ -161,7 +163,7 @@ class _Filter:
             try:
                 self._show(*filter_positions(bench.session, graph, typed, is_complete=False))
             except Exception as error:
-                bench.failed(error)
+                self._wrong(error)
             return
         self._asked = typed
         bench.jobs.start(
@@ -179,9 +181,16 @@ class _Filter:
         if typed != self._typed:
             self._find()
         elif isinstance(found, BaseException):
-            self._bench.failed(found)
+            self._wrong(found)
         else:
             self._show(*found)
+
+    def _wrong(self, error: BaseException) -> None:
+        """Says what is wrong so far; more letters may mend it."""
+        if isinstance(error, OnnxJsonError):
+            self._bench.say(said(error), "bad", keep=False)
+        else:
+            self._bench.failed(error)
 
     def _show(self, text: str, positions: list[int] | None) -> None:
         bench = self._bench
@@ -189,7 +198,7 @@ class _Filter:
         if positions is None and bench.chosen is None:
             return
         bench.show_only(text, positions)
-        bench.say("" if positions is None else f"{counted(len(positions), 'node')}")
+        bench.say("" if positions is None else f"{counted(len(positions), 'node')}", keep=False)
 
     def done(self, typed: str | None) -> None:
         """Enter, which keeps the filter, or escape, which gives it up."""

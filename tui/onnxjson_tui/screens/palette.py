@@ -23,7 +23,7 @@ class PaletteScreen(PickerScreen):
 
     def __init__(self, bench: "Workbench", commands: Sequence[Choice]) -> None:
         super().__init__(
-            "Find", commands, hint="enter do it or go there   esc cancel   type a part of a name", is_wide=True
+            "Find", commands, hint="enter do it, go there   esc cancel   type part of a name", is_wide=True
         )
         self._bench = bench
         self._names: Names | None = None
