@@ -132,9 +132,9 @@ class Tmux:
         width, height = size
         command = f"new-session -d -x {width} -y {height}".split()
         subprocess.run(
-            ["tmux", "-L", self._name, "-f", "/dev/null", *command, "sh"],
+            ["tmux", "-L", self._name, "-f", "/dev/null", *command, "env PS1='ready$ ' sh -i"],
             cwd=folder,
-            env=environment({"PS1": "ready$ ", **(more or {})}),
+            env=environment(more),
             check=True,
             timeout=PATIENCE,
         )
