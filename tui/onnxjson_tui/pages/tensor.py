@@ -36,6 +36,9 @@ from onnxjson_tui.rows.tensor_values import (
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
 _MOST_TAKERS: Final = 3
+_LONGEST_LABEL: Final = 16
+"""Columns of a slice that stands above the places of rows."""
+
 _EDITED_IN_PLACE: Final = 64
 """Elements up to which the values themselves are offered to be edited."""
 
@@ -367,9 +370,13 @@ class TensorPage(Page):
         texts = [grid.column_label(column) for column in self._columns(grid, width)]
         return (Span(" " + label + "".join([padded(text, grid.width + 2, right=True) for text in texts]), "title"),)
 
-    @staticmethod
-    def _label_width(grid: ValueGrid) -> int:
-        return max(cells(grid.row_label(grid.rows - 1)), cells(grid.row_label(0))) if grid.rows else 1
+    def _label_width(self, grid: ValueGrid) -> int:
+        """Columns of the places of rows, and of the slice above them unless that is long."""
+        if not grid.rows:
+            return 1
+        widest = max(cells(grid.row_label(grid.rows - 1)), cells(grid.row_label(0)))
+        wanted = cells(self.slice) if grid.columns > 1 else 0
+        return max(widest, wanted if wanted <= _LONGEST_LABEL else 0)
 
     def _columns(self, grid: ValueGrid, width: int) -> range:
         fits = max((width - 1 - self._label_width(grid)) // (grid.width + 2), 1)

@@ -43,7 +43,7 @@ class NodeLines:
         """The position of the node of a row."""
         if self.rows is None or not 0 <= number < len(self.rows):
             return None
-        return self.rows.row(number).position
+        return self.rows.position_at(number)
 
     def number_of(self, position: int) -> int | None:
         """The row of a node."""

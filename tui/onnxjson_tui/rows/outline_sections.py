@@ -259,7 +259,8 @@ def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:
         detail = row.detail
         if row.more and width - 5 - cells(detail + row.more) >= min(cells(row.label), _ROOM):
             detail += row.more
-        tail = f"  {shortened(detail, max(width * 3 // 5, 8))}" if detail else ""
+        most = max(width * 3 // 5, width - 5 - cells(row.label), 8)
+        tail = f"  {shortened(detail, most)}" if detail else ""
     room = max(width - 3 - cells(tail), 1)
     return (Span("   " + padded(shortened(row.label, room), room)), Span(tail, "quiet"))
 

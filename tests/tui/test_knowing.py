@@ -1,0 +1,481 @@
+"""Problems, tensors, documentation, drawings and the outline, as a person uses them."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import numpy
+import onnx
+import pytest
+
+import onnxjson
+from onnxjson.checking import Finding
+from onnxjson.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.tensors import from_numpy
+from onnxjson_tui.pages.problems import ProblemsPage
+from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.screens.documentation import DocumentationScreen
+from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
+from tests.edits.graphs import model_of
+from tests.tui.benches import ASCII, TERMINAL, Bench, bench
+from tests.tui.sessions import saved, small
+
+BROKEN = """g (float[N,4] x) => (float[N,4] y) {
+    a = Relu(x)
+    b = Add(a, nowhere)
+    y = Add(a, b)
+}"""
+
+
+_RELU = Node(("w",), ("y",), "relu", "Relu")
+
+
+def run(
+    path: Path,
+    flow: Callable[[Bench], Awaitable[None]],
+    size: tuple[int, int] = (120, 40),
+    *,
+    ascii_only: bool = False,
+) -> None:
+    async def go() -> None:
+        async with bench(path, size, terminal=ASCII if ascii_only else TERMINAL) as found:
+            await flow(found)
+
+    asyncio.run(go())
+
+
+def _weights(array: "numpy.ndarray[tuple[int, ...], numpy.dtype[numpy.float32]]") -> Model:
+    tensor = from_numpy(array, "w")
+    nodes = (Node(("x", "w"), ("y",), "add", "Add"), Node(("y",), ("z",), "relu", "Relu"))
+    graph = Graph(nodes, "g", (tensor,), input=(ValueInfo("x"),), output=(ValueInfo("z"),))
+    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
+
+
+def _shown(found: Bench) -> list[str]:
+    lines = found.bench.drawer.lines
+    width = lines.scrollable_content_region.width
+    return ["".join(span.text for span in lines.rows.line(each, width)).rstrip() for each in range(len(lines.rows))]
+
+
+def _problems(found: Bench) -> ProblemsPage:
+    page = found.bench.drawer.pages["problems"]
+    assert isinstance(page, ProblemsPage)
+    return page
+
+
+# Problems
+
+
+def test_what_is_wrong_is_counted_at_the_top_and_enter_goes_there(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        assert "1 error" in found.screen[0]
+        await found.press("f5")
+        assert any("nowhere" in line and "error" in line for line in found.screen)
+        found.bench.focus_pane("drawer")
+        await found.press("enter")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 1
+        assert found.bench.pane == "nodes"
+
+    run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
+
+
+def test_a_problem_can_be_read_in_full(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("f5")
+        found.bench.focus_pane("drawer")
+        await found.press("space")
+        assert "at /graph/node/1/input/1" in found.text
+        assert "code unknown-name" in found.text or "code " in found.text
+        await found.press("escape")
+        assert found.app.screen is found.bench
+
+    run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow, (80, 24))
+
+
+def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        page = _problems(found)
+        page._asked = 0
+        page._take("onnx", (Finding(severity="error", code="check-model", message="onnx minds"),), 0)
+        found.bench.drawer.open("problems")
+        await found.settle()
+        assert "2 errors" in found.screen[0]
+        await found.press(":")
+        await found.type("rewire @/graph/node/1 1 x")
+        assert any(line.startswith(" error    old onnx minds") for line in _shown(found))
+        assert any("changed since onnx was asked" in line for line in _shown(found))
+        await found.pilot.pause(0.5)
+        await found.settle()
+        assert "error" not in found.screen[0]
+        assert not any("nowhere" in line for line in _shown(found))
+
+    run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
+
+
+def test_warnings_can_be_hidden(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        page = _problems(found)
+        page._asked = 0
+        page._take("onnx", (Finding(severity="warning", code="check-note", message="a note"),), 0)
+        await found.press("f5")
+        found.bench.focus_pane("drawer")
+        assert "1 error 1 warning" in found.screen[0]
+        await found.press("w")
+        assert not any("a note" in line for line in _shown(found))
+        assert any("1 warning hidden" in line for line in _shown(found))
+        await found.press("w")
+        assert any("a note" in line for line in _shown(found))
+
+    run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
+
+
+def test_onnx_is_asked_in_a_process_and_its_messages_lead_to_nodes(tmp_path: Path) -> None:
+    model = model_of("""g (float[2] x) => (float[2] y) {
+        a = Relu(x)
+        y = NoSuchOperator(a)
+    }""")
+
+    async def flow(found: Bench) -> None:
+        await found.press("C")
+        assert any("NoSuchOperator" in line for line in _shown(found))
+        assert "1 error" in found.screen[0]
+
+    run(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_a_question_to_onnx_can_be_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import threading
+
+    from onnxjson.worker import Worker
+
+    go_on, interrupted = threading.Event(), []
+    monkeypatch.setattr(Worker, "check", lambda *_, **__: go_on.wait(20) and ())
+    monkeypatch.setattr(Worker, "interrupt", lambda _: interrupted.append(1))
+
+    async def flow(found: Bench) -> None:
+        await found.pilot.press("C")
+        await found.pilot.pause(0.05)
+        assert any("onnx checks the model" in line for line in _shown(found))
+        await found.pilot.press("escape")
+        await found.pilot.pause(0.05)
+        assert any("not waited for" in line for line in _shown(found))
+        assert interrupted
+        go_on.set()
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+# Tensors
+
+
+def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
+    array = numpy.arange(12, dtype=numpy.float32).reshape(3, 4) / 8
+
+    async def flow(found: Bench) -> None:
+        await found.press("t")
+        assert _shown(found) == [
+            " w  float32[3,4]  12 elements, 48 bytes",
+            " in raw_data; taken by 1: Add add",
+            " S statistics and histogram   s slice   h l columns   e edit",
+            " [:, :]      0      1      2      3",
+            " [0,:]       0  0.125   0.25  0.375",
+            " [1,:]     0.5  0.625   0.75  0.875",
+            " [2,:]       1  1.125   1.25  1.375",
+        ]
+        assert found.bench.pane == "drawer"
+        await found.press("l", "l")
+        assert _shown(found)[3:5] == [" [:, :]      2      3", " [0,:]    0.25  0.375"]
+        assert "column 2 of 4" in found.text
+        await found.press("h")
+        assert _shown(found)[3] == " [:, :]      1      2      3"
+
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow)
+
+
+def test_a_slice_is_asked_for_and_a_wrong_one_says_why(tmp_path: Path) -> None:
+    array = numpy.arange(24, dtype=numpy.float32).reshape(2, 3, 4)
+
+    async def flow(found: Bench) -> None:
+        await found.press("t", "s")
+        found.bench.prompt.input.value = ""
+        await found.type("[1, :, 3]")
+        assert _shown(found)[-1] == " [1,0,3]  15  19  23"
+        await found.press("s")
+        found.bench.prompt.input.value = ""
+        await found.type("[7]")
+        assert "dimension 0 has 2 places, and 7 is none of them" in found.footer
+        assert _shown(found)[-1] == " [1,0,3]  15  19  23"
+
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow)
+
+
+def test_statistics_stand_beside_a_histogram(tmp_path: Path) -> None:
+    array = numpy.repeat(numpy.arange(4, dtype=numpy.float32), [1, 2, 4, 8])
+    array = numpy.concatenate([array, numpy.array([numpy.nan], numpy.float32)])
+
+    async def flow(found: Bench) -> None:
+        await found.press("t", "S")
+        lines = _shown(found)
+        assert lines[2].startswith(" min       0  ")
+        assert lines[3].startswith(" max       3  ")
+        assert any(line.startswith(" zero      1 (6.2%)") for line in lines)
+        assert any(line.startswith(" NaN       1 (6.2%)") for line in lines)
+        assert any("#" in line for line in lines)
+        assert any("quantiles of all elements:" in line and "50% 3" in line for line in lines)
+
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow, ascii_only=True)
+
+
+def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_one_line(tmp_path: Path) -> None:
+    array = numpy.arange(4096, dtype=numpy.float32)
+    path = saved(tmp_path / "m.onnx", _weights(array))
+    onnx.save(
+        onnx.load(path), tmp_path / "e.onnx", save_as_external_data=True, location="e.bin", size_threshold=0
+    )  # fmt: skip
+
+    async def there(found: Bench) -> None:
+        await found.press("t")
+        assert "in the file e.bin" in _shown(found)[1]
+        assert _shown(found)[5].split()[:3] == ["[10]", "10", "11"]
+
+    async def gone(found: Bench) -> None:
+        await found.press("t")
+        assert "the file is not there" in _shown(found)[2]
+
+    run(tmp_path / "e.onnx", there)
+    (tmp_path / "e.bin").rename(tmp_path / "other.bin")
+    run(tmp_path / "e.onnx", gone)
+
+
+def test_values_are_edited_in_place_as_one_step(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.go("/graph/node/1")
+        await found.press("t", "e")
+        prompt = found.bench.prompt
+        assert prompt.input.value == "set-tensor @/graph/initializer/0 '[1.0, 2.0, 3.0, 4.0]'"
+        prompt.input.value = prompt.input.value.replace("3.0", "7.5")
+        await found.press("enter")
+        assert _shown(found)[-1] == " [0]    1    2  7.5    4"
+        assert len(found.session.history) == 1
+        await found.press("u")
+        assert _shown(found)[-1] == " [0]  1  2  3  4"
+
+    run(saved(tmp_path / "m.onnx", small()), flow, (120, 40))
+
+
+def test_a_tensor_that_goes_says_so(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.go("/graph/node/1")
+        await found.press("t")
+        page = found.bench.drawer.page
+        assert isinstance(page, TensorPage)
+        assert page.ref is not None
+        found.bench.focus_pane("nodes")
+        await found.press(":")
+        await found.type("rewire @/graph/node/1 1 a")
+        await found.press(":")
+        await found.type("remove-unused")
+        if found.session.model.graph is not None and not found.session.model.graph.initializer:
+            assert "is not there any more" in _shown(found)[0]
+
+    run(saved(tmp_path / "m.onnx", small()), flow)
+
+
+def test_of_several_tensors_one_is_chosen(tmp_path: Path) -> None:
+    model = model_of("""g (float[4] x) => (float[4] y)
+    <float[4] one = {1, 2, 3, 4}, float[4] two = {5, 6, 7, 8}> { y = Sum(x, one, two) }""")
+
+    async def flow(found: Bench) -> None:
+        await found.press("t")
+        assert "Which tensor?" in found.text
+        await found.press("down", "enter")
+        assert _shown(found)[0].startswith(" two  float32[4]")
+        found.bench.focus_pane("nodes")
+        await found.press("t")
+        await found.press("end", "escape")
+        assert _shown(found)[0].startswith(" two ")
+
+    run(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_sparse_constants_show_their_places(tmp_path: Path) -> None:
+    from onnxjson.document import SparseTensor
+
+    values = from_numpy(numpy.array([1.5, 2.5], numpy.float32), "w")
+    sparse = SparseTensor(values, from_numpy(numpy.array([1, 7], numpy.int64)), (2, 4))
+    graph = Graph((_RELU,), "g", sparse_initializer=(sparse,), output=(ValueInfo("y"),))
+    model = Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
+
+    async def flow(found: Bench) -> None:
+        await found.press("t")
+        lines = _shown(found)
+        assert "sparse float32[2] of [2, 4]" in lines[0]
+        assert lines[-2:] == [" [0,1]  1.5", " [1,3]  2.5"]
+
+    run(saved(tmp_path / "m.onnx", model), flow)
+
+
+# Operators and drawings
+
+
+def test_the_documentation_of_an_operator_is_wrapped_for_the_screen(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "D")
+        assert isinstance(found.app.screen, DocumentationScreen)
+        assert "Relu, since opset 14" in found.text
+        await found.pilot.resize_terminal(80, 24)
+        await found.settle()
+        assert "Relu, since opset 14" in found.text
+        await found.press("q")
+        assert found.app.screen is found.bench
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_function_documents_itself(tmp_path: Path) -> None:
+    model = model_of("""g (float[4] x) => (float[4] y) { y = local.Block <alpha = 0.5> (x) }
+    <domain: "local", opset_import: ["" : 20]>
+    Block <alpha> (X) => (Y) { Y = LeakyRelu <alpha: float = @alpha> (X) }""")
+
+    async def flow(found: Bench) -> None:
+        await found.press("g", "D")
+        assert "local::Block, a function of the model" in found.text
+        assert "Y = local::Block(X)" in found.text
+        assert "alpha" in found.text
+
+    run(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_an_operator_that_nobody_knows_says_so(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "D")
+        assert "Unheard is no operator" in found.text
+
+    run(saved(tmp_path / "m.onnx", model_of("g (float[4] x) => (float[4] y) { y = Unheard(x) }")), flow)
+
+
+def test_the_drawing_is_walked_and_escape_goes_to_the_new_centre(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "v")
+        assert isinstance(found.app.screen, NeighbourhoodScreen)
+        assert "[2 LeakyRelu]" in found.text
+        await found.press("j", "j")
+        assert "2 LeakyRelu" in found.screen[-3]
+        await found.press("enter")
+        assert "2 LeakyRelu" in found.screen[1]
+        await found.press("minus", "minus")
+        assert "[3 Add]+2" in found.text
+        assert "(x)" not in found.text
+        await found.press("plus")
+        assert "[0 Relu]" in found.text
+        await found.press("escape")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 2
+        await found.press("left_square_bracket")
+        assert found.bench.here.position == 0
+
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24))
+
+
+def test_the_drawing_without_another_centre_stays_where_it_was(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("g", "v", "j", "escape")
+        assert found.bench.here is not None
+        assert found.bench.here.position == 0
+
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24), ascii_only=True)
+
+
+# Outline
+
+
+async def _to_section(found: Bench, name: str) -> None:
+    found.bench.focus_pane("outline")
+    await found.pilot.pause()
+    rows = found.bench.outline.rows
+    number = next(each for each in range(len(rows)) if rows.line(each, 40)[0].text.strip("▾▸ ").startswith(name))
+    found.bench.outline.move_to(number)
+
+
+def test_an_operator_of_the_outline_filters_the_nodes(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await _to_section(found, "operators")
+        await found.press("l", "j", "enter")
+        assert found.bench.filter == "op:Add"
+        assert len(found.bench.nodes.rows) == 2
+        assert found.bench.pane == "nodes"
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_constant_of_the_outline_is_shown_in_the_drawer(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await _to_section(found, "initializers")
+        await found.press("enter")
+        assert "w" in found.text
+        await found.press("j", "enter")
+        assert _shown(found)[0].startswith(" w  float32[4]")
+        assert found.bench.pane == "drawer"
+
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24))
+
+
+def test_a_function_of_the_outline_is_gone_into(tmp_path: Path) -> None:
+    model = model_of("""g (float[4] x) => (float[4] y) { y = local.Block(x) }
+    <domain: "local", opset_import: ["" : 20]> Block (X) => (Y) { Y = LeakyRelu(X) }""")
+
+    async def flow(found: Bench) -> None:
+        await _to_section(found, "functions")
+        await found.press("l", "j", "enter")
+        assert found.bench.scope is not None
+        assert found.bench.scope.address == "/functions/0"
+        await _to_section(found, "graphs")
+        await found.press("l", "j", "enter")
+        assert found.bench.scope is not None
+        assert found.bench.scope.address == "/graph"
+
+    run(saved(tmp_path / "m.onnx", model), flow)
+
+
+def test_the_outline_follows_edits_and_marks(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await _to_section(found, "initializers")
+        await found.press("l")
+        await found.press(":")
+        await found.type("rename value w weight")
+        assert "weight" in found.text
+        found.bench.focus_pane("nodes")
+        await found.press("m", "q")
+        await _to_section(found, "marks")
+        await found.press("l")
+        assert "q  0 Relu" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_a_model_can_be_saved_that_was_looked_at(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+
+    async def flow(found: Bench) -> None:
+        await found.press("t", "S", "f5", "ctrl+s")
+
+    before = onnxjson.load(path)
+    run(path, flow)
+    assert onnxjson.load(path) == before
+
+
+def test_a_tensor_of_an_unknown_dtype_says_so(tmp_path: Path) -> None:
+    model = Model(
+        ir_version=10,
+        graph=Graph(
+            (Node(("w",), ("y",), None, "Relu"),), "g", (Tensor((2,), data_type=99, raw_data=b"ab", name="w"),)
+        ),
+    )
+
+    async def flow(found: Bench) -> None:
+        await found.press("t")
+        assert "dtype(99)" in _shown(found)[0]
+        assert "cannot be read" in _shown(found)[2]
+
+    run(saved(tmp_path / "m.onnx", model), flow)
