@@ -63,10 +63,17 @@ def read_array(path: Path) -> "NDArray[Any]":
         array = numpy.load(file, mmap_mode="r", allow_pickle=False)
         return array
     except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        reason = visible(str(error).splitlines()[0] if str(error) else "it is cut off", 200)
-        raise DecodeError(f"{name} holds no array that can be read: {reason}") from error
+        raise DecodeError(f"{name} holds no array that can be read: {unreadable(error)}") from error
     except OSError as error:
         raise reading_error(file, error) from error
+
+
+def unreadable(error: Exception) -> str:
+    """Why numpy does not read a file; what it advises, to unpickle it, would run code that is in it."""
+    text = str(error)
+    if "pickle" in text or "Python objects" in text:
+        return "it is no file of numpy, or holds Python objects"
+    return visible(text.splitlines()[0], 200) if text else "it is cut off"
 
 
 def _file_and_member(path: Path) -> tuple[Path, str | None]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson import serde
-from onnxjson.constants.arrays import from_array, read_array
+from onnxjson.constants.arrays import from_array, read_array, unreadable
 from onnxjson.constants.values import Kind
 from onnxjson.display import counted, visible
 from onnxjson.document import Tensor, Type
@@ -82,9 +82,7 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
     except OSError as error:
         raise reading_error(path, error) from error
     except (ValueError, TypeError, EOFError, AttributeError) as error:
-        raise DecodeError(
-            f"{visible(str(path), None)} is no .npz that can be read: {visible(str(error), 200)}"
-        ) from error
+        raise DecodeError(f"{visible(str(path), None)} is no .npz that can be read: {unreadable(error)}") from error
     order = list(types)
     found: dict[str, Value] = {}
     for name in names:

@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
-from onnxjson import EncodeError, EvaluationError, FeedError, MissingInputError
+from onnxjson import DecodeError, EncodeError, EvaluationError, FeedError, MissingInputError
 from onnxjson.document import Tensor
 from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.running import guarded, profiling
@@ -299,6 +299,11 @@ def test_archives_give_values_by_name_and_by_place(tmp_path: Path) -> None:
     assert as_array(read_value(tmp_path / "one.npy", types["a"])).tolist() == [1.0, 2.0]
     with pytest.raises(MissingInputError):
         read_archive(tmp_path / "none.npz", types)
+    (tmp_path / "text.npz").write_text("no archive")
+    (tmp_path / "text.npy").write_text("no array")
+    for read in (lambda: read_archive(tmp_path / "text.npz", types), lambda: read_value(tmp_path / "text.npy", None)):
+        with pytest.raises(DecodeError, match="it is no file of numpy, or holds Python objects"):
+            read()
     np.savez(tmp_path / "other.npz", q=np.ones(2))
     with pytest.raises(FeedError, match=r'other.npz: there is no input "q"; there are a, b'):
         read_archive(tmp_path / "other.npz", types)
