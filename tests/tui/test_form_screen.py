@@ -162,13 +162,13 @@ def test_an_edit_of_several_places_is_shown_first_and_can_be_dropped(tmp_path: P
         for control in screen._controls:
             control.put(texts.get(control.name or "", ""))
         await found.press("ctrl+s")
-        assert isinstance(found.app.screen, PreviewScreen)
+        await until(found, lambda: isinstance(found.app.screen, PreviewScreen))
         assert "metadata" in found.text
         await found.press("escape")
-        assert found.app.screen is screen
+        await until(found, lambda: found.app.screen is screen)
         assert not len(found.session.history)
         await found.press("ctrl+s", "enter")
-        assert found.app.screen is found.bench
+        await until(found, lambda: found.app.screen is found.bench)
         assert len(found.session.history) == 1
 
     on_model(tmp_path, flow)

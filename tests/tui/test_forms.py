@@ -139,7 +139,7 @@ def test_forms_begin_with_the_node_or_the_selection(tmp_path: Path) -> None:
         here = ref_of(session, "b")
         assert prefilled(session, edit_named("rewire"), here) == {"node": "name:sum"}
         assert prefilled(session, edit_named("set-metadata"), here) == {}
-        assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w"}
+        assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w", "value": "[1.0, 2.0, 3.0, 4.0]"}
         assert prefilled(session, edit_named("add-output"), here) == {"tensor": "b"}
         session.places.toggle(here.address)
         assert prefilled(session, edit_named("delete-node"), here) == {"node": SELECTION}

@@ -7,7 +7,7 @@ from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deletion import DeleteNode
 from onnxjson.edits.nodes import Rewire
 from onnxjson.errors import EditError, OnnxJsonError
-from onnxjson.index import NodeRef, Use
+from onnxjson.index import Index, NodeRef, Use
 from onnxjson_tui.actions.asking import ask
 from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.answers import Preview
@@ -19,6 +19,9 @@ from onnxjson_tui.screens.preview import PreviewScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
+
+_ENOUGH: Final = 10
+"""Questions after which an index has a table."""
 
 _MOST_BYPASSES: Final = 8
 """Inputs that are tried in the place of a node that is deleted."""
@@ -36,10 +39,33 @@ def require_here(bench: "Workbench") -> NodeRef:
     return ref
 
 
+async def ready(bench: "Workbench") -> None:
+    """Has the tables of names made in a thread, where they are big: what asks for names then does so at once."""
+    if bench.is_big:
+        index = bench.session.index
+        await bench.jobs.run("edit", "looking at the names", lambda: learn(index))
+
+
+def learn(index: Index) -> None:
+    """Asks an index so often that it has a table of the names of nodes and of their outputs."""
+    for field in ("name", "output"):
+        for _ in range(_ENOUGH):
+            index.nodes_with(field, "")
+    for scope in index.scopes:
+        scope.defines("")
+
+
 async def made(bench: "Workbench", *edits: Edit, title: str = "") -> bool:
     """Makes edits one step; they are shown first where they are about several places. Whether they were made."""
     session = bench.session
-    preview = await bench.jobs.run("edit", "finding out what changes", lambda: session.preview(*edits, title=title))
+
+    def find() -> Preview:
+        preview = session.preview(*edits, title=title)
+        # Is found out on the way, not where it would hold up the keys.
+        assert preview.patch is not None
+        return preview
+
+    preview = await bench.jobs.run("edit", "finding out what changes", find)
     return await looked_at(bench, preview)
 
 
@@ -57,6 +83,7 @@ async def looked_at(bench: "Workbench", preview: Preview, title: str = "") -> bo
 async def rename(bench: "Workbench", given: Given) -> None:
     """Renames the node, or something that it makes."""
     ref = require_here(bench)
+    await ready(bench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
     choices += [
         Choice(str(slot), f"output {slot}", visible(name, 300)) for slot, name in enumerate(ref.node.output) if name
@@ -112,6 +139,7 @@ async def rewire(bench: "Workbench", given: Given) -> None:
     """Has the node take another value; the count before the keys says which input."""
     ref = require_here(bench)
     model = bench.session.model
+    await ready(bench)
     known = await bench.jobs.run("edit", "looking at the operator", lambda: slots(model, ref))
     if not known:
         bench.say(f"{visible(ref.node.op_type or 'the node', 60)} takes no inputs", "changed")
@@ -150,6 +178,7 @@ async def delete(bench: "Workbench", given: Given) -> None:
         await _delete_selection(bench)
         return
     ref = require_here(bench)
+    await ready(bench)
     takers = takers_of(bench, ref)
     if not takers:
         await made(bench, DeleteNode(node=node_words(bench.session.index, ref)))
@@ -163,6 +192,7 @@ async def delete_and_bridge(bench: "Workbench", given: Given) -> None:
         await _delete_selection(bench)
         return
     ref, session = require_here(bench), bench.session
+    await ready(bench)
     edit = DeleteNode(node=node_words(session.index, ref))
     try:
         preview = await bench.jobs.run("edit", "finding out what changes", lambda: session.preview(edit))

@@ -78,7 +78,11 @@ async def fill_in(
         ParameterError: there is no edit of that name.
     """
     edit = edit_named(name)
-    known = prefilled(bench.session, edit, bench.here)
+    session, here = bench.session, bench.here
+    if bench.is_big:
+        known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
+    else:
+        known = prefilled(session, edit, here)
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:

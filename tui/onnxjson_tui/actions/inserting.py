@@ -9,7 +9,7 @@ from onnxjson.index import NodeRef
 from onnxjson.operator_signatures import typed_signature
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.editing import require_here
+from onnxjson_tui.actions.editing import ready, require_here
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.changes import fresh_name, words_of_value
 from onnxjson_tui.forms.offers import Offers
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 async def insert_after(bench: "Workbench", given: Given) -> None:
     """A node that takes what this one makes; whoever took that takes what the new one makes."""
     ref = require_here(bench)
+    await ready(bench)
     outputs = [name for name in ref.node.output if name]
     if not outputs:
         bench.say("the node makes nothing that another could take", "changed")
@@ -43,6 +44,7 @@ async def insert_after(bench: "Workbench", given: Given) -> None:
 async def insert_before(bench: "Workbench", given: Given) -> None:
     """A node that stands between this one and what it takes; the count before the keys says which input."""
     ref = require_here(bench)
+    await ready(bench)
     taken = [slot for slot, name in enumerate(ref.node.input) if name]
     if not taken:
         bench.say("the node takes nothing that another could stand before", "changed")

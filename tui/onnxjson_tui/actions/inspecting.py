@@ -11,7 +11,7 @@ from onnxjson.edits.versions import SetMetadata
 from onnxjson.index import NodeRef
 from onnxjson_tui.actions.asking import ask
 from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.editing import made, rename_output, rename_this, require_here, rewire_input
+from onnxjson_tui.actions.editing import made, ready, rename_output, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.attribute_values import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.forms.changes import with_node
@@ -48,6 +48,7 @@ async def open_entry(bench: "Workbench", given: Given) -> None:
 async def edit_entry(bench: "Workbench", given: Given) -> None:
     """Edits what stands in a row."""
     entry, ref = entry_here(bench), require_here(bench)
+    await ready(bench)
     match entry.kind if entry is not None else "":
         case "operator":
             await fill_in(bench, "replace-node", {"node": node_words(bench.session.index, ref)}, focus="op_type")
@@ -77,6 +78,7 @@ async def edit_entry(bench: "Workbench", given: Given) -> None:
 async def remove_entry(bench: "Workbench", given: Given) -> None:
     """Removes what stands in a row: an attribute, an entry of the metadata, the comment, the value of an input."""
     entry, ref = entry_here(bench), require_here(bench)
+    await ready(bench)
     words = node_words(bench.session.index, ref)
     if entry is None:
         return

@@ -8,7 +8,7 @@ from onnxjson.display import counted
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.parameters import parameters
 from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.editing import made, require_here
+from onnxjson_tui.actions.editing import made, ready, require_here
 from onnxjson_tui.forms.words import node_words
 
 if TYPE_CHECKING:
@@ -18,23 +18,20 @@ if TYPE_CHECKING:
 def toggle(bench: "Workbench", given: Given) -> None:
     """Selects the node under the cursor, or no longer; with a count as many from here on."""
     require_here(bench)
-    lines, places = bench.nodes, bench.session.places
-    start = lines.cursor
-    for number in range(start, min(start + (given.number or 1), len(lines.rows))):
-        address = _address(bench, number)
-        if address is not None:
-            places.toggle(address)
+    lines = bench.nodes
+    for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (given.number or 1), len(lines.rows)))):
+        bench.session.places.toggle(address)
     _show(bench)
 
 
 def select_range(bench: "Workbench", given: Given) -> None:
     """Selects everything that is shown between the node that was selected last and this one."""
-    here = require_here(bench)
-    places = bench.session.places
-    numbers = {address: number for number in range(len(bench.nodes.rows)) if (address := _address(bench, number))}
-    last = next((address for address in reversed(places.selected) if address in numbers), here.address)
-    first, second = sorted((numbers.get(last, bench.nodes.cursor), bench.nodes.cursor))
-    for address in [address for address, number in numbers.items() if first <= number <= second]:
+    require_here(bench)
+    places, cursor = bench.session.places, bench.nodes.cursor
+    other = next(
+        (number for address in reversed(places.selected) if (number := _number(bench, address)) is not None), cursor
+    )
+    for address in _addresses(bench, range(min(other, cursor), max(other, cursor) + 1)):
         places.selected.setdefault(address, None)
     _show(bench)
 
@@ -44,8 +41,7 @@ def select_all(bench: "Workbench", given: Given) -> None:
     if given.text:
         bench.session.select(given.text)
     else:
-        found = [_address(bench, number) for number in range(len(bench.nodes.rows))]
-        bench.session.places.select([address for address in found if address is not None])
+        bench.session.places.select(_addresses(bench, range(len(bench.nodes.rows))))
     _show(bench)
 
 
@@ -62,6 +58,7 @@ async def repeat(bench: "Workbench", given: Given) -> None:
     if step is None:
         bench.say("there is no edit to repeat")
         return
+    await ready(bench)
     edit = step.edits[-1]
     field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
     edits: tuple[Edit, ...] = (edit,)
@@ -75,10 +72,20 @@ async def repeat(bench: "Workbench", given: Given) -> None:
     await made(bench, *edits)
 
 
-def _address(bench: "Workbench", number: int) -> str | None:
-    """The address of the node of a row."""
-    scope, position = bench.scope, bench.position_of(number)
-    return None if scope is None or position is None else f"{scope.address}/node/{position}"
+def _addresses(bench: "Workbench", numbers: range) -> list[str]:
+    """The addresses of the nodes of some rows."""
+    scope = bench.scope
+    if scope is None:
+        return []
+    start = f"{scope.address}/node/"
+    return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
+
+
+def _number(bench: "Workbench", address: str) -> int | None:
+    """The row of a node; None where it is not shown."""
+    scope = bench.scope
+    owner, _, position = address.rpartition("/node/")
+    return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
 
 
 def _show(bench: "Workbench") -> None:

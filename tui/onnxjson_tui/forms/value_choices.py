@@ -117,8 +117,10 @@ class _Ranking:
 
     def _choice(self, scope: Scope, name: str, *, is_below: bool, is_later: bool) -> tuple[int, Choice]:
         key = name if is_plain(name) else "@" + value_address(scope, name)
-        kind = self._type(scope, name)
-        dtype = dtype_of(self._workspace, scope, name, self._known)
+        constant = scope.initializer(name)
+        kind = type_of_constant(constant) if constant is not None else scope.types.get(name)
+        said = kind.tensor_type.elem_type if kind is not None and kind.tensor_type is not None else None
+        dtype = said or dtype_of(self._workspace, scope, name, self._known)
         shown = visible(format_type(kind) or "?", 100) if kind is not None else format_data_type(dtype) if dtype else ""
         detail = f"{self._origin(scope, name)}  {shown}"
         label = visible(name, _LONGEST)

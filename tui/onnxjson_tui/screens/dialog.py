@@ -1,6 +1,6 @@
 """What every screen over the workbench has in common."""
 
-from textual.app import AwaitComplete
+from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, ScreenResultType
 
 
