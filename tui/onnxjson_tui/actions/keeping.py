@@ -1,6 +1,7 @@
 """Undo, redo, save, open, export, leave."""
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -8,6 +9,7 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.answers import Changed
 from onnxjson_tui.path_completion import expanded
 from onnxjson_tui.screens import saving
 from onnxjson_tui.screens.choosing import ConfirmScreen
@@ -25,24 +27,25 @@ _SHOWN: Final = 10
 
 def undo(bench: "Workbench", given: Given) -> None:
     """Takes steps back."""
-    for _ in range(given.number or 1):
-        changed = bench.session.undo()
-        if changed is None:
-            bench.say("nothing to undo")
-            return
-        bench.changed(changed)
-        bench.say(f"undone: {changed.step.title}")
+    _go(bench, bench.session.undo, given.number or 1, "undone", "nothing to undo")
 
 
 def redo(bench: "Workbench", given: Given) -> None:
     """Makes steps again."""
-    for _ in range(given.number or 1):
-        changed = bench.session.redo()
-        if changed is None:
-            bench.say("nothing to redo")
-            return
-        bench.changed(changed)
-        bench.say(f"done again: {changed.step.title}")
+    _go(bench, bench.session.redo, given.number or 1, "done again", "nothing to redo")
+
+
+def _go(bench: "Workbench", step: Callable[[], Changed | None], count: int, word: str, nothing: str) -> None:
+    last: Changed | None = None
+    is_restructured = False
+    done = 0
+    while done < count and (changed := step()) is not None:
+        last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
+    if last is None:
+        bench.say(nothing)
+        return
+    bench.changed(last._replace(is_restructured=is_restructured))
+    bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
 async def save(bench: "Workbench", given: Given) -> None:
@@ -169,6 +172,18 @@ async def export(bench: "Workbench", given: Given) -> None:
     await saving.write_edits(bench, path, exported.script, exported.left_out)
 
 
+def copy_row(bench: "Workbench", given: Given) -> None:
+    """What the page has to be copied of the row."""
+    from onnxjson_tui.actions.copying import copy_text
+
+    page = bench.drawer.page
+    text = "" if page is None else page.copied(bench.drawer.lines.cursor)
+    if text:
+        copy_text(bench, text, "the row")
+    else:
+        bench.say("there is nothing to copy in this row")
+
+
 def suspend(bench: "Workbench", given: Given) -> None:
     """Gives the terminal back to the shell until ``fg``."""
     bench.session.sync()
@@ -187,6 +202,7 @@ ACTIONS: Final = (
     Action(
         "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="[PATH]"
     ),
+    Action("copy-row", "copy what the row says", ("y",), copy_row, "Keep", "drawer"),
     Action("suspend", "back to the shell until fg", ("ctrl+z",), suspend, "Keep"),
     Action("quit", "leave; asks where something is not saved", ("q", "ctrl+q"), leave, "Keep", footer="quit"),
     Action("save-quit", "save, and leave", (), save_and_quit, "Keep", changes=True),

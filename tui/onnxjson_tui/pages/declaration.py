@@ -41,6 +41,10 @@ class Page:
     def settled(self) -> None:
         """The cursor has stood on another node for a moment."""
 
+    def copied(self, number: int) -> str:
+        """What is copied of a row; "" for nothing."""
+        return ""
+
     def choose(self, number: int) -> None:
         """Enter was pressed on a row."""
 

@@ -1,13 +1,54 @@
 """The steps of the session, each as the command that would repeat it."""
 
-from onnxjson.display import visible
+from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, shortened
+from onnxjson_tui.history import History, Step
 from onnxjson_tui.pages.declaration import Page
-from onnxjson_tui.widgets.lines import Rows, TextRows
+from onnxjson_tui.widgets.lines import Rows
+
+
+class HistoryRows:
+    """The newest step first, "as it was opened" last; what is undone is above the mark, and pale."""
+
+    def __init__(self, history: History) -> None:
+        self._steps: tuple[Step, ...] = tuple(history)
+        self._position = history.position
+        self._saved = history.saved
+
+    def __len__(self) -> int:
+        return len(self._steps) + 1
+
+    def number(self, row: int) -> int:
+        """How many steps are made where the model is as a row says."""
+        return len(self._steps) - row
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        made = self.number(number)
+        mark = ">" if made == self._position else " "
+        saved = "  saved" if made == self._saved else ""
+        head = f"{mark}{made:>4} "
+        if made == 0:
+            text, notes = "as it was opened", ""
+        else:
+            step = self._steps[made - 1]
+            text, notes = visible(step.title, None), f"  {visible('; '.join(step.notes), 200)}" if step.notes else ""
+        room = width - cells(head) - cells(saved)
+        shown = shortened(text, max(room, 10))
+        rest = room - cells(shown)
+        remark = shortened(notes, rest) if rest > 8 else ""
+        is_here = made <= self._position
+        return (
+            Span(head, "title" if made == self._position else "quiet"),
+            Span(shown, "plain" if is_here and made else "quiet"),
+            Span(remark, "quiet"),
+            Span(saved, "good"),
+        )
 
 
 class HistoryPage(Page):
-    """The newest step first; enter goes to the model as it was after a step."""
+    """Enter goes to the model as it was after a step, y copies the commands that repeat it."""
 
     name = "history"
     title = "History"
@@ -15,19 +56,7 @@ class HistoryPage(Page):
     @property
     def rows(self) -> Rows:
         """A row a step."""
-        history = self.bench.session.history
-        steps = list(history)
-        lines: list[Line] = []
-        for number in range(len(steps), 0, -1):
-            is_made = number <= history.position
-            mark = ">" if number == history.position else " "
-            saved = "  (saved)" if history.saved == number else ""
-            text = f"{mark}{number:>4} {visible(steps[number - 1].title, 500)}"
-            lines.append((Span(text, "plain" if is_made else "quiet"), Span(saved, "good")))
-        mark = ">" if history.position == 0 else " "
-        saved = "  (saved)" if history.saved == 0 else ""
-        lines.append((Span(f"{mark}   0 as it was opened", "quiet"), Span(saved, "good")))
-        return TextRows(lines)
+        return HistoryRows(self.bench.session.history)
 
     @property
     def note(self) -> str:
@@ -42,8 +71,25 @@ class HistoryPage(Page):
         """Undo or redo until that step is the newest."""
         session = self.bench.session
         wanted = len(session.history) - number
+        last = None
+        is_restructured = False
+        count = abs(session.history.position - wanted)
         while session.history.position != wanted:
             changed = session.undo() if session.history.position > wanted else session.redo()
             if changed is None:
                 break
-            self.bench.changed(changed)
+            last, is_restructured = changed, is_restructured or changed.is_restructured
+        if last is None:
+            self.bench.say("the model is as it was after that step")
+            return
+        self.bench.changed(last._replace(is_restructured=is_restructured))
+        word = "undone" if last.kind == "undone" else "done again"
+        self.bench.say(f"{counted(count, 'step')} {word}")
+
+    def copied(self, number: int) -> str:
+        """The commands of a step, a line each; its name where it is no edits."""
+        steps = tuple(self.bench.session.history)
+        made = len(steps) - number
+        if made < 1:
+            return ""
+        return "\n".join(steps[made - 1].commands) or steps[made - 1].title

@@ -1,0 +1,374 @@
+"""Save, save as, leave, open, export, history: every question that is asked, and that nothing is lost without one."""
+
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import onnxjson
+from onnxjson import edits
+from onnxjson.edits.applying import run as made
+from onnxjson.edits.python_script import PythonScript
+from onnxjson.edits.script import Script
+from onnxjson.errors import EditError
+from onnxjson_tui.pages.history import HistoryRows
+from onnxjson_tui.python_scripts import python_script
+from onnxjson_tui.screens.recovery import RecoveryScreen, offer_recovery
+from onnxjson_tui.workbench import Workbench
+from tests.tui.benches import Bench, bench
+from tests.tui.sessions import bytes_of, opened, saved, small
+from tests.tui.test_workbench import run
+
+ALPHA = "set-attribute op:LeakyRelu alpha 0.5"
+
+Flow = Callable[[Bench], Awaitable[None]]
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return saved(tmp_path / "m.onnx")
+
+
+def said(found: Bench) -> str:
+    """The screen, whatever lines a message takes."""
+    return " ".join(found.text.split())
+
+
+async def changed(found: Bench, line: str = ALPHA) -> None:
+    await found.press(":")
+    await found.type(line)
+    assert found.session.is_changed
+
+
+def test_save_says_bytes_and_time_and_the_star_goes(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press("ctrl+s")
+        assert f"saved {path.stat().st_size} bytes in 0." in said(found)
+        assert not found.session.is_changed
+        assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_save_as_makes_the_other_form_by_the_ending_and_goes_on_there(path: Path) -> None:
+    other = path.with_name("other.onnx.json")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press(":")
+        await found.type(f"save-as {other}")
+        assert found.session.opened.path == other
+        assert onnxjson.load(other) == found.session.model
+        assert "other.onnx.json" in found.screen[0]
+
+    before = path.read_bytes()
+    run(path, flow)
+    assert path.read_bytes() == before
+
+
+def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
+    other = path.with_name("other.onnx")
+    other.write_bytes(b"mine")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press(":")
+        await found.type(f"save-as {other}")
+        assert "Replace that file?" in found.text
+        await found.press("enter")
+        assert other.read_bytes() == b"mine"
+        assert "not saved" in said(found)
+        await found.press(":")
+        await found.type(f"save-as {other}")
+        await found.press("r")
+        assert other.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def theirs(path: Path) -> None:
+    """Another program gives the file a doc string."""
+    model = onnxjson.load(path)
+    onnxjson.save(made(model, edits.SetMetadata(key="theirs", value="1")).model, path)
+
+
+def test_a_file_that_was_changed_is_not_overwritten_unasked(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        theirs(path)
+        now = path.read_bytes()
+        await found.press("ctrl+s")
+        assert "the file was changed meanwhile" in found.text
+        await found.press("escape")
+        assert path.read_bytes() == now
+        assert found.session.is_changed
+        await found.press("ctrl+s")
+        await found.press("O")
+        assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_what_both_changed_is_merged_shown_and_saved(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        theirs(path)
+        await found.press("ctrl+s")
+        await found.press("m")
+        assert "No conflicts" in found.text
+        await found.press("s")
+        assert "saved" in said(found)
+        model = onnxjson.load(path)
+        assert [entry.key for entry in model.metadata_props] == ["theirs"]
+        assert "alpha" in str(model.graph)
+
+    run(path, flow)
+
+
+def test_a_save_that_fails_says_why_and_can_go_elsewhere(path: Path) -> None:
+    if os.geteuid() == 0:
+        path.unlink()
+        saved(path)
+    missing = path.parent / "no" / "folder.onnx"
+    other = path.with_name("n.onnx")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press(":")
+        await found.type(f"save-as {missing}")
+        assert "Not saved" in found.text
+        assert "Nothing is lost" in found.text
+        await found.press("a")
+        assert "save as" in found.text
+        await found.press("ctrl+u")
+        await found.type(str(other))
+        assert "saved" in said(found)
+        assert other.exists()
+
+    run(path, flow)
+
+
+def test_a_full_disk_is_said_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxjson import files
+    from onnxjson.errors import OutputError
+
+    def full(*_: object, **__: object) -> None:
+        raise OutputError("m.onnx cannot be written: no space left on device")
+
+    before = path.read_bytes()
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        monkeypatch.setattr(files, "save", full)
+        await found.press("ctrl+s")
+        assert "no space left" in found.text
+        await found.press("escape")
+        assert path.read_bytes() == before
+        assert found.session.is_changed
+        monkeypatch.undo()
+        await found.press("ctrl+s")
+        assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_leaving_lists_what_is_not_saved_and_can_save(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press("q")
+        assert "changes that are not saved" in found.text
+        assert "set-attribute" in found.text
+        await found.press("escape")
+        assert found.app.return_code is None
+        await found.press("q", "w")
+        assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_a_read_only_session_neither_saves_nor_exports_nothing(path: Path) -> None:
+    async def flow() -> None:
+        async with bench(path, readonly=True) as found:
+            await found.press("ctrl+s")
+            assert "read only" in said(found)
+            await found.press("E")
+            assert "read only" in said(found)
+
+    import asyncio
+
+    before = path.read_bytes()
+    asyncio.run(flow())
+    assert path.read_bytes() == before
+
+
+def test_an_edit_while_the_model_is_being_saved_is_refused(path: Path) -> None:
+    with opened(path) as session, session._changing:
+        assert session.is_saving
+        with pytest.raises(EditError, match="being saved"):
+            session.edit(edits.SetMetadata(key="a", value="b"))
+
+
+def test_the_edits_are_exported_as_json_and_as_python_and_make_the_same(path: Path) -> None:
+    script, python = path.with_name("e.json"), path.with_name("e.py")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await changed(found, "set-metadata note 'a \"b\" c'")
+        for target in (script, python):
+            await found.press(":")
+            await found.type(f"export {target}")
+            assert "2 edits" in said(found)
+        expected = found.session.model
+        model = onnxjson.load(path)
+        for edit in Script.load(script).edits:
+            model = made(model, edit).model
+        assert model == expected
+        assert PythonScript(python).run(onnxjson.load(path)).model == expected
+
+    run(path, flow)
+
+
+def test_a_script_in_python_has_the_very_edits() -> None:
+    wanted = [
+        edits.SetAttribute(node="a\n'\udc80", attribute="alpha", value=float("inf")),
+        edits.SetAttribute(node="a", attribute="shape", value=(1, -2)),
+        edits.Rename(kind="node", names={"a": "\u00e9"}),
+    ]
+    scope: dict[str, Any] = {}
+    exec(python_script(wanted), scope)
+    assert scope["rewrite"](None) == wanted
+
+
+def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) -> None:
+    with opened(path) as session:
+        session.edit(edits.SetMetadata(key="a", value="b"))
+        session.save()
+        session.edit(edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5))
+        session.undo()
+        rows = HistoryRows(session.history)
+        lines = ["".join(span.text for span in rows.line(row, 60)).rstrip() for row in range(len(rows))]
+        assert lines == [
+            "    2 set-attribute op:LeakyRelu alpha 0.5",
+            ">   1 set-metadata a --value b  saved",
+            "    0 as it was opened",
+        ]
+        session.discard()
+
+
+def test_enter_in_history_goes_to_the_model_as_it_was(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        for number in range(3):
+            await changed(found, f"set-metadata k{number} v")
+        await found.press("f8")
+        found.bench.focus_pane("drawer")
+        await found.press("G", "enter")
+        assert found.session.history.position == 0
+        assert not found.session.is_changed
+        await found.press("g", "g", "enter")
+        assert found.session.history.position == 3
+        assert found.bench.drawer.page is not None
+        assert found.bench.drawer.page.copied(0) == "set-metadata k2 --value v"
+
+    run(path, flow)
+
+
+def killed(path: Path, *lines: str) -> None:
+    """A session that leaves its journal."""
+    session = opened(path)
+    for number, _ in enumerate(lines or ("",)):
+        session.edit(edits.SetMetadata(key=f"k{number}", value="v"))
+    session.close()
+
+
+def recovering(path: Path, flow: Flow) -> None:
+    async def go(found: Bench) -> None:
+        found.session.find_abandoned()
+        found.bench.begin(offer_recovery(found.bench))
+        await found.settle()
+        await flow(found)
+
+    run(path, go)
+
+
+def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> None:
+    killed(path)
+
+    async def flow(found: Bench) -> None:
+        assert isinstance(found.app.screen, RecoveryScreen)
+        assert "set-metadata k0 --value v" in found.text
+        await found.press("s")
+        assert "What recovering would change" in found.text
+        await found.press("escape", "r")
+        assert "1 step recovered" in said(found)
+        assert found.session.is_changed
+        await found.press("u")
+        assert bytes_of(found.session.model) == bytes_of(small())
+
+    recovering(path, flow)
+
+
+def test_what_is_kept_for_later_is_offered_again(path: Path) -> None:
+    killed(path)
+
+    async def flow(found: Bench) -> None:
+        await found.press("escape")
+        assert not isinstance(found.app.screen, RecoveryScreen)
+        assert not found.session.is_changed
+
+    recovering(path, flow)
+    with opened(path) as session:
+        assert len(session.recoverable()) == 1
+
+
+def test_dropping_asks_once_more(path: Path) -> None:
+    killed(path)
+
+    async def flow(found: Bench) -> None:
+        await found.press("D", "enter")
+        assert isinstance(found.app.screen, RecoveryScreen)
+        await found.press("D", "d")
+
+    recovering(path, flow)
+    with opened(path) as session:
+        assert not session.recoverable()
+
+
+def test_a_journal_of_another_file_is_shown_and_exported_but_not_made_again(path: Path, tmp_path: Path) -> None:
+    killed(path)
+    theirs(path)
+
+    async def flow(found: Bench) -> None:
+        assert "cannot be recovered here" in found.text
+        await found.press("r")
+        assert isinstance(found.app.screen, RecoveryScreen)
+        await found.press("e")
+
+    recovering(path, flow)
+    with opened(path) as session:
+        assert len(session.recoverable()) == 1
+
+
+def test_another_file_takes_the_place_of_the_first(path: Path) -> None:
+    other = saved(path.with_name("other.onnx"))
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press(":")
+        await found.type(f"open {other}")
+        assert "not saved" in found.text
+        await found.press("enter")
+        assert found.app.screen is found.bench
+        await found.press(":")
+        await found.type(f"open {other}")
+        await found.press("D")
+        await found.pilot.pause(0.2)
+        screen = found.app.screen
+        assert isinstance(screen, Workbench)
+        assert screen is not found.bench
+        assert screen.session.opened.path == other
+
+    run(path, flow)
