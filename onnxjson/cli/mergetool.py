@@ -1,7 +1,6 @@
 """``onnxjson mergetool``: conflicts of a merge, settled on a screen; what `git mergetool` starts."""
 
 import importlib
-import importlib.util
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -39,7 +38,7 @@ def command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     path = paths[-1]
     with output.working(f"reading {path}"):
         settling = open_settling(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
-    if settling.conflicts and _has_screen():
+    if settling.conflicts and sys.stdin.isatty() and sys.stdout.isatty():
         importlib.import_module(_SCREEN).run(settling)
     elif settling.conflicts:
         conflicts.listed(path, settling.left)
@@ -47,10 +46,6 @@ def command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     else:
         _finish(settling)
     ctx.exit(settling.exit_code)
-
-
-def _has_screen() -> bool:
-    return sys.stdin.isatty() and sys.stdout.isatty() and importlib.util.find_spec(_SCREEN) is not None
 
 
 def _finish(settling: "Settling") -> None:

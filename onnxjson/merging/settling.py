@@ -44,7 +44,6 @@ class Settling:
         conflicts: what there is to decide, in the order of the file; it stays while one chooses.
         model: with what was chosen; with what ours has where nothing was.
         is_under_git: whether ``git mergetool`` waits, which puts the file back as it was where this fails.
-        is_stored: whether the file holds what was chosen.
         exit_code: 0 where no conflict stands in the file, else that of `ConflictError`.
     """
 
@@ -70,7 +69,7 @@ class Settling:
         """
         self.path = path
         self.is_under_git = is_under_git
-        self.is_stored = is_stored
+        self._is_stored = is_stored
         self.exit_code = ConflictError.exit_code if conflicts or not is_stored else 0
         self.conflicts = _shown(conflicts)
         self.model = model
@@ -97,7 +96,7 @@ class Settling:
     @property
     def is_changed(self) -> bool:
         """Whether there is something to save."""
-        return not self.is_stored
+        return not self._is_stored
 
     def choose(self, id: str, choice: Choice) -> None:  # noqa: A002 - as the text calls it
         """Settle a conflict by what one side has, also where another side was chosen before.
@@ -114,7 +113,7 @@ class Settling:
             return
         self.model, self._left = resolve(self.model, self._left, choice, (id,))
         self._choices[id] = choice
-        self.is_stored = False
+        self._is_stored = False
 
     def choose_all(self, choice: Choice) -> None:
         """Settle all conflicts that have no choice by one side; names that were swapped go only so.
@@ -140,7 +139,7 @@ class Settling:
             if ids:
                 model, left = resolve(model, left, side, ids)
         self.model, self._left, self._choices = model, left, choices
-        self.is_stored = False
+        self._is_stored = False
 
     def save(self) -> None:
         """Write the file, all or nothing: a text with the conflicts that are left, or the model as its name says.
@@ -157,7 +156,7 @@ class Settling:
             model = files.bound(model, folder=self.path.resolve().parent, weights_from=None)
         save(model, self._left, self.path, form, expect=self._expect, backup=True)
         self._expect = identity(self.path)
-        self.is_stored = True
+        self._is_stored = True
         self.exit_code = ConflictError.exit_code if self._left else 0
 
 
