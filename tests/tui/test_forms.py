@@ -118,6 +118,20 @@ def test_fields_offer_what_the_model_has(tmp_path: Path) -> None:
         assert keys(session, "prefix", "kinds")[:2] == ["tensor", "node"]
 
 
+def test_files_are_offered_folder_by_folder(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "w.npy").write_bytes(b"")
+    with session_on(tmp_path) as session:
+        session.edits_folder = tmp_path
+        assert keys(session, "set-tensor", "file") == ["weights/", "m.onnx"]
+        assert keys(session, "set-tensor", "file", file="weights/w") == ["weights/w.npy"]
+        assert keys(session, "set-tensor", "file", file=f"{tmp_path}/we") == [
+            f"{tmp_path}/weights/",
+            f"{tmp_path}/m.onnx",
+        ]
+        assert keys(session, "set-tensor", "file", file="none/") == []
+
+
 def test_names_that_are_not_seen_are_offered_by_their_addresses(tmp_path: Path) -> None:
     odd = "\x1b[31m\u202e"
     graph = small().graph

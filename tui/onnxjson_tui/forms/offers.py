@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Final
 
 from onnxjson.display import counted, visible
@@ -256,8 +255,8 @@ class Offers:
 
     def _files(self, typed: str) -> Iterator[Choice]:
         """What is in the folder that is typed so far."""
-        folder = self._session.edits_folder / Path(typed).parent if not typed.endswith("/") else Path(typed)
-        start = "" if str(Path(typed).parent) == "." and not typed.endswith("/") else typed[: typed.rfind("/") + 1]
+        start = typed[: typed.rfind("/") + 1]
+        folder = self._session.edits_folder / start
         try:
             entries = sorted(folder.iterdir(), key=lambda each: (not each.is_dir(), each.name))[:_MOST_FILES]
         except OSError:

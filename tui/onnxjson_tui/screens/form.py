@@ -21,7 +21,7 @@ from onnxjson_tui.forms.words import item_line
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, Searchable, TextScreen, clipped
 from onnxjson_tui.screens.dialog import Dialog
-from onnxjson_tui.screens.form_controls import LineControl, LinesControl, OptionControl
+from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.screens.preview import PreviewScreen
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
@@ -36,6 +36,9 @@ _LOOK: Final = "form"
 _DO: Final = "edit"
 _OTHERS: Final = 11
 """Lines of the form that are no fields."""
+
+_TALL: Final = 30
+"""Lines of a screen from which lists have all their lines."""
 
 _LABEL: Final = 15
 """Columns of the labels."""
@@ -151,6 +154,8 @@ class FormScreen(Dialog[Preview | None]):
     def on_resize(self, event: events.Resize) -> None:
         """The fields take what the rest leaves them, and scroll."""
         self.query_one("#form-fields").styles.max_height = max(event.size.height - _OTHERS, 3)
+        for control in self.query(LinesControl):
+            control.styles.height = LINES if event.size.height >= _TALL else LINES - 1
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
         """The help is that of the field."""
@@ -294,9 +299,14 @@ class FormScreen(Dialog[Preview | None]):
             return
         filling = Filling(self._filling.edit_type, self._texts())
         offers = self._offers
-        choices = await self._bench.jobs.run(
-            _LOOK, "looking for what fits", lambda: Searchable(offers.of(filling, field))
-        )
+        # What is typed until the list is there must not make the edit.
+        self._is_busy = True
+        try:
+            choices = await self._bench.jobs.run(
+                _LOOK, "looking for what fits", lambda: Searchable(offers.of(filling, field))
+            )
+        finally:
+            self._is_busy = False
         if not choices:
             self._step(1)
             return
