@@ -72,7 +72,8 @@ class _Deletion:
             graph = self._changes.of(ref.scope)
             graph.nodes[ref.position] = None
             for name in ref.node.output:
-                if name:
+                # In a wrong model the name may be that of an input or of another node, which whoever takes it means.
+                if name and self._index.producer(ref.scope, name) == ref:
                     graph.gone.add(name)
                     remaining += [(use, ref.scope, name) for use in self._remaining(ref.scope, name)]
         # The outputs of graphs first: they say which names values get.

@@ -268,7 +268,8 @@ class Workspace:
         made = put(self._model, scope.address, graph)
         # The scopes of the old index still say what stands where, until somebody asks for the new index.
         for each in scope.chain():
-            each.graph = made[each.address]  # type: ignore[assignment]
+            # A step of training sees the names of the main graph, which does not hold it.
+            each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
         self._shifted.add(scope)
         self._set(made[""], None)
 
@@ -277,7 +278,7 @@ class Workspace:
         index = self._index
         if index is None:
             for each in scope.chain():
-                each.graph = made[each.address]  # type: ignore[assignment]
+                each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
         else:
             graphs = {each.address: made[each.address] for each in scope.chain() if each.address in made}
             index.follow(_model(made), graphs, scope, positions)

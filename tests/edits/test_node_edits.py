@@ -2,12 +2,13 @@
 
 import re
 
+import msgspec
 import numpy as np
 import pytest
 
 import onnxjson
 from onnxjson import apply, edits
-from onnxjson.document import Model
+from onnxjson.document import Model, TrainingInfo
 from onnxjson.edits.node_order import in_order, needed_names
 from onnxjson.edits.spelling import parse_line
 from onnxjson.errors import EditError, OnnxJsonError, SelectorError
@@ -434,3 +435,25 @@ def test_thousands_of_nodes_of_which_no_type_is_said_are_edited_at_once() -> Non
         apply(model, edit)
     # Walks of hundreds of nodes for each of them took 25 s.
     assert time.process_time() - start < 5
+
+
+def test_a_deleted_node_whose_output_has_the_name_of_an_input_leaves_the_input_alone() -> None:
+    model = model_of("g (float[2] x) => (float[2] y) { a = Relu(x) y = Relu(a) }")
+    assert model.graph is not None
+    wrong = msgspec.structs.replace(model.graph.node[0], output=("x",))
+    graph = msgspec.structs.replace(model.graph, node=(wrong, *model.graph.node[1:]))
+    result = onnxjson.apply(msgspec.structs.replace(model, graph=graph), [edits.DeleteNode(node="@/graph/node/0")])
+    after = result.graph
+    assert after is not None
+    assert [node.output for node in after.node] == [("y",)]
+
+
+def test_a_node_of_a_step_of_training_is_deleted() -> None:
+    model = model_of(CHAIN)
+    step = model_of("s () => (float[2] u) <float[2] g = {1, 2}> { t = Relu(g) u = Identity(t) }").graph
+    model = msgspec.structs.replace(model, training_info=(TrainingInfo(algorithm=step),))
+    result = apply(model, [edits.DeleteNode(node="@/training_info/0/algorithm/node/0")])
+    after = result.training_info[0].algorithm
+    assert after is not None
+    assert [node.op_type for node in after.node] == ["Identity"]
+    assert result.graph == model.graph
