@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 FEW: Final = 12
 """Rows of places and details up to which all of them are unfolded."""
 
+MATCHED: Final = 3_000
+"""Nodes up to which matching two models anew takes less than a second."""
+
 
 class Side(NamedTuple):
     """One of two models."""
@@ -85,6 +88,15 @@ def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
 
     found = diff_models(base.model, target.model, paths=(base.path, target.path), names=(base.name, target.name))
     return of_diff(found, base, target, notes)
+
+
+def compared_edits(base: Side, target: Side) -> Compared:
+    """The same for a model and what edits made of it; of a big one what stayed the same is not matched anew."""
+    from onnxjson.diffing.edited_models import diff_edited
+
+    if base.model.graph is None or len(base.model.graph.node) < MATCHED:
+        return compared(base, target)
+    return of_diff(diff_edited(base.model, target.model, target.path, (base.name, target.name)), base, target)
 
 
 def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Span
-from onnxjson_tui.comparing import Compared, Side, compared
+from onnxjson_tui.comparing import Compared, Side, compared_edits
 from onnxjson_tui.pages.declaration import Page
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
 from onnxjson_tui.rows.element_text import paired, text_of, unified_lines
@@ -92,7 +92,7 @@ class ChangesPage(Page):
             self.redraw(self._known.starts[0] if self._known.starts else 0)
             then(result)
 
-        self.bench.jobs.start("diff", "comparing with what is saved", lambda: compared(*sides), found)
+        self.bench.jobs.start("diff", "comparing with what is saved", lambda: compared_edits(*sides), found)
 
     def choose(self, number: int) -> None:
         """Unfolds or folds; goes to a place."""

@@ -9,7 +9,7 @@ from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
 from onnxjson_tui.actions.declaration import Given
-from onnxjson_tui.comparing import Compared, Side, compared, of_diff, opened_side
+from onnxjson_tui.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
@@ -299,4 +299,5 @@ def comparison_unsaved(bench: "Workbench") -> ComparisonScreen:
     preview, path = bench.session.unsaved(), bench.session.opened.path
     name = bench.session.opened.name
     base, target = Side(f"{name} as it is saved", preview.base, path), Side("as it is now", preview.model, path)
-    return ComparisonScreen("comparing with what is saved", lambda: compared(base, target), bench.terminal, bench=bench)
+    doing = "comparing with what is saved"
+    return ComparisonScreen(doing, lambda: compared_edits(base, target), bench.terminal, bench=bench)

@@ -283,24 +283,32 @@ class DifferenceScreen(KeyedScreen[Any]):
         self._find(-1)
 
     def _find(self, step: int) -> None:
-        if self.compared is None or not self._sought:
+        compared, here, wanted = self.compared, self.row, self._sought.lower()
+        if compared is None or not wanted:
             return
         # Places that are folded count too, so every row there could be is searched.
-        everything = self.shown._replace(opened=frozenset(range(len(self.compared.events))))
-        full = DifferenceRows(self.compared, everything, glyphs=self.terminal.glyphs)
-        here = self.row
-        start = next((number for number, row in enumerate(full.rows) if row == here), 0)
-        wanted = self._sought.lower()
-        for distance in range(1, len(full.rows) + 1):
-            number = (start + step * distance) % len(full.rows)
-            if wanted in full.text(number).lower():
-                row = full.rows[number]
-                if row.kind != "event":
-                    self.shown = self.shown._replace(opened=frozenset({*self.shown.opened, row.event}))
-                made = self.build()
-                self.rows.move_to(made.rows.index(row))
-                return
-        self.say(f"{self._sought} is nowhere here", "changed")
+        everything = self.shown._replace(opened=frozenset(range(len(compared.events))))
+        glyphs = self.terminal.glyphs
+
+        def work() -> Row | None:
+            full = DifferenceRows(compared, everything, glyphs=glyphs)
+            start = full.rows.index(here) if here in full.rows else 0
+            for distance in range(1, len(full.rows) + 1):
+                number = (start + step * distance) % len(full.rows)
+                if wanted in full.text(number).lower():
+                    return full.rows[number]
+            return None
+
+        self.jobs.start("search", "searching", work, self._found_row)
+
+    def _found_row(self, row: Row | None) -> None:
+        if row is None:
+            self.say(f"{self._sought} is nowhere here", "changed")
+            return
+        if row.kind != "event":
+            self.shown = self.shown._replace(opened=frozenset({*self.shown.opened, row.event}))
+        made = self.build()
+        self.rows.move_to(made.rows.index(row))
 
 
 DIFFERENCE_KEYS: Final = (
