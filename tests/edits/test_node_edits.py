@@ -452,7 +452,7 @@ def test_a_node_of_a_step_of_training_is_deleted() -> None:
     model = model_of(CHAIN)
     step = model_of("s () => (float[2] u) <float[2] g = {1, 2}> { t = Relu(g) u = Identity(t) }").graph
     model = msgspec.structs.replace(model, training_info=(TrainingInfo(algorithm=step),))
-    result = apply(model, [edits.DeleteNode(node="@/training_info/0/algorithm/node/0")])
+    result = apply(model, [edits.DeleteNode(node="@/training_info/0/algorithm/node/0", bypass=0)])
     after = result.training_info[0].algorithm
     assert after is not None
     assert [node.op_type for node in after.node] == ["Identity"]
