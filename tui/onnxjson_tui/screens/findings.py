@@ -154,7 +154,7 @@ class FindingsScreen(Screen[int]):
         self._rows = listed or [Finding(severity="error", code="unreadable", message=found.message)]
         self._text = self._read() if found.is_text else b""
         errors = counted(sum(each.severity == "error" for each in self._rows), "error")
-        title = f" {found.name}"
+        title = f" {shortened(found.name, max(self.app.size.width - 32, 20))}"
         self.query_one("#title", Bar).show((Span(title, "title"), Span("  holds no model", "bad")), f"{errors} ")
         self.lines.show(FindingRows(self._rows), 0)
         self._show_place()

@@ -165,7 +165,9 @@ class OpeningScreen(Dialog[str | None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Look for what fits."""
         event.stop()
-        self._say("")
+        if event.value != self._typed:
+            self._say("")
+        self._typed = event.value
         self._find(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
