@@ -165,9 +165,18 @@ class Jobs:
         if loop is None or loop.is_closed():
             return
         try:
-            self._app.call_from_thread(answer, outcome)
+            loop.call_soon_threadsafe(self._answered, answer, outcome)
         except RuntimeError:
             return  # The program ended meanwhile, so nobody is there to hear.
+
+    def _answered(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
+        if not self._app._running:
+            return  # It is about to end: what would be drawn on is gone.
+        with self._app._context():
+            try:
+                answer(outcome)
+            except Exception as error:
+                self._failed(error)
 
 
 def said(error: BaseException) -> str:

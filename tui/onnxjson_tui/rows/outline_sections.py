@@ -23,6 +23,9 @@ Kind = Literal["section", "scope", "operator", "input", "output", "initializer",
 _NAME: Final = 300
 """Characters of a name that are looked at."""
 
+_MANY: Final = 20_000
+"""Nodes from which operators are counted only in an open section."""
+
 _ROOM: Final = 24
 """Columns of a name that go before what may be left out."""
 
@@ -65,6 +68,8 @@ class Section(NamedTuple):
     length: int
     row: Callable[[int], Row]
     starts_open: bool = False
+    is_counted: bool = True
+    """Whether the length is more than a sign that there is something."""
 
     @property
     def key(self) -> str:
@@ -121,7 +126,8 @@ class Sections:
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
             return section.row(inner)
-        return Row("section", section.name, f"{section.length:,}", key=section.key, is_open=self.is_open(section))
+        detail = f"{section.length:,}" if section.is_counted else ""
+        return Row("section", section.name, detail, key=section.key, is_open=self.is_open(section))
 
     def around(self, number: int) -> int:
         """The number of the row that a row stands below."""
@@ -134,7 +140,10 @@ class Sections:
         found = [Section("scopes", len(self.scopes), self._scope_row, starts_open=True)]
         graph = None if self._scope is None else self._scope.graph
         if graph is not None:
-            found.append(Section("operators", len(self._operators), self._operator))
+            # Those of 100,000 nodes take 10 ms to count, at every edit, so that is done for those who look.
+            is_counted = len(graph.node) < _MANY or "\0operators" in self._opened
+            length = len(self._operators) if is_counted else 1
+            found.append(Section("operators", length, self._operator, is_counted=is_counted))
             found.append(Section("inputs", len(graph.input), lambda number: self._value("input", number)))
             found.append(Section("outputs", len(graph.output), lambda number: self._value("output", number)))
         if isinstance(graph, Graph):

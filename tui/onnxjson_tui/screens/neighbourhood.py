@@ -39,11 +39,7 @@ class DrawingView(Widget, can_focus=True):
     def show(self, found: Drawing, centre: int) -> None:
         """Shows another drawing, the box in its centre chosen."""
         self.drawing, self.chosen, self._centre = found, centre, centre
-        place = found.places[centre]
-        self._x = max(place.middle - self.size.width // 2, 0)
-        self._y = max(place.y - self.size.height // 2, 0)
-        self._follow()
-        self.refresh()
+        self._begin()
 
     def move(self, across: int, down: int) -> None:
         """Chooses the box that is next in a direction, of another layer the one that is nearest."""
@@ -74,7 +70,16 @@ class DrawingView(Widget, can_focus=True):
     def on_resize(self, event: events.Resize) -> None:
         """The window has another size."""
         if self.drawing is not None:
-            self._follow()
+            self._begin()
+
+    def _begin(self) -> None:
+        """The chosen box in the middle of the window."""
+        assert self.drawing is not None
+        place = self.drawing.places[self.chosen]
+        self._x = max(place.middle - self.size.width // 2, 0)
+        self._y = max(place.y - self.size.height // 2, 0)
+        self._follow()
+        self.refresh()
 
     def render_line(self, y: int) -> Strip:
         """One line of the window."""
