@@ -13,6 +13,7 @@ from textual.widgets import Input
 from onnxjson_tui.app import WorkbenchApp
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.workbench import Workbench
 from tests.tui.sessions import opened
 
@@ -77,8 +78,9 @@ class Bench:
 
     @property
     def footer(self) -> str:
-        """What is said at the bottom."""
-        return self.screen[-1].strip()
+        """What is said at the bottom, which may take several lines."""
+        lines = self.bench.query_one("#footer", Bar).text.count("\n") + 1
+        return " ".join([line.strip() for line in self.screen[-lines:]])
 
 
 NAMES = {" ": "space"}

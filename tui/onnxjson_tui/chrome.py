@@ -1,6 +1,7 @@
 """What stands in the bars: the model and its state at the top, keys and messages at the bottom."""
 
-from typing import TYPE_CHECKING
+import textwrap
+from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
@@ -66,21 +67,33 @@ def scope_path(bench: "Workbench") -> str:
     return "  ".join(parts) + " " if parts else ""
 
 
-def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, str]:
-    """A message, or a running job, or the keys of the pane; and at the right what was typed so far."""
+def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, str, tuple[Line, ...]]:
+    """A message, or a running job, or the keys of the pane; at the right what was typed so far; more lines below."""
     right = f"{visible(pending, 20)} " if pending else ""
     if message:
-        room = max(bench.size.width - cells(right) - 1, 1)
-        if cells(message) <= room:
-            return (Span(f" {message}", tone),), right
-        more = "   :messages"
-        return (Span(f" {shortened(message, max(room - len(more), 1))}", tone), Span(more, "quiet")), right
+        first, *others = message_lines(message, tone, bench.size.width - cells(right) - 2)
+        return first, right, tuple(others)
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
     if slow:
         job = slow[0]
         way_out = "" if job.is_kept else "   esc drops it"
-        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right
-    return hints(bench.pane, bench.size.width - cells(right), bench.session.readonly), right
+        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
+    return hints(bench.pane, bench.size.width - cells(right), bench.session.readonly), right, ()
+
+
+_MOST_LINES: Final = 3
+"""Lines of a message at the bottom."""
+
+
+def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
+    """A message in a few lines; what does not fit there can be read elsewhere."""
+    lines = textwrap.wrap(message, max(width, 20)) or [""]
+    shown: list[Line] = [(Span(f" {line}", tone),) for line in lines[:_MOST_LINES]]
+    if len(lines) > _MOST_LINES:
+        more = "   :messages"
+        last = " ".join(lines[_MOST_LINES - 1 :])
+        shown[-1] = (Span(f" {shortened(last, max(width - len(more), 1))}", tone), Span(more, "quiet"))
+    return shown
 
 
 def hints(pane: str, width: int, readonly: bool) -> Line:

@@ -1,5 +1,6 @@
 """The line at the top and the one at the bottom."""
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
@@ -22,29 +23,41 @@ class Bar(Widget, can_focus=False):
         super().__init__(id=id, classes=classes)
         self._left: Line = ()
         self._right = ""
+        self._below: Sequence[Line] = ()
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         "lines--plain", "lines--title", "lines--quiet", "lines--added", "lines--removed", "lines--rewritten",
         "lines--changed", "lines--good", "lines--bad",
     }  # fmt: skip
 
-    def show(self, left: Line, right: str = "") -> None:
-        """Shows spans from the left and a text at the right; the left gives way."""
-        if (left, right) != (self._left, self._right):
-            self._left, self._right = left, right
+    def show(self, left: Line, right: str = "", below: Sequence[Line] = ()) -> None:
+        """Shows spans from the left and a text at the right; the left gives way.
+
+        Args:
+            left: what stands at the left.
+            right: what stands at the right.
+            below: more lines, for which the bar grows.
+        """
+        if (left, right, below) != (self._left, self._right, self._below):
+            if len(below) != len(self._below):
+                self.styles.height = 1 + len(below)
+            self._left, self._right, self._below = left, right, below
             self.refresh()
 
     @property
     def text(self) -> str:
         """What it says, without styles."""
-        return "".join(span.text for span in self._left) + (f"  {self._right}" if self._right else "")
+        first = "".join(span.text for span in self._left) + (f"  {self._right}" if self._right else "")
+        return "\n".join([first, *["".join(span.text for span in line) for line in self._below]])
 
     def render_line(self, y: int) -> Strip:
         """The line."""
         width = self.size.width
         base = self.get_component_rich_style("lines--plain")
         if y:
-            return Strip.blank(width, base)
+            if y > len(self._below):
+                return Strip.blank(width, base)
+            return one_strip(self._below[y - 1], width, base, None, self.get_component_rich_style)
         right = shortened(self._right, max(width // 2, 10)) if self._right else ""
         room = width - cells(right) - (2 if right else 0)
         left = one_strip(_clipped(self._left, max(room, 0)), max(room, 0), base, None, self.get_component_rich_style)
