@@ -49,12 +49,26 @@ def resolve(
         if each not in known:
             listed = ", ".join(sorted(visible(one) for one in known)) or "none"
             raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {listed}')
-    chosen = [conflict for conflict in conflicts if ids is None or conflict.id in ids]
-    named = _ChosenNames(model, chosen, choice)
-    model, left = named.model(), [named.followed(each) for each in conflicts if not named.settles(each)]
-    for conflict in chosen:
-        if not named.settles(conflict):
-            current = next(each for each in left if each.id == conflict.id)
+    wanted = known if ids is None else set(ids)
+    names = _ChosenNames(model, [each for each in conflicts if each.id in wanted], choice)
+    if not names.collide:
+        return _with_others(names.model(), names.left(conflicts), wanted, choice)
+    # What has a name that is wanted may be what another choice takes away.
+    model, left = _with_others(model, conflicts, wanted, choice, but_texts=True)
+    names = _ChosenNames(model, [each for each in left if each.id in wanted], choice)
+    names.refuse_collisions()
+    return _with_others(names.model(), names.left(left), wanted, choice)
+
+
+def _with_others(
+    model: Model, conflicts: Sequence[Conflict], ids: Collection[str], choice: Choice, *, but_texts: bool = False
+) -> tuple[Model, tuple[Conflict, ...]]:
+    """Settle conflicts one after the other; `but_texts` leaves those about texts, some of which are names."""
+    left = list(conflicts)
+    for conflict in conflicts:
+        if conflict.id in ids and not (but_texts and isinstance(conflict.ours, str)):
+            same = (each for each in left if each.id == conflict.id)
+            current = next(each for each in same if not (but_texts and isinstance(each.ours, str)))
             left.remove(current)
             model, left = _settled(model, current, getattr(current, choice), left)
     return model, tuple(left)
@@ -65,6 +79,8 @@ class _ChosenNames:
 
     def __init__(self, model: Model, chosen: Sequence[Conflict], choice: Choice) -> None:
         self._settled: dict[int, Conflict] = {}
+        self.collide: list[str] = []
+        """Why they cannot be had, in words."""
         wanted = [each for each in chosen if isinstance(each.ours, str) and getattr(each, choice) != each.ours]
         self._model = model
         self._values: dict[Scope, dict[str, str]] = {}
@@ -76,17 +92,24 @@ class _ChosenNames:
         for each in wanted:
             if isinstance(new := getattr(each, choice), str) and self._takes(each, new):
                 self._settled[id(each)] = each
-        wrong = collisions(self._index, self._values)
-        if wrong:
+        self.collide = collisions(self._index, self._values)
+
+    def refuse_collisions(self) -> None:
+        """Do nothing where all names can be had.
+
+        Raises:
+            ConflictError: something else has some of them.
+        """
+        if self.collide:
             raise ConflictError(
-                f"names cannot be had, since something else is called so: {'; '.join(wrong[:_SHOWN])}; rename that "
-                "first, or take another side",
+                f"names cannot be had, since something else is called so: {'; '.join(self.collide[:_SHOWN])}; rename "
+                "that first, or take another side",
                 tuple(self._settled.values()),
             )
 
-    def settles(self, conflict: Conflict) -> bool:
-        """Whether a conflict, the very object, is settled by a name."""
-        return id(conflict) in self._settled
+    def left(self, conflicts: Sequence[Conflict]) -> list[Conflict]:
+        """The conflicts that names do not settle, with the new names."""
+        return [self._followed(each) for each in conflicts if id(each) not in self._settled]
 
     def _takes(self, conflict: Conflict, new: str) -> bool:
         """Note a name; whether the slot is one that names something."""
@@ -115,7 +138,7 @@ class _ChosenNames:
             model = rebuilt(Index(model), lambda _, graph: with_node_names(graph, {}, self._functions))
         return with_function_names(model, self._functions)
 
-    def followed(self, conflict: Conflict) -> Conflict:
+    def _followed(self, conflict: Conflict) -> Conflict:
         """A conflict that is left, with the new names in what the sides have."""
         scope = scope_around(self._scopes, conflict.at) if self._settled else None
         names: dict[str, str] = {}

@@ -153,8 +153,9 @@ def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restor
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
         found.append((natural(at), clash.rank, at, roots(clash.key), restored.values(clash, at)))
-    for at, named in restored.clashes:
-        found.append((natural(at), (), at, at, named))
+    for at, (base, _, theirs) in restored.clashes:
+        # The model may have the name of ours with a number behind it, where something else is called so.
+        found.append((natural(at), (), at, at, (base, value_at(restored.model, slot_at(at)), theirs)))
     found.sort(key=lambda each: each[:3])
     numbers: dict[str, str] = {}
     return tuple(
