@@ -289,7 +289,7 @@ class Workbench(Screen[int]):
 
     def draw_chrome(self) -> None:
         """Draws title and footer; they cost bytes only where they differ."""
-        if not self.is_mounted:
+        if not self.is_mounted or not self.is_running:
             return
         self.query_one("#title", Bar).show(title_line(self), scope_path(self))
         text, tone, _ = self._message

@@ -14,7 +14,7 @@ from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.choosing import Choice, PickerScreen
-from onnxjson_tui.screens.documentation import DocumentationScreen
+from onnxjson_tui.screens.documentation import DocumentationScreen, operator_lines
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 
 if TYPE_CHECKING:
@@ -173,7 +173,14 @@ def documentation(bench: "Workbench", given: Given) -> None:
     if here is None:
         bench.say("there is no node here")
         return
-    bench.app.push_screen(DocumentationScreen(bench.session.model, here))
+    model = bench.session.model
+    # In a thread, since onnx is imported for the first answer.
+    bench.jobs.start(
+        "documentation",
+        "looking it up",
+        lambda: operator_lines(model, here, 80),
+        lambda _: bench.app.push_screen(DocumentationScreen(model, here)),
+    )
 
 
 async def neighbourhood(bench: "Workbench", given: Given) -> None:

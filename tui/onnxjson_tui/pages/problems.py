@@ -8,6 +8,7 @@ from onnxjson.checking import Finding
 from onnxjson.display import counted, visible
 from onnxjson.document import Model
 from onnxjson.errors import OnnxJsonError
+from onnxjson.reading import comments
 from onnxjson.rendering.constants import constants, weights
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
@@ -266,7 +267,9 @@ class ProblemsPage(Page):
         return ""
 
 
-_OF_FILE: Final = frozenset({"comments"})
+_OF_FILE: Final = frozenset({comments.CODE})
+"""What stays true of a file whatever is changed in the model."""
+
 _STALE: Final = ", said of the model before the last change"
 
 
