@@ -44,14 +44,26 @@ class Program:
     """``onnxjson tui`` in a pty of 80 columns and 24 lines; a thread reads all that it writes."""
 
     def __init__(
-        self, *arguments: str | Path, more: Mapping[str, str] | None = None, folder: Path | None = None
+        self,
+        *arguments: str | Path,
+        words: Sequence[str] | None = None,
+        more: Mapping[str, str] | None = None,
+        folder: Path | None = None,
     ) -> None:
+        """Starts it.
+
+        Args:
+            arguments: of ``onnxjson tui``.
+            words: another command line, such as one that logs in to another machine.
+            more: environment variables.
+            folder: the current one of the program.
+        """
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave_name = os.ttyname(slave)
         self.process = subprocess.Popen(
-            command_line("tui", *arguments),
+            list(words) if words is not None else command_line("tui", *arguments),
             stdin=slave,
             stdout=slave,
             stderr=slave,
