@@ -148,7 +148,7 @@ def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> Non
     async def flow(found: Bench) -> None:
         await command(found, f"compare {tmp_path / 'gone.onnx'}")
         await finished(found)
-        assert "gone.onnx" in found.text
+        assert "gone.onnx" in "".join([line.strip() for line in found.screen])
         await found.pilot.press("q")
         await found.settle()
         assert found.app.screen is found.bench

@@ -80,7 +80,8 @@ class ComparisonScreen(DifferenceScreen):
         """Both names."""
         found = self.compared
         if found is None:
-            return (Span(f" {visible(self._doing, 500)}", "title"),), ""
+            doing = shortened(visible(self._doing, 500), max(self.size.width - 2, 20))
+            return (Span(f" {doing}", "title"),), ""
         base, target = (visible(side.name, 500) for side in (found.base, found.target))
         room = max(self.size.width - 6, 20)
         base = shortened(base, max(room // 2, room - cells(target)))
@@ -211,9 +212,8 @@ class ComparisonScreen(DifferenceScreen):
             if answer == "replace":
                 self._write(path)
 
-        question = ConfirmScreen(
-            f"{path} is there already.", [("k", "keep it", "keep"), ("r", "replace it", "replace")]
-        )
+        answers = [("k", "keep it", "keep"), ("r", "replace it", "replace")]
+        question = ConfirmScreen("There is such a file already.", answers, lines=[visible(str(path), None)])
         self.app.push_screen(question, answered)
 
     def _write(self, path: Path) -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import BindingType
 from textual.containers import Vertical
 from textual.widgets import Input
 
@@ -79,7 +78,6 @@ class OptionRows:
 class SpecScreen(Dialog[str | None]):
     """Asks how a pass is to run, in one line that is checked while it is typed; gives that line, or None."""
 
-    BINDINGS: ClassVar[list[BindingType]] = []
     DEFAULT_CSS = """
     SpecScreen #dialog-about { height: 4; margin-top: 1; }
     """
