@@ -211,3 +211,22 @@ def test_flags_and_choices_are_chosen_with_keys(tmp_path: Path) -> None:
         assert found.session.history.made[0].commands == ("rename node --from sum --to plus",)
 
     on_model(tmp_path, flow)
+
+
+def test_a_form_is_for_all_selected_nodes(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.session.select("@/graph/node/1")
+        found.session.places.toggle("/graph/node/7")
+        screen = await open_form(found, "swap-inputs")
+        assert "%" in found.text
+        assert "2 nodes, the first one Add sum" in found.text
+        assert "would change 2 places" in found.text
+        await found.press("ctrl+s")
+        await until(found, lambda: isinstance(found.app.screen, PreviewScreen))
+        await found.press("enter")
+        await until(found, lambda: found.app.screen is found.bench)
+        assert screen is not None
+        [step] = found.session.history.made
+        assert step.commands == ("swap-inputs output:z", "swap-inputs name:sum")
+
+    on_model(tmp_path, flow)
