@@ -88,6 +88,22 @@ def test_a_signal_ends_the_program_within_two_seconds_and_gives_the_terminal_bac
     assert recovered(model) == {"key1": "value1"}
 
 
+@pytest.mark.parametrize("dropped", [True, False])
+def test_the_line_drops_while_the_editor_is_open(model: Path, dropped: bool) -> None:
+    with Program(model, more={"EDITOR": "sh -c 'echo in the editor; sleep 100'"}) as program:
+        program.expect(b"Relu")
+        program.type(edit(1))
+        program.expect(b"undo 1")
+        program.type(b"E")
+        program.expect(b"in the editor")
+        if dropped:
+            program.hang_up()
+        else:
+            program.process.send_signal(signal.SIGTERM)
+        assert program.end(5.0) == 128 + (signal.SIGHUP if dropped else signal.SIGTERM)
+    assert recovered(model) == {"key1": "value1"}
+
+
 def test_ctrl_c_and_sigint_end_nothing(model: Path) -> None:
     with Program(model) as program:
         program.expect(b"Relu")

@@ -61,6 +61,4 @@ def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool
         from onnxjson_tui.screens.findings import FindingsScreen
 
         return FindingsScreen(found, terminal, readonly=readonly), None
-    # What a thread would otherwise have to make while the screen is drawn.
-    _ = found.index
     return Workbench(found, terminal), found
