@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from textual import events
 
 import onnxjson
 from onnxjson.edits.applying import run as run_edits
@@ -152,6 +153,21 @@ def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> Non
         await found.pilot.press("q")
         await found.settle()
         assert found.app.screen is found.bench
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_keys_that_come_faster_than_the_screen_goes_close_only_that_screen(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        run_line(found.bench, f"compare {found.session.opened.path}")
+        await found.pilot.pause(0.1)
+        screen = found.app.screen
+        assert isinstance(screen, ComparisonScreen)
+        for _ in range(4):
+            screen.post_message(events.Key("q", "q"))
+        await found.settle()
+        assert found.app.screen is found.bench
+        assert found.app.is_running
 
     run(saved(tmp_path / "m.onnx"), flow)
 

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
 from textual.screen import Screen
 
@@ -56,6 +57,8 @@ class KeyedScreen(Screen[_T]):
             [Action(key, each.title, each.keys, lambda bench, given: None, "See") for key, each in self._by_id.items()]
         )
         self._message: tuple[str, Tone] = ("", "plain")
+        self._is_whole = False
+        self._is_answered = False
 
     def compose(self) -> ComposeResult:
         """Title, what the screen is for, prompt, footer."""
@@ -70,7 +73,15 @@ class KeyedScreen(Screen[_T]):
 
     def on_mount(self) -> None:
         """Write the bars. Textual calls this after the same of a derived class, which must not call it, too."""
+        self._is_whole = True
         self.draw_chrome()
+
+    def dismiss(self, result: _T | None = None) -> AwaitComplete:
+        """Gives the answer, once: a second escape must not close what stands below."""
+        if self._is_answered:
+            return AwaitComplete()
+        self._is_answered = True
+        return super().dismiss(result)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -142,10 +153,12 @@ class KeyedScreen(Screen[_T]):
 
     def on_key(self, event: events.Key) -> None:
         """Keys that no field takes are those of the table."""
-        if self.prompt.is_asking:
+        if self._is_whole and self.prompt.is_asking:
             return
         event.stop()
         event.prevent_default()
+        if not self._is_whole or self._is_answered:
+            return  # Keys may come faster than a screen comes and goes.
         key = event.character if event.is_printable and event.character != " " else event.key
         key = self.SAME_KEYS.get(key or "", key)
         heard = self._reader.feed(key or event.key, "everywhere")
