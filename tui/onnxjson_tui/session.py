@@ -504,7 +504,7 @@ class Session:
         return tuple(found)
 
     def find_abandoned(self) -> None:
-        """Puts what is `recoverable` into `abandoned`, and finds out what `why_not` needs; reads the file if need be."""
+        """Puts what is `recoverable` into `abandoned`, and finds out what `why_not` needs; may read the whole file."""
         self.abandoned = self.recoverable()
         for journal in self.abandoned:
             self.why_not(journal)
