@@ -184,12 +184,12 @@ class TraceScreen(DifferenceScreen):
 
 TraceScreen.KEYS = (
     ScreenKey(("q", "escape", "ctrl+c"), "leave", TraceScreen.leave, "leave"),
+    HELP,
     ScreenKey(("] p", ")"), "next pass", TraceScreen.next_pass, "next pass"),
     ScreenKey(("[ p", "("), "pass before", TraceScreen.previous_pass),
     *DIFFERENCE_KEYS,
     ScreenKey(("w",), "where the nodes of the row come from, where they went", TraceScreen.where, "where from, to"),
     *MOVING,
-    HELP,
 )
 
 
