@@ -101,7 +101,7 @@ class Worker:
             return
         # The server ends, with its child, when its input does. The number stays that of something to write to, since
         # the other thread may be about to.
-        nothing = os.open(os.devnull, os.O_WRONLY)
+        nothing = os.open(os.devnull, os.O_RDWR)
         try:
             os.dup2(nothing, server.stdin.fileno(), inheritable=False)
         finally:
