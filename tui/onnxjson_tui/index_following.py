@@ -3,12 +3,14 @@
 from collections.abc import Iterator
 
 from onnxjson.addresses import resolve
-from onnxjson.document import Attribute, Function, Graph, Model
+from onnxjson.document import Attribute, Function, Graph, Model, Node, Record
 from onnxjson.index import Index, Scope
 from onnxjson.patching.changes import Change, Fields, Members, segment
 
 _NODES_ONLY = frozenset({"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"})
 """Fields of a graph that say nothing about which names it defines but by its nodes."""
+
+_WIRES = frozenset({"input", "output"})
 
 
 class _MovedError(Exception):
@@ -60,17 +62,64 @@ def _changed(model: Fields, scopes: dict[str, Scope]) -> Iterator[tuple[str, lis
             raise _MovedError
 
 
+def rewires(change: Fields | None) -> bool:
+    """Whether a change, given as the tree of its patch, makes nodes take or make other values, so that lanes differ."""
+    pending: list[tuple[str, Change]] = [] if change is None else list(change.changes.items())
+    while pending:
+        field, below = pending.pop()
+        if field in _WIRES or (field == "node" and isinstance(below, Members) and below.sequence is not None):
+            return True
+        if isinstance(below, Fields):
+            pending += below.changes.items()
+        elif isinstance(below, Members):
+            pending += [(name, inner) for member in below.changes.values() for name, inner in member.changes.items()]
+    return False
+
+
 def _members(change: Change) -> list[tuple[int | str, Fields]]:
     if not isinstance(change, Members) or change.sequence is not None:
         raise _MovedError
     return list(change.changes.items())
 
 
+def _replaced(change: Members) -> list[int]:
+    """The positions of nodes for which others stand, none of them with graphs inside, where nothing else moves.
+
+    A patch takes a node with another name or other outputs for another node.
+    """
+    place = 0
+    found = []
+    for item in change.sequence or ():
+        if isinstance(item, range):
+            if item.start != place:
+                raise _MovedError
+            place = item.stop
+            continue
+        old = change.removed.get(place)
+        if old is None or any([each.g is not None or each.graphs for node in (old, item) for each in _own(node)]):
+            raise _MovedError
+        found.append(place)
+        place += 1
+    if len(found) != len(change.removed):
+        raise _MovedError
+    return found
+
+
+def _own(node: Record) -> tuple[Attribute, ...]:
+    return node.attribute if isinstance(node, Node) else ()
+
+
 def _graph(change: Change, address: str, scopes: dict[str, Scope]) -> Iterator[tuple[str, list[int], bool]]:
     if not isinstance(change, Fields) or address not in scopes or "attribute_proto" in change.changes:
         raise _MovedError
-    nodes = _members(change.changes["node"]) if "node" in change.changes else []
-    positions = [int(position) for position, _ in nodes]
+    list_change = change.changes.get("node")
+    nodes: list[tuple[int | str, Fields]] = []
+    positions: list[int] = []
+    if list_change is not None:
+        if not isinstance(list_change, Members):
+            raise _MovedError
+        nodes = list(list_change.changes.items())
+        positions = sorted([*[int(position) for position, _ in nodes], *_replaced(list_change)])
     yield address, positions, not change.changes.keys() <= _NODES_ONLY
     owners = {child.owner.position for child in scopes[address].children if child.owner is not None}
     for position, node in nodes:

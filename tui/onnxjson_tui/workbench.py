@@ -23,6 +23,7 @@ from onnxjson_tui.actions.keys import KeyReader
 from onnxjson_tui.answers import Changed, Preview
 from onnxjson_tui.chrome import footer_line, scope_path, title_line
 from onnxjson_tui.finder import Finder
+from onnxjson_tui.index_following import rewires
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.pages.catalogue import PAGES
 from onnxjson_tui.palette import Names
@@ -229,8 +230,13 @@ class Workbench(Screen[int]):
 
     # What is seen
 
-    def build(self, position: int | None = None) -> None:
-        """Makes the rows of the graph anew, the cursor on a node; in a thread for a big graph."""
+    def build(self, position: int | None = None, *, is_alike: bool = False) -> None:
+        """Makes the rows of the graph anew, the cursor on a node; in a thread for a big graph.
+
+        Args:
+            position: that of the node; the cursor stays in its row for None.
+            is_alike: whether the rows that are seen may stay until the new ones are there.
+        """
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
         revision, session = self.session.revision, self.session
@@ -259,8 +265,9 @@ class Workbench(Screen[int]):
         if len(scope.graph.node) < BIG:
             made(make())
             return
-        # Until lanes and outline are there, the nodes are.
-        self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, lanes=False), session), None, position)
+        if not is_alike:
+            # Until lanes and outline are there, the nodes are.
+            self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, lanes=False), session), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
     def _take(self, rows: NodeLines, outline: OutlineLines | None, position: int | None) -> None:
@@ -380,6 +387,8 @@ class Workbench(Screen[int]):
             self.nodes.refresh()
             self.draw_outline()
             self.settle()
+            if rewires(changed.patch.root):
+                self.build(is_alike=True)
         for page in self.drawer.pages.values():
             page.model_changed()
         self.draw_chrome()
