@@ -8,7 +8,7 @@ import click
 from onnxjson.cli import paging
 
 
-@click.command()
+@click.command("tui")
 @click.argument("models", metavar="[MODEL [OTHER]]", nargs=-1)
 @click.option("--merge", is_flag=True, help="Settle the conflicts of a merge in MODEL, as `onnxjson mergetool` does.")
 @click.option("--readonly", is_flag=True, help="Refuse every change and every save.")
@@ -24,9 +24,9 @@ from onnxjson.cli import paging
 def command(
     models: tuple[str, ...], *, merge: bool, readonly: bool, remote: str, ascii_only: bool | None, no_mouse: bool
 ) -> None:
-    """Browse and edit a model in the terminal, or see what differs between two.
+    """Browse and edit a model in the terminal.
 
-    MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository, or the folder of a trace. Without one, recent
+    With two models: see what differs between them. MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository, or the folder of a trace. Without one, recent
     files are offered.
     """
     if merge and (len(models) != 1 or readonly):

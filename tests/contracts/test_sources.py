@@ -15,7 +15,7 @@ TABLES = {"onnxjson/attribute_table.py", "onnxjson/characters.py"}
 
 IMPORTERS = {
     "click": {"onnxjson/cli/"},
-    "rich": {"onnxjson/cli/"},
+    "rich": {"onnxjson/cli/", "tui/onnxjson_tui/"},
     "textual": {"tui/onnxjson_tui/"},
     "onnx": {
         "onnxjson/example.py",
@@ -100,4 +100,7 @@ def test_only_the_listed_modules_start_processes(path: Path) -> None:
 
 @pytest.mark.parametrize("path", SOURCES, ids=_name)
 def test_garbage_collector_is_left_alone(path: Path) -> None:
-    assert not re.search(r"\bgc\.(?:disabl[e]|freez[e])\b", path.read_text(encoding="utf-8"))
+    # The workbench sets a model aside that stays as long as it does; the collector goes on.
+    allowed = "freeze" if _name(path) == "tui/onnxjson_tui/start.py" else ""
+    found = re.findall(r"\bgc\.(disabl[e]|freez[e])\b", path.read_text(encoding="utf-8"))
+    assert not set(found) - {allowed}
