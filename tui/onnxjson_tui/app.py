@@ -39,6 +39,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         (0, "-one"),
         (80, "-two"),
         (120, "-three"),
+        (150, "-four"),
     ]
 
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:

@@ -98,7 +98,9 @@ class NodeRows:
         """Columns that lanes need."""
         if self._lanes is None:
             return 0
-        return 2 * min(self._lanes.width, MOST_LANES) + (3 if self._lanes.width > MOST_LANES else 0)
+        # A node that makes no value with a lane stands beside all of them.
+        width = self._lanes.width + 1
+        return 2 * min(width, MOST_LANES) + (3 if width > MOST_LANES else 0)
 
 
 def output_type(scope: Scope, outputs: Sequence[str]) -> str:
