@@ -8,8 +8,8 @@ import pytest
 
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.spelling import parse_line
+from onnxjson_tui.action import Given
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.actions.declaration import Given
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
 from onnxjson_tui.screens.form import FormScreen

@@ -9,10 +9,10 @@ import pytest
 from onnxjson.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
+from onnxjson_tui.action import Given
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.actions.declaration import Given
-from onnxjson_tui.actions.keys import KeyReader
 from onnxjson_tui.key_page import GROUPS, PANES, all_keys, key_lines, markdown
+from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.palette import Names
 from tests.tui.benches import Bench, bench
 from tests.tui.sessions import bytes_of, saved, small

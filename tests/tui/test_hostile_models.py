@@ -10,8 +10,8 @@ from textual import events
 from textual.keys import _character_to_key
 
 from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson_tui.action import Action
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.actions.declaration import Action
 from onnxjson_tui.app import WorkbenchApp
 from onnxjson_tui.workbench import Workbench
 from tests.tui.benches import Bench, bench

@@ -14,7 +14,7 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.names import DATA_TYPE_NAMES
 from onnxjson.selector_syntax import KEYS, Value, parse, spelled
-from onnxjson_tui.actions.declaration import Action
+from onnxjson_tui.action import Action
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.offers import Offers
 from onnxjson_tui.forms.words import constant_of, is_plain, value_words

@@ -10,7 +10,7 @@ from typing import Final
 
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
-from onnxjson_tui.actions.declaration import Action, Group, Scope
+from onnxjson_tui.action import Action, Group, Pane
 
 GROUPS: Final[dict[Group, str]] = {
     "Move": "Moving",
@@ -24,7 +24,7 @@ GROUPS: Final[dict[Group, str]] = {
 }
 """Groups of actions in the order in which they are listed, in words."""
 
-PANES: Final[dict[Scope, str]] = {
+PANES: Final[dict[Pane, str]] = {
     "nodes": "In the list of nodes",
     "outline": "In the outline",
     "inspector": "In the inspector",
@@ -61,7 +61,7 @@ def command_of(action: Action) -> str:
     return f":{action.id}" + (f" {more}" if more else "")
 
 
-def sections(actions: Sequence[Action], pane: Scope) -> Iterator[tuple[str, list[Action]]]:
+def sections(actions: Sequence[Action], pane: Pane) -> Iterator[tuple[str, list[Action]]]:
     """The actions of a pane, then those that are the same everywhere, in their groups."""
     own = [each for each in actions if each.scope == pane != "everywhere"]
     if own:
@@ -72,7 +72,7 @@ def sections(actions: Sequence[Action], pane: Scope) -> Iterator[tuple[str, list
             yield title, found
 
 
-def key_lines(actions: Sequence[Action], pane: Scope, width: int) -> list[Line]:
+def key_lines(actions: Sequence[Action], pane: Pane, width: int) -> list[Line]:
     """The keys that mean something in a pane, as lines of at most `width` columns."""
     lines: list[Line] = []
     for title, found in sections(actions, pane):

@@ -16,15 +16,14 @@ from onnxjson.display import visible
 from onnxjson.edits.applying import Change
 from onnxjson.index import NodeRef, Scope
 from onnxjson.rendering.spans import Span
+from onnxjson_tui.action import Action, Given, Pane
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.declaration import Scope as Pane
-from onnxjson_tui.actions.keys import KeyReader
 from onnxjson_tui.answers import Changed, Preview
 from onnxjson_tui.chrome import footer_line, scope_path, title_line
 from onnxjson_tui.finder import Finder
 from onnxjson_tui.index_following import rewires
 from onnxjson_tui.jobs import Jobs, said
+from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.pages.catalogue import PAGES
 from onnxjson_tui.palette import Names
 from onnxjson_tui.places import place_of

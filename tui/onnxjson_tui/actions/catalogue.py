@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from onnxjson_tui.action import Action
 from onnxjson_tui.actions import (
     commanding,
     comparing,
@@ -21,7 +22,6 @@ from onnxjson_tui.actions import (
     moving,
     selecting,
 )
-from onnxjson_tui.actions.declaration import Action
 
 ACTIONS: Final[tuple[Action, ...]] = (
     *moving.ACTIONS,

@@ -13,7 +13,7 @@ from onnxjson.edits.parameters import Parameter, parameters
 from onnxjson.edits.spelling import parse_line
 from onnxjson.errors import EditError, ParameterError
 from onnxjson.suggestions import suggest
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.completion import argument_kinds, command_offers, hint, shown_offers
 from onnxjson_tui.forms.words import value_words

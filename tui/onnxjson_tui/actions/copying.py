@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import visible
 from onnxjson.rendering.tables import size
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.copies import copies_of, fits_clipboard, write_file
 from onnxjson_tui.screens.choosing import Choice, PickerScreen

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
-from onnxjson_tui.actions.declaration import Action, Given, Run
+from onnxjson_tui.action import Action, Given, Run
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

@@ -8,8 +8,8 @@ from onnxjson.edits.deletion import DeleteNode
 from onnxjson.edits.nodes import Rewire
 from onnxjson.errors import EditError, OnnxJsonError
 from onnxjson.index import Index, NodeRef, Use
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.asking import ask
-from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.changes import name_mistake, rename_node, rename_value, value_mistake, with_node
 from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, slots, value_choices

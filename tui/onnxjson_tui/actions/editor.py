@@ -11,7 +11,7 @@ from onnxjson.errors import AddressError, DecodeError, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui import external_editor
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import Choice, ConfirmScreen, PickerScreen

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import counted, visible
 from onnxjson.errors import OnnxJsonError
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.completion import selector_offers
 from onnxjson_tui.finder import filter_positions
 from onnxjson_tui.jobs import said

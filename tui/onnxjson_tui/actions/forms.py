@@ -7,7 +7,7 @@ from onnxjson.display import visible
 from onnxjson.edits.catalogue import EDITS, NAMES, edit_named
 from onnxjson.edits.declaration import name_of
 from onnxjson.edits.spelling import summary
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.looking import Also

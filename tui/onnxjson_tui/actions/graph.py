@@ -7,7 +7,7 @@ from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import function_key, operator_key, operator_name
 from onnxjson.types import format_type
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.cones import cone
 from onnxjson_tui.forms.words import value_address
 from onnxjson_tui.pages.tensor import TensorPage

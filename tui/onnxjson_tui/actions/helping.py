@@ -4,7 +4,7 @@ import textwrap
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.rendering.spans import Line, Span
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.key_page import key_lines
 from onnxjson_tui.screens.choosing import TextScreen
 from onnxjson_tui.screens.palette import open_palette

@@ -8,7 +8,7 @@ from onnxjson.edits.nodes import AddNode, Rewire
 from onnxjson.index import NodeRef
 from onnxjson.operator_signatures import typed_signature
 from onnxjson.rendering.node import opset_of
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.editing import ready, require_here
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.changes import fresh_name, words_of_value

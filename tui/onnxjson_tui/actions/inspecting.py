@@ -9,8 +9,8 @@ from onnxjson.edits.nodes import Rewire
 from onnxjson.edits.spelling import json_or_text
 from onnxjson.edits.versions import SetMetadata
 from onnxjson.index import NodeRef
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.asking import ask
-from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.actions.editing import made, ready, rename_output, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.attribute_values import can_be_typed, expected, value_mistake, written

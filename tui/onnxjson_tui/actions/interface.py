@@ -6,8 +6,8 @@ from onnxjson.display import visible
 from onnxjson.edits.interface import RemoveInput, RemoveOutput
 from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Index, Scope
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.asking import ask
-from onnxjson_tui.actions.declaration import Action, Given
 from onnxjson_tui.actions.editing import made
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.changes import rename_value, value_mistake

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Changed
 from onnxjson_tui.path_completion import expanded
 from onnxjson_tui.screens import saving

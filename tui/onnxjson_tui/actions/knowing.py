@@ -10,7 +10,7 @@ from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.values import value_type
 from onnxjson.selectors import TensorRef, select_tensor
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.choosing import Choice, PickerScreen

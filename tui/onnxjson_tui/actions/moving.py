@@ -4,8 +4,7 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.operators import operator_name
 from onnxjson.selector_syntax import spelled
-from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.declaration import Scope as Pane
+from onnxjson_tui.action import Action, Given, Pane
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.listing import OutlineLines
 from onnxjson_tui.rows.outline_sections import Row

@@ -7,7 +7,7 @@ import msgspec
 from onnxjson.display import counted
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.parameters import parameters
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.editing import made, ready, require_here
 from onnxjson_tui.forms.words import node_words
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
-from onnxjson_tui.actions.declaration import Given
+from onnxjson_tui.action import Given
 from onnxjson_tui.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.jobs import said
 from onnxjson_tui.screens.choosing import ConfirmScreen

@@ -10,7 +10,7 @@ from onnxjson.merging.resolving import Choice
 from onnxjson.merging.settling import Settling, Shown
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.actions.declaration import Given
+from onnxjson_tui.action import Given
 from onnxjson_tui.rows.conflicts import ConflictRows, named, place_rows
 from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.keyed import HELP, MOVING, KeyedScreen, ScreenKey

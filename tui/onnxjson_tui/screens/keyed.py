@@ -13,9 +13,9 @@ from textual.screen import Screen
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
-from onnxjson_tui.actions.declaration import Action, Given
-from onnxjson_tui.actions.keys import KeyReader
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.jobs import QUIET, Jobs, said
+from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.screens.choosing import TextScreen
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar, Tone

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from onnxjson.display import visible
 from onnxjson.edits.catalogue import NAMES
 from onnxjson.edits.spelling import summary
-from onnxjson_tui.actions.declaration import Action, Given
+from onnxjson_tui.action import Action, Given
 from onnxjson_tui.key_page import all_keys, sentence
 from onnxjson_tui.palette import MOST, Named, Names
 from onnxjson_tui.screens.choosing import Choice, ChoiceRows, PickerScreen

@@ -12,7 +12,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
 from onnxjson.tracing import Trace, load_trace, provenance
-from onnxjson_tui.actions.declaration import Given
+from onnxjson_tui.action import Given
 from onnxjson_tui.comparing import Compared, Side, of_sizes
 from onnxjson_tui.jobs import said
 from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops

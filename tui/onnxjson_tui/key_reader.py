@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson_tui.actions.declaration import Action, Given, Scope
+from onnxjson_tui.action import Action, Given, Pane
 
 _MOST_DIGITS: Final = 9
 
@@ -26,8 +26,8 @@ class KeyReader:
         Raises:
             ValueError: two actions of one scope have the same keys, or one begins with those of another.
         """
-        self._actions: dict[Scope, dict[tuple[str, ...], Action]] = {}
-        self._beginnings: dict[Scope, set[tuple[str, ...]]] = {}
+        self._actions: dict[Pane, dict[tuple[str, ...], Action]] = {}
+        self._beginnings: dict[Pane, set[tuple[str, ...]]] = {}
         for action in actions:
             known = self._actions.setdefault(action.scope, {})
             beginnings = self._beginnings.setdefault(action.scope, set())
@@ -52,7 +52,7 @@ class KeyReader:
         """Start anew."""
         self._pressed, self._digits, self._waiting = (), "", None
 
-    def feed(self, key: str, scope: Scope) -> Heard:
+    def feed(self, key: str, scope: Pane) -> Heard:
         """Takes a key: a printable character, or the name of another key.
 
         Args:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
 
-Scope = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
+Pane = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
 """Where the keys of an action mean it: the pane that has the focus."""
 
 Group = Literal["Move", "Panes", "Find", "Graph", "Edit", "See", "Keep", "Help"]
@@ -37,7 +37,7 @@ class Action(NamedTuple):
     """Each a key, or several with spaces between them: ``u``, ``g g``, ``ctrl+s``; the first one is shown first."""
     run: Run
     group: Group
-    scope: Scope = "everywhere"
+    scope: Pane = "everywhere"
     changes: bool = False
     """Whether it changes the model or a file, and is refused in a session that is read-only."""
     takes_letter: bool = False
