@@ -42,6 +42,21 @@ def shortened(text: str, limit: int) -> str:
     return head + ELLIPSIS + "".join(reversed(tail))
 
 
+def clipped(text: str, width: int) -> str:
+    """Visible text in at most `width` columns, cut at its end with a mark."""
+    return text if cells(text) <= width else fitting(text, width - 1) + (ELLIPSIS if width > 0 else "")
+
+
+def fitting(text: str, width: int) -> str:
+    """As much of the start of a text as `width` columns have room for, one character at least."""
+    room = width
+    for number, character in enumerate(text):
+        room -= cells(character)
+        if room < 0:
+            return text[: max(number, 1)]
+    return text
+
+
 def padded(text: str, width: int, *, right: bool = False) -> str:
     """`text` filled with spaces to `width` columns."""
     space = " " * max(width - cells(text), 0)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import visible
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.pages.changes import ChangesPage
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from onnxjson.rendering.tables import size
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.copies import copies_of, fits_clipboard, write_file
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import PickerScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

@@ -14,7 +14,8 @@ from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.changes import name_mistake, rename_node, rename_value, value_mistake, with_node
 from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, slots, value_choices
 from onnxjson_tui.forms.words import meant, node_words, typed
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.preview import PreviewScreen
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from onnxjson_tui import external_editor
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.jobs import said
-from onnxjson_tui.screens.choosing import Choice, ConfirmScreen, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
 
 if TYPE_CHECKING:
     from onnxjson.document import Model

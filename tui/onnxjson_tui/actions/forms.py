@@ -12,7 +12,8 @@ from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.looking import Also
 from onnxjson_tui.forms.prefilled import prefilled
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from onnxjson_tui.action import Action, Given
 from onnxjson_tui.cones import cone
 from onnxjson_tui.forms.words import value_address
 from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.screens.choosing import PickerScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

@@ -14,7 +14,8 @@ from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.forms.changes import fresh_name, words_of_value
 from onnxjson_tui.forms.offers import Offers
 from onnxjson_tui.forms.words import is_plain, item_line, node_words
-from onnxjson_tui.screens.choosing import Choice, PickerScreen, Searchable
+from onnxjson_tui.rows.choices import Choice, Searchable
+from onnxjson_tui.screens.choosing import PickerScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

@@ -17,8 +17,9 @@ from onnxjson_tui.forms.attribute_values import can_be_typed, expected, value_mi
 from onnxjson_tui.forms.changes import with_node
 from onnxjson_tui.forms.offers import Offers
 from onnxjson_tui.forms.words import is_plain, meant, node_words, typed
+from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.screens.choosing import PickerScreen, Searchable
+from onnxjson_tui.screens.choosing import PickerScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench

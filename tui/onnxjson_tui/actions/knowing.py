@@ -13,7 +13,8 @@ from onnxjson.selectors import TensorRef, select_tensor
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.screens.choosing import Choice, PickerScreen
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.documentation import DocumentationScreen, operator_lines
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 

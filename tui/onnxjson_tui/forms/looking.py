@@ -10,12 +10,12 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.index import NodeRef
 from onnxjson.operator_signatures import typed_signature
 from onnxjson.operators import plain_domain
+from onnxjson.rendering.tables import clipped
 from onnxjson.selectors import select_nodes
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.attribute_values import expected, value_mistake, written
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.offers import SELECTION
-from onnxjson_tui.screens.choosing import clipped
 from onnxjson_tui.session import Session
 
 SLOW: Final = frozenset(

@@ -18,7 +18,7 @@ from onnxjson.selectors import select_nodes
 from onnxjson.types import format_type
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.words import constant_of, node_words, value_words
-from onnxjson_tui.screens.choosing import Choice
+from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session import Session
 
 SELECTION: Final = "%"

@@ -17,7 +17,7 @@ from onnxjson.operators import signature
 from onnxjson.rendering.node import opset_of
 from onnxjson.types import format_data_type, format_type
 from onnxjson_tui.forms.words import is_plain, value_address
-from onnxjson_tui.screens.choosing import Choice, Searchable
+from onnxjson_tui.rows.choices import Choice, Searchable
 
 LEFT_OUT: Final = '""'
 """The key of the choice that takes no value."""

@@ -9,8 +9,8 @@ from onnxjson.merging.resolving import Choice
 from onnxjson.merging.settling import SIDES, Place, Settling, Shown
 from onnxjson.rendering.line_changes import changes
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, padded, shortened
-from onnxjson_tui.rows.element_text import broken, clipped
+from onnxjson.rendering.tables import cells, clipped, padded, shortened
+from onnxjson_tui.rows.element_text import broken
 
 BESIDE: Final = 100
 """Columns from which the three sides stand beside each other."""

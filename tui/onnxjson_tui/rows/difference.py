@@ -9,9 +9,8 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Effect
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson.rendering.tables import cells, clipped, padded, shortened, size
 from onnxjson_tui.comparing import Compared
-from onnxjson_tui.rows.element_text import clipped
 from onnxjson_tui.rows.lanes import Glyphs
 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}

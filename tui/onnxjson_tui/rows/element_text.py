@@ -7,12 +7,12 @@ from typing import Final, Literal, NamedTuple
 from onnxjson.addresses import resolve
 from onnxjson.canonical.payload_forms import Weights
 from onnxjson.canonical.writer import TextWriter
-from onnxjson.display import ELLIPSIS, counted, visible
+from onnxjson.display import counted, visible
 from onnxjson.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
 from onnxjson.errors import AddressError
 from onnxjson.rendering.line_changes import changes
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, padded
+from onnxjson.rendering.tables import cells, fitting, padded
 
 _MOST_LINES: Final = 2_000
 """Lines of one side that are compared; a person never reads more of a place."""
@@ -146,18 +146,3 @@ def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
         for number, (left, right) in enumerate(zip_longest(*pieces, fillvalue="")):
             mark = " " if number else pair.mark
             yield Span(padded(left, half), styles[0]), Span(f" {mark} "), Span(right, styles[1])
-
-
-def clipped(text: str, width: int) -> str:
-    """Visible text in at most `width` columns, cut at its end with a mark."""
-    return text if cells(text) <= width else fitting(text, width - 1) + (ELLIPSIS if width > 0 else "")
-
-
-def fitting(text: str, width: int) -> str:
-    """As much of the start of a text as `width` columns have room for, one character at least."""
-    room = width
-    for number, character in enumerate(text):
-        room -= cells(character)
-        if room < 0:
-            return text[: max(number, 1)]
-    return text

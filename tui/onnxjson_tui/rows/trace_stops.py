@@ -5,9 +5,8 @@ from typing import NamedTuple
 
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import padded, shortened, size
+from onnxjson.rendering.tables import clipped, padded, shortened, size
 from onnxjson.tracing import Size, Trace
-from onnxjson_tui.rows.element_text import clipped
 
 
 class Stop(NamedTuple):

@@ -10,11 +10,11 @@ from onnxjson.display import visible
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import wrapped
+from onnxjson.rendering.tables import clipped, wrapped
 from onnxjson_tui.action import Given
 from onnxjson_tui.comparing import Compared
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
-from onnxjson_tui.rows.element_text import Pair, beside_lines, clipped, paired, text_of, unified_lines
+from onnxjson_tui.rows.element_text import Pair, beside_lines, paired, text_of, unified_lines
 from onnxjson_tui.screens.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows

@@ -12,7 +12,7 @@ from onnxjson.checking import Finding
 from onnxjson.display import counted, visible
 from onnxjson.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, shortened, size, wrapped
+from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
 from onnxjson_tui import external_editor
 from onnxjson_tui.entering import enter
 from onnxjson_tui.first_screen import opened
@@ -77,16 +77,7 @@ def _part(line: str, column: int, width: int) -> tuple[str, int]:
     before = visible(line[start : column - 1], None)
     shown = visible(line[start : start + 2 * width], None)
     mark = "…" if start else ""
-    return shortened_right(mark + shown, width), cells(mark + before)
-
-
-def shortened_right(text: str, width: int) -> str:
-    """The beginning of a text that fits."""
-    if cells(text) <= width:
-        return text
-    while cells(text) > width - 1:
-        text = text[: max(width - 1 - (cells(text) - len(text)), 0)] if len(text) > width else text[:-1]
-    return text + "…"
+    return clipped(mark + shown, width), cells(mark + before)
 
 
 def bytes_around(path: Path, offset: int) -> list[Line]:

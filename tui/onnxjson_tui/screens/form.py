@@ -12,14 +12,15 @@ from textual.widgets import Input, TextArea
 from onnxjson.edits.forms import Field
 from onnxjson.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import shortened, wrapped
+from onnxjson.rendering.tables import clipped, shortened, wrapped
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.forms.looking import Also, Look, edits_of, look
 from onnxjson_tui.forms.offers import Offers
 from onnxjson_tui.forms.words import item_line
 from onnxjson_tui.jobs import said
-from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, Searchable, TextScreen, clipped
+from onnxjson_tui.rows.choices import Searchable
+from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, TextScreen
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.screens.preview import PreviewScreen

@@ -9,7 +9,8 @@ from onnxjson.edits.spelling import summary
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.key_page import all_keys, sentence
 from onnxjson_tui.palette import MOST, Named, Names
-from onnxjson_tui.screens.choosing import Choice, ChoiceRows, PickerScreen
+from onnxjson_tui.rows.choices import Choice, ChoiceRows
+from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.widgets.lines import LineList
 
 if TYPE_CHECKING:

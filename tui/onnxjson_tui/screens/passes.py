@@ -16,10 +16,9 @@ from onnxjson.passes import Pipeline, files_written, parse_step
 from onnxjson.passes.listing import Entry, Option, entries
 from onnxjson.rendering.pass_lines import lines
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened, wrapped
+from onnxjson.rendering.tables import cells, clipped, padded, shortened, wrapped
 from onnxjson_tui.comparing import Compared, Side, compared
-from onnxjson_tui.rows.element_text import clipped
-from onnxjson_tui.screens.choosing import Choice
+from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar

@@ -8,8 +8,7 @@ from rich.style import Style as RichStyle
 from textual.strip import Strip
 from textual.widget import Widget
 
-from onnxjson.display import ELLIPSIS
-from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.spans import Line
 from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson_tui.widgets.lines import one_strip
 
@@ -60,25 +59,6 @@ class Bar(Widget, can_focus=False):
             return one_strip(self._below[y - 1], width, base, None, self.get_component_rich_style)
         right = shortened(self._right, max(width // 2, 10)) if self._right else ""
         room = width - cells(right) - (2 if right else 0)
-        left = one_strip(_clipped(self._left, max(room, 0)), max(room, 0), base, None, self.get_component_rich_style)
+        left = one_strip(self._left, max(room, 0), base, None, self.get_component_rich_style)
         tail = padded(right, width - left.cell_length, right=True)
         return Strip([*left, Segment(tail, base if right else RichStyle.null() + base)]).adjust_cell_length(width, base)
-
-
-def _clipped(line: Line, width: int) -> Line:
-    """A line in at most `width` columns; a mark stands where its end was left out."""
-    if sum([cells(span.text) for span in line]) <= width:
-        return line
-    kept: list[Span] = []
-    room = width - 1
-    for span in line:
-        text = ""
-        for character in span.text:
-            room -= cells(character)
-            if room < 0:
-                break
-            text += character
-        kept.append(span._replace(text=text))
-        if room < 0:
-            break
-    return (*kept, Span(ELLIPSIS))
