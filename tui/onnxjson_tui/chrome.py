@@ -78,7 +78,7 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
         job = slow[0]
         way_out = "" if job.is_kept else "   esc drops it"
         return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
-    return hints(bench.pane, bench.size.width - cells(right), bench.session.readonly), right, ()
+    return hints(bench, bench.size.width - cells(right)), right, ()
 
 
 _MOST_LINES: Final = 3
@@ -96,18 +96,22 @@ def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
     return shown
 
 
-def hints(pane: str, width: int, readonly: bool) -> Line:
+def hints(bench: "Workbench", width: int) -> Line:
     """The keys that have a word for the footer, as many as fit, those of the pane first."""
-    wanted = [each for each in ACTIONS if each.footer and each.scope == pane]
-    wanted += [each for each in ACTIONS if each.footer and each.scope == "everywhere"]
+    wanted = list(bench.drawer.page.hints) if bench.pane == "drawer" and bench.drawer.page is not None else []
+    wanted += [
+        (each.keys[0].replace(" ", ""), each.footer)
+        for scope in (bench.pane, "everywhere")
+        for each in ACTIONS
+        if each.footer and each.scope == scope and not (each.changes and bench.session.readonly)
+    ]
     spans: list[Span] = []
     used = 0
-    for action in wanted:
-        if action.changes and readonly:
+    known = set()
+    for key, word in wanted:
+        if key in known or used + len(key) + len(word) + 3 > width:
             continue
-        key, word = action.keys[0].replace(" ", ""), action.footer
-        if used + len(key) + len(word) + 3 > width:
-            continue
+        known.add(key)
         spans += [Span(f" {key}", "title"), Span(f" {word} ", "quiet")]
         used += len(key) + len(word) + 3
     return tuple(spans)

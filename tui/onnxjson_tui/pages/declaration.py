@@ -15,6 +15,8 @@ class Page:
     """In actions and tests."""
     title: ClassVar[str]
     """On its tab."""
+    hints: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys and a word for each, for the bar at the bottom while the page has the focus."""
 
     def __init__(self, bench: "Workbench") -> None:
         self.bench = bench

@@ -52,6 +52,7 @@ class HistoryPage(Page):
 
     name = "history"
     title = "History"
+    hints = (("enter", "go there"), ("y", "copy the command"), ("u", "undo"))
 
     @property
     def rows(self) -> Rows:

@@ -52,6 +52,7 @@ class ProblemsPage(Page):
 
     name = "problems"
     title = "Problems"
+    hints = (("enter", "go there"), ("C", "ask onnx"), ("w", "errors only"), ("space", "in full"))
 
     def __init__(self, bench: Any) -> None:
         super().__init__(bench)

@@ -52,6 +52,7 @@ class TensorPage(Page):
 
     name = "tensor"
     title = "Tensor"
+    hints = (("S", "statistics"), ("s", "slice"), ("h l", "columns"), ("e", "edit"))
 
     ref: TensorRef | None = None
     _gone = ""

@@ -32,7 +32,8 @@ class NodeLines:
         assert self.rows is not None
         row = self.rows.row(number)
         lanes = min(self.rows.lanes_width, max(width // 3, 8))
-        room, operators = max(width - 1, 1), self.rows.operators_width
+        room = max(width - 1, 1)
+        operators = min(self.rows.operators_width, max(room // 4, 10))
         text = node_line(row, room, digits=self._digits, lanes=lanes, operators=operators)
         is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
         if is_selected:
