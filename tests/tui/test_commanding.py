@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from onnxjson import edits
-from onnxjson_tui.actions.commanding import SHORT_NAMES, actions
+from onnxjson_tui.actions.catalogue import ACTIONS
+from onnxjson_tui.actions.commanding import SHORT_NAMES
 from onnxjson_tui.completion import command_offers, hint, selector_offers, typed_words
 from tests.tui.benches import Bench, bench
 from tests.tui.sessions import bytes_of, opened, saved
@@ -113,7 +114,7 @@ def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> No
 
 
 def test_every_short_name_is_that_of_an_action() -> None:
-    known = {each.id for each in actions()}
+    known = {each.id for each in ACTIONS}
     assert set(SHORT_NAMES.values()) <= known
 
 
@@ -138,7 +139,7 @@ def offers(path: Path, line: str) -> list[str]:
         scope = session.index.scopes[0]
         from onnxjson.index import NodeRef
 
-        return command_offers(session, NodeRef(scope, 2), actions(), SHORT_NAMES, line)
+        return command_offers(session, NodeRef(scope, 2), ACTIONS, SHORT_NAMES, line)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,10 @@ from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.action import Given
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.key_page import GROUPS, PANES, all_keys, key_lines, markdown
+from onnxjson_tui.key_list import GROUPS, PANES, all_keys, key_lines
+from onnxjson_tui.key_page import markdown
 from onnxjson_tui.key_reader import KeyReader
-from onnxjson_tui.palette import Names
+from onnxjson_tui.model_names import Names
 from tests.tui.benches import Bench, bench
 from tests.tui.sessions import bytes_of, saved, small
 

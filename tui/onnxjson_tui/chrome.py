@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
-from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.jobs import QUIET
 from onnxjson_tui.widgets.bars import Tone
 
@@ -102,7 +101,7 @@ def hints(bench: "Workbench", width: int) -> Line:
     wanted += [
         (each.keys[0].replace(" ", ""), each.footer)
         for scope in (bench.pane, "everywhere")
-        for each in ACTIONS
+        for each in bench.actions
         if each.footer and each.scope == scope and not (each.changes and bench.session.readonly)
     ]
     spans: list[Span] = []

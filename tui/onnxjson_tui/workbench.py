@@ -24,8 +24,8 @@ from onnxjson_tui.finder import Finder
 from onnxjson_tui.index_following import rewires
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.key_reader import KeyReader
+from onnxjson_tui.model_names import Names
 from onnxjson_tui.pages.catalogue import PAGES
-from onnxjson_tui.palette import Names
 from onnxjson_tui.places import place_of
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 from onnxjson_tui.rows.listing import NodeLines, OutlineLines
@@ -64,6 +64,8 @@ class Workbench(Screen[int]):
         super().__init__()
         self.session = session
         self.terminal = terminal
+        self.actions = ACTIONS
+        """What can be done, in the order of the palette and the help."""
         self._keys = KeyReader(ACTIONS)
         self.finder = Finder(self)
         """What is searched for."""
@@ -451,7 +453,7 @@ class Workbench(Screen[int]):
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Twice with the mouse is enter."""
-        action = next((each for each in ACTIONS if each.scope == self.pane and "enter" in each.keys), None)
+        action = next((each for each in self.actions if each.scope == self.pane and "enter" in each.keys), None)
         if action is not None:
             self.do(action)
 

@@ -11,6 +11,7 @@ from onnxjson_tui.actions import (
     editing,
     editor,
     finding,
+    finding_anything,
     forms,
     graph,
     helping,
@@ -40,6 +41,7 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *drawers.ACTIONS,
     *comparing.ACTIONS,
     *keeping.ACTIONS,
+    *finding_anything.ACTIONS,
     *helping.ACTIONS,
 )
 """In the order of the palette, the help and the page of keys."""

@@ -59,7 +59,7 @@ def ask(bench: "Workbench", text: str = "") -> None:
             bench.say(hint(typed), keep=False)
 
     def complete(typed: str) -> Sequence[str]:
-        found = command_offers(bench.session, bench.here, actions(), SHORT_NAMES, typed)
+        found = command_offers(bench.session, bench.here, bench.actions, SHORT_NAMES, typed)
         said = shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here"
         bench.say(said, keep=False)
         return found
@@ -73,17 +73,10 @@ def ask(bench: "Workbench", text: str = "") -> None:
     bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete)
 
 
-def actions() -> tuple[Action, ...]:
-    """The table, which has this module's actions, too."""
-    from onnxjson_tui.actions.catalogue import ACTIONS
-
-    return ACTIONS
-
-
-def action_of(word: str) -> Action | None:
+def action_of(bench: "Workbench", word: str) -> Action | None:
     """The action that a word names."""
     name = SHORT_NAMES.get(word, word)
-    return next((each for each in actions() if each.id == name), None)
+    return next((each for each in bench.actions if each.id == name), None)
 
 
 def run_line(bench: "Workbench", line: str) -> None:
@@ -115,13 +108,13 @@ def _run(bench: "Workbench", line: str, again: Callable[[BaseException], None]) 
     elif line.startswith("@"):
         bench.go(line[1:])
     elif line.startswith("/") and len(line) > 1:
-        search = action_of("search")
+        search = action_of(bench, "search")
         assert search is not None
         bench.do(search, Given(text=line if len(line) > 2 and line.endswith("/") else line[1:]))
     else:
-        action = action_of(word)
+        action = action_of(bench, word)
         if action is None:
-            known = [*NAMES, *SHORT_NAMES, *[each.id for each in actions()]]
+            known = [*NAMES, *SHORT_NAMES, *[each.id for each in bench.actions]]
             near = suggest(word, known) or "? lists the keys, tab what there is"
             raise ParameterError(f"there is no {visible(word, 40)}; {near}")
         bench.do(action, _given(action, word, rest))

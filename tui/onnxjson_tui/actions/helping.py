@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Final
 
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.action import Action, Given
-from onnxjson_tui.key_page import key_lines
+from onnxjson_tui.key_list import key_lines
 from onnxjson_tui.screens.choosing import TextScreen
-from onnxjson_tui.screens.palette import open_palette
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
@@ -58,9 +57,7 @@ def text_width(bench: "Workbench") -> int:
 
 def keys(bench: "Workbench", given: Given) -> None:
     """Lists the keys of the pane, then those that hold everywhere."""
-    from onnxjson_tui.actions.catalogue import ACTIONS
-
-    lines = key_lines(ACTIONS, bench.pane, text_width(bench))
+    lines = key_lines(bench.actions, bench.pane, text_width(bench))
     bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 is the manual"))
 
 
@@ -83,7 +80,6 @@ def messages(bench: "Workbench", given: Given) -> None:
 
 
 ACTIONS: Final = (
-    Action("palette", "find an action, an edit, a node, a constant", ("ctrl+p",), open_palette, "Help", footer="find"),
     Action("keys", "list the keys of this pane", ("?",), keys, "Help", footer="keys"),
     Action("manual", "the manual, one page", ("f1",), manual, "Help"),
     Action("messages", "what was said so far, in full", (), messages, "Help"),

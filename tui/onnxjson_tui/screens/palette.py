@@ -3,20 +3,13 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from onnxjson.display import visible
-from onnxjson.edits.catalogue import NAMES
-from onnxjson.edits.spelling import summary
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.key_page import all_keys, sentence
-from onnxjson_tui.palette import MOST, Named, Names
+from onnxjson_tui.model_names import MOST, Named, Names
 from onnxjson_tui.rows.choices import Choice, ChoiceRows
 from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.widgets.lines import LineList
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
-
-_MOST_RECENT = 20
 
 
 class PaletteScreen(PickerScreen):
@@ -83,60 +76,3 @@ class PaletteScreen(PickerScreen):
         if len(found) >= MOST:
             rest.append(Choice("", f"more than {MOST}", "", "type more of the name"))
         self.query_one(LineList).show(ChoiceRows([*first, *commands, *rest]), 0)
-
-
-async def open_palette(bench: "Workbench", given: Given) -> None:
-    """Asks what to do or where to go, and does it."""
-    chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
-    if chosen is not None:
-        _do(bench, chosen)
-
-
-def commands(bench: "Workbench") -> list[Choice]:
-    """Actions, edits and earlier commands, as choices."""
-    from onnxjson_tui.actions.catalogue import ACTIONS
-    from onnxjson_tui.actions.commanding import MARK
-
-    readonly = bench.session.readonly
-    refused = "the model is opened to be read only"
-    found = [
-        Choice(f"action {each.id}", sentence(each.title), all_keys(each), refused if readonly and each.changes else "")
-        for each in ACTIONS
-        if each.scope in ("everywhere", bench.pane) and each.id != "palette"
-    ]
-    found += [
-        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "")
-        for name, edit in NAMES.items()
-    ]
-    recent = bench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
-    return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
-
-
-def _do(bench: "Workbench", chosen: str) -> None:
-    from onnxjson_tui.actions.commanding import action_of, ask, run_line
-
-    kind, _, what = chosen.partition(" ")
-    if kind == "go":
-        if bench.go(what):
-            bench.focus_pane("nodes")
-    elif kind == "line":
-        run_line(bench, what)
-    elif kind == "edit":
-        form = action_of("edit-form")
-        if form is None:
-            ask(bench, f"{what} ")
-        else:
-            bench.do(form, Given(text=what))
-    else:
-        _do_action(bench, what)
-
-
-def _do_action(bench: "Workbench", name: str) -> None:
-    from onnxjson_tui.actions.catalogue import ACTIONS
-    from onnxjson_tui.actions.commanding import ask
-
-    action: Action = next(each for each in ACTIONS if each.id == name)
-    if action.takes_letter:
-        ask(bench, f"{action.id} ")
-    else:
-        bench.do(action)
