@@ -45,7 +45,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
     def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
         self.terminal = terminal or detect()
         self._first = first
-        super().__init__(driver_class=driver_class())
+        super().__init__(driver_class=driver_class(self.terminal.glyphs))
         self.register_theme(_THEME)
         self.theme = self.terminal.theme
         self.animation_level = "none"

@@ -13,6 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 _DIALOG: Final = 72
@@ -36,7 +37,7 @@ class PickerScreen(Dialog[str | None]):
         """Title, field, list, hint."""
         with Vertical(classes="dialog tall wide" if self._is_wide else "dialog tall"):
             yield Bar(id="dialog-title")
-            yield Input(self._typed, id="dialog-input", compact=True, select_on_focus=False)
+            yield Field(self._typed, id="dialog-input", select_on_focus=False)
             yield LineList(id="dialog-rows")
             yield Bar(id="dialog-hint")
 

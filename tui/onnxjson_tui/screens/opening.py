@@ -24,6 +24,7 @@ from onnxjson_tui.recent import recent_files
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList
 
 _RECENT: Final = 8
@@ -136,7 +137,7 @@ class OpeningScreen(Dialog[str | None]):
         """Title, field, list, what is wrong, hint."""
         with Vertical(classes="dialog tall wide"):
             yield Bar(id="dialog-title")
-            yield Input(self._typed, id="dialog-input", compact=True)
+            yield Field(self._typed, id="dialog-input")
             yield LineList(id="dialog-rows")
             yield Bar(id="dialog-message")
             yield Bar(id="dialog-hint")

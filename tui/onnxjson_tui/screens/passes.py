@@ -22,6 +22,7 @@ from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class SpecScreen(Dialog[str | None]):
         """What it does, the line, the options, what is wrong with the line."""
         with Vertical(classes="dialog tall wide"):
             yield Bar(id="dialog-title")
-            yield Input(self._line, id="dialog-input", compact=True, select_on_focus=False)
+            yield Field(self._line, id="dialog-input", select_on_focus=False)
             yield LineList(OptionRows(self._entry.options), id="dialog-rows")
             yield LineList(id="dialog-about", has_cursor=False)
             yield Bar(id="dialog-hint")

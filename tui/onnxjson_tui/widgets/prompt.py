@@ -11,6 +11,7 @@ from textual.widgets import Input
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.field import Field
 
 _MOST_KEPT: Final = 200
 """Lines of each kind that are kept to be asked for again."""
@@ -37,7 +38,7 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """The mark and the field."""
         yield Bar(id="prompt-mark")
-        yield Input(id="prompt-input", compact=True, select_on_focus=False)
+        yield Field(id="prompt-input", select_on_focus=False)
 
     @property
     def is_asking(self) -> bool:
