@@ -45,12 +45,12 @@ RESIDUAL = (
 
 def test_a_residual_is_drawn_beside_what_it_skips() -> None:
     assert _lines(_scope(*RESIDUAL)) == [
-        " 0 ●   Relu                 a",
-        " 1 ├─● Neg                  b",
-        " 2 │ ● Abs                  c",
-        " 3 ●─┘ Add                  d",
-        " 4 ●─┐ Split                e",
-        " 5 ○─┘ Mul                  g",
+        " 0 ●     Relu                 a",
+        " 1 ├─●   Neg                  b",
+        " 2 │ ●   Abs                  c",
+        " 3 ●─┘   Add                  d",
+        " 4 ●─┐   Split                e",
+        " 5 ○─┘   Mul                  g",
     ]
 
 
@@ -68,13 +68,13 @@ def test_a_lane_that_only_passes_is_crossed_and_not_joined() -> None:
         _node("Add", "b d", "e"),
         _node("Relu", "a e", "f"),
     )
-    assert [line[3:10].rstrip() for line in _lines(scope)] == [
-        "●     R",
-        "│ ●   N",
-        "│ │ ● A",
-        "├─│─● A",
-        "│ ●─┘ A",
-        "○─┘   R",
+    assert [line[3:12].rstrip() for line in _lines(scope)] == [
+        "●       R",
+        "│ ●     N",
+        "│ │ ●   A",
+        "├─│─●   A",
+        "│ ●─┘   A",
+        "○─┘     R",
     ]
 
 
