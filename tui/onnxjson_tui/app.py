@@ -10,6 +10,7 @@ from textual.theme import Theme
 
 from onnxjson_tui.driver import driver_class
 from onnxjson_tui.key_order import KeyOrder
+from onnxjson_tui.opening import Unreadable
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal, detect
 
@@ -61,6 +62,15 @@ class WorkbenchApp(App[int], inherit_bindings=False):
             self.keys.put(event)
         else:
             await super().on_event(event)
+
+    def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
+        """The screen for what was opened; a session has something to lose from now on."""
+        from onnxjson_tui.first_screen import screen_of
+
+        screen, session = screen_of(found, self.terminal, readonly=readonly)
+        if session is not None:
+            self.sessions.append(session)
+        return screen
 
     async def on_mount(self) -> None:
         """Show the first screen."""

@@ -6,8 +6,8 @@ from typing import Any
 
 from textual.screen import Screen
 
+from onnxjson_tui.entering import opened
 from onnxjson_tui.opening import Unreadable
-from onnxjson_tui.recent import remember
 from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.workbench import Workbench
@@ -22,7 +22,7 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
     if not models:
         from onnxjson_tui.screens.opening import StartScreen
 
-        return StartScreen(terminal, readonly=readonly), None
+        return StartScreen(readonly=readonly), None
     if len(models) == 2:
         from onnxjson_tui.screens.comparison import comparison_of_files
 
@@ -39,26 +39,10 @@ def is_trace(name: str) -> bool:
     return (Path(name) / "trace.json").is_file()
 
 
-def opened(name: str, *, readonly: bool) -> Session | Unreadable:
-    """A session on what was named, which is remembered; takes as long as reading does.
-
-    Raises:
-        MissingInputError, AccessDeniedError, FileError: it cannot be read.
-    """
-    found = Session.open(name, readonly=readonly)
-    path = found.path if isinstance(found, Unreadable) else found.opened.path
-    if path is not None:
-        remember(path)
-    if isinstance(found, Session):
-        # Before anything is shown: a question that comes later would take keys that are meant for the model.
-        found.find_abandoned()
-    return found
-
-
 def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
     """The screen for what was opened, and its session if there is one."""
     if isinstance(found, Unreadable):
         from onnxjson_tui.screens.findings import FindingsScreen
 
-        return FindingsScreen(found, terminal, readonly=readonly), None
+        return FindingsScreen(found, readonly=readonly), None
     return Workbench(found, terminal), found

@@ -179,8 +179,13 @@ class Jobs:
                 self._failed(error)
 
 
+def is_own_error(error: BaseException) -> bool:
+    """Whether an error is one of the program itself, not of what a person asked for."""
+    return not isinstance(error, OnnxJsonError | OSError)
+
+
 def said(error: BaseException) -> str:
     """An error as a person reads it at the bottom of the screen."""
-    if isinstance(error, OnnxJsonError | OSError):
-        return str(error)
-    return f"an error of onnxjson itself, nothing was changed: {type(error).__name__}: {error}"
+    if is_own_error(error):
+        return f"an error of onnxjson itself, nothing was changed: {type(error).__name__}: {error}"
+    return str(error)

@@ -20,9 +20,10 @@ from onnxjson_tui.action import Action, Given, Pane
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.answers import Changed, Preview
 from onnxjson_tui.chrome import footer_line, scope_path, title_line
+from onnxjson_tui.entering import failure_said
 from onnxjson_tui.finder import Finder
 from onnxjson_tui.index_following import rewires
-from onnxjson_tui.jobs import Jobs, said
+from onnxjson_tui.jobs import Jobs
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.model_names import Names
 from onnxjson_tui.pages.catalogue import PAGES
@@ -318,10 +319,7 @@ class Workbench(Screen[int]):
 
     def failed(self, error: BaseException) -> None:
         """Says what went wrong; errors of the program itself are kept for tests and for the end."""
-        text = said(error)
-        if text.startswith("an error of onnxjson itself"):
-            self.app.failures.append(error)  # type: ignore[attr-defined]
-        self.say(text, "bad")
+        self.say(failure_said(self.app, error), "bad")
 
     # Changes
 

@@ -136,8 +136,7 @@ def _unsaved(bench: "Workbench") -> list[Line]:
 
 async def open_other(bench: "Workbench", given: Given) -> None:
     """Another file in the place of this one."""
-    from onnxjson_tui.entering import enter
-    from onnxjson_tui.first_screen import opened
+    from onnxjson_tui.entering import enter, opened
     from onnxjson_tui.screens.opening import OpeningScreen
 
     name: str | None = given.text
@@ -150,7 +149,7 @@ async def open_other(bench: "Workbench", given: Given) -> None:
     found = await bench.jobs.awaited("open", "opening", partial(opened, wanted, readonly=readonly))
     if await may_leave(bench, "open the other file"):
         bench.jobs.drop_all()
-        enter(bench.app, found, bench.terminal, readonly=readonly, left=bench.session)
+        enter(bench.app, found, readonly=readonly, left=bench.session)
     elif isinstance(found, Session):
         found.close()
 

@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
 from onnxjson_tui.action import Given
 from onnxjson_tui.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
+from onnxjson_tui.entering import opened, program
 from onnxjson_tui.jobs import said
+from onnxjson_tui.opening import Unreadable
 from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
@@ -137,16 +139,15 @@ class ComparisonScreen(DifferenceScreen):
 
     def _open(self, name: str, address: str) -> None:
         """Opens the target, which no workbench has."""
-        from onnxjson_tui.workbench import Workbench
 
-        def opened(session: object) -> None:
-            assert isinstance(session, Session)
-            self.app.sessions.append(session)  # type: ignore[attr-defined]
-            bench = Workbench(session, self.terminal)
-            self.app.push_screen(bench)
-            bench.call_after_refresh(bench.go, address)
+        def shown(found: Session | Unreadable) -> None:
+            screen = program(self.app).screen_for(found, readonly=False)
+            self.app.push_screen(screen)
+            if isinstance(found, Session):
+                bench = cast("Workbench", screen)
+                bench.call_after_refresh(bench.go, address)
 
-        self.jobs.start("open", f"opening {visible(name)}", lambda: Session.open(name), opened)
+        self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
     def accept(self, given: Given) -> None:
         """Makes the target the model."""

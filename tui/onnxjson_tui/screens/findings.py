@@ -14,12 +14,10 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
 from onnxjson_tui import external_editor
-from onnxjson_tui.entering import enter
-from onnxjson_tui.first_screen import opened
+from onnxjson_tui.entering import enter, failure_said, opened
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.opening import Unreadable
 from onnxjson_tui.screens.opening import OpeningScreen
-from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -114,10 +112,9 @@ class FindingsScreen(Screen[int]):
     """
     AUTO_FOCUS = "#findings"
 
-    def __init__(self, found: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
+    def __init__(self, found: Unreadable, *, readonly: bool) -> None:
         super().__init__()
         self._found = found
-        self._terminal = terminal
         self._readonly = readonly
         self._text = b""
         self._rows: Sequence[Finding] = ()
@@ -131,7 +128,7 @@ class FindingsScreen(Screen[int]):
 
     def on_mount(self) -> None:
         """Show what was found."""
-        self.jobs = Jobs(self.app, lambda error: self._say(said(error), bad=True), lambda: None)
+        self.jobs = Jobs(self.app, lambda error: self._say(failure_said(self.app, error), bad=True), lambda: None)
         self._show(self._found)
 
     @property
@@ -247,7 +244,7 @@ class FindingsScreen(Screen[int]):
         if isinstance(found, Unreadable):
             self._show(found)
         else:
-            enter(self.app, found, self._terminal, readonly=self._readonly)
+            enter(self.app, found, readonly=self._readonly)
 
     async def _open(self) -> None:
         name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
@@ -258,4 +255,4 @@ class FindingsScreen(Screen[int]):
         except (OnnxJsonError, OSError) as error:
             self._say(said(error), bad=True)
             return
-        enter(self.app, found, self._terminal, readonly=self._readonly)
+        enter(self.app, found, readonly=self._readonly)

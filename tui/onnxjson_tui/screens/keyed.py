@@ -14,7 +14,8 @@ from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
 from onnxjson_tui.action import Action, Given
-from onnxjson_tui.jobs import QUIET, Jobs, said
+from onnxjson_tui.entering import failure_said
+from onnxjson_tui.jobs import QUIET, Jobs
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.screens.choosing import TextScreen
 from onnxjson_tui.terminal import Terminal
@@ -144,10 +145,7 @@ class KeyedScreen(Screen[_T]):
 
     def failed(self, error: BaseException) -> None:
         """Says what went wrong; errors of the program itself are kept for tests and for the end."""
-        text = said(error)
-        if text.startswith("an error of onnxjson itself"):
-            self.app.failures.append(error)  # type: ignore[attr-defined]
-        self.say(text, "bad")
+        self.say(failure_said(self.app, error), "bad")
 
     # Keys
 

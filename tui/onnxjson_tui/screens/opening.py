@@ -16,13 +16,11 @@ from onnxjson.display import visible
 from onnxjson.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson_tui.entering import enter
-from onnxjson_tui.first_screen import opened
+from onnxjson_tui.entering import enter, failure_said, opened
 from onnxjson_tui.jobs import Jobs, said
 from onnxjson_tui.path_completion import expanded, members
 from onnxjson_tui.recent import recent_files
 from onnxjson_tui.screens.dialog import Dialog
-from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList
@@ -144,7 +142,7 @@ class OpeningScreen(Dialog[str | None]):
 
     def on_mount(self) -> None:
         """The field has the focus, the keys that move go to the list."""
-        self._jobs = Jobs(self.app, lambda error: self._say(said(error)), lambda: None)
+        self._jobs = Jobs(self.app, lambda error: self._say(failure_said(self.app, error)), lambda: None)
         self.query_one("#dialog-title", Bar).show((Span("Open a model: .onnx, .onnx.json, or REV:path", "title"),))
         hint = "enter open   tab take into the field   arrows choose   esc leave"
         self.query_one("#dialog-hint", Bar).show((Span(hint, "quiet"),))
@@ -230,9 +228,8 @@ class OpeningScreen(Dialog[str | None]):
 class StartScreen(Screen[int]):
     """The program without a model: asks for one until there is one, or the person leaves."""
 
-    def __init__(self, terminal: Terminal, *, readonly: bool) -> None:
+    def __init__(self, *, readonly: bool) -> None:
         super().__init__()
-        self._terminal = terminal
         self._readonly = readonly
 
     def compose(self) -> ComposeResult:
@@ -259,5 +256,5 @@ class StartScreen(Screen[int]):
             except (OnnxJsonError, OSError) as error:
                 message = said(error)
                 continue
-            enter(self.app, found, self._terminal, readonly=self._readonly)
+            enter(self.app, found, readonly=self._readonly)
             return
