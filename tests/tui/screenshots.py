@@ -8,6 +8,7 @@ import os
 import re
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 from unittest import mock
@@ -75,13 +76,13 @@ def path_of(story: Story) -> Path:
     return FOLDER / f"workbench-{story.name}-{story.size[0]}x{story.size[1]}.svg"
 
 
-def pictures() -> dict[Path, str]:
-    """All of them."""
+def pictures(stories: Sequence[Story] = STORIES) -> dict[Path, str]:
+    """The pictures of stories, by the files that they stand in."""
     found = {}
     here = Path.cwd()
     os.chdir(ROOT)
     try:
-        for story in STORIES:
+        for story in stories:
             with tempfile.TemporaryDirectory() as state, mock.patch.dict(os.environ, XDG_STATE_HOME=state):
                 found[path_of(story)] = asyncio.run(picture(story))
     finally:
