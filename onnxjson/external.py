@@ -77,7 +77,8 @@ class Resolver:
         trust_links: bool = False,
         allow_sparse: bool = False,
     ) -> None:
-        self._folder = model_folder
+        self.folder = model_folder
+        """Where locations begin."""
         self._model_file = model_file
         self._trust_links = trust_links
         self._allow_sparse = allow_sparse
@@ -118,7 +119,7 @@ class Resolver:
         return ExternalSlice(source, location, offset, length)
 
     def _opened(self, parts: list[str], where: str) -> _OpenFile:
-        folder = self._folder
+        folder = self.folder
         if self._trust_links:
             folder, parts = self._without_links(parts, where)
         try:
@@ -165,8 +166,8 @@ class Resolver:
     def _without_links(self, parts: list[str], where: str) -> tuple[Path, list[str]]:
         """The trusted folder that the location really leads into, and the way from there."""
         try:
-            real = Path(os.path.realpath(self._folder.joinpath(*parts), strict=True))
-            roots = [Path(os.path.realpath(self._folder, strict=True))]
+            real = Path(os.path.realpath(self.folder.joinpath(*parts), strict=True))
+            roots = [Path(os.path.realpath(self.folder, strict=True))]
             if self._model_file is not None:
                 roots.append(Path(os.path.realpath(self._model_file, strict=True)).parent)
         except OSError as error:

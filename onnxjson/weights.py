@@ -6,6 +6,7 @@ by the name of its tensor. Bytes are checked against their SHA-256 whenever they
 """
 
 import hashlib
+import os
 import re
 import stat
 from collections.abc import Callable, Iterator
@@ -47,6 +48,11 @@ class Blob(Payload):
         self._resolver = resolver
         self.folder = digest.folder
         """The folder of blobs, as the text names it."""
+
+    @property
+    def place(self) -> Path:
+        """Its file."""
+        return self._resolver.folder / str(self.folder) / self.sha256
 
     def chunks(self) -> Iterator[bytes]:
         """See `Payload.chunks`.
@@ -199,6 +205,36 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
         save_file(place, _writer(data))
         written += 1
     return written
+
+
+def bring_blobs(model: Model, folder: Path, name: str) -> int:
+    """Copies the blobs of a model that was read elsewhere to where its text, if it names them as before, will say.
+
+    A blob that is there already, or whose bytes are not here, is left alone.
+
+    Args:
+        model: the model.
+        folder: that of the text.
+        name: the folder of blobs, relative to it.
+
+    Returns:
+        How many blobs were added.
+
+    Raises:
+        MissingInputError, DecodeError: a blob is not there any more, or does not hold what its name says.
+        UntrustedError: the folder leads elsewhere.
+        OutputError, FileError, AccessDeniedError: a blob cannot be written.
+    """
+    target = checked_folder(folder, name)
+    blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
+    away = [(target / sha256, data) for sha256, data in blobs.items() if not os.path.lexists(target / sha256)]
+    # One that was removed from where it was read is missing there as before; nobody can bring it.
+    lost = {place for place, data in away if os.path.realpath(place) == os.path.realpath(data.place)}
+    for place, data in away:
+        if place not in lost:
+            make_folder(target)
+            save_file(place, _writer(data))
+    return len(away) - len(lost)
 
 
 def require_blobs(model: Model, folder: Path, name: str) -> None:

@@ -369,3 +369,27 @@ def test_dumps_writes_blobs_where_loads_looks_for_them(tmp_path: Path, model: on
     assert onnxjson.load(tmp_path / "elsewhere" / "m.onnx.json", folder=tmp_path) == model
     with pytest.raises(ValueError, match="names their folder"):
         onnxjson.dumps(model, weights="blobs")
+
+
+@pytest.mark.parametrize("name", ["m.onnx.json", "other.onnx.json"])
+def test_a_text_that_keeps_its_blobs_takes_them_to_another_folder(
+    tmp_path: Path, model: onnxjson.Model, name: str
+) -> None:
+    (tmp_path / "there").mkdir()
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    onnxjson.save(onnxjson.load(tmp_path / "m.onnx.json"), tmp_path / "there" / name, weights="keep")
+    for blob in (tmp_path / "m.blobs").iterdir():
+        blob.unlink()
+    assert onnxjson.dumps(onnxjson.load(tmp_path / "there" / name)) == onnxjson.dumps(model)
+
+
+def test_a_text_whose_blob_was_removed_is_still_saved_where_it_is(tmp_path: Path, model: onnxjson.Model) -> None:
+    onnxjson.save(model, tmp_path / "m.onnx.json", weights="blobs")
+    read = onnxjson.load(tmp_path / "m.onnx.json")
+    for blob in (tmp_path / "m.blobs").iterdir():
+        blob.unlink()
+    onnxjson.save(read, tmp_path / "m.onnx.json", weights="keep")
+    (tmp_path / "there").mkdir()
+    with pytest.raises(MissingInputError):
+        onnxjson.save(read, tmp_path / "there" / "m.onnx.json", weights="keep")
+    assert not (tmp_path / "there" / "m.onnx.json").exists()
