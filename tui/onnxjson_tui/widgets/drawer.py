@@ -1,12 +1,16 @@
 """The drawer at the bottom: one page of several, opened and closed."""
 
+from typing import TYPE_CHECKING
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from onnxjson.rendering.spans import Span
-from onnxjson_tui.pages.declaration import Page
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
+
+if TYPE_CHECKING:
+    from onnxjson_tui.pages.declaration import Page
 
 
 class Drawer(Vertical):
@@ -33,7 +37,7 @@ class Drawer(Vertical):
         """Whether it is seen."""
         return bool(self.display)
 
-    def open(self, name: str) -> Page:
+    def open(self, name: str) -> "Page":
         """Shows a page."""
         self.remember()
         before, self.page = self.page, self.pages[name]
@@ -57,7 +61,7 @@ class Drawer(Vertical):
         if self.page is not None:
             self._cursors[self.page.name] = self.lines.cursor
 
-    def page_changed(self, page: Page, cursor: int | None = None) -> None:
+    def page_changed(self, page: "Page", cursor: int | None = None) -> None:
         """A page has other rows."""
         self.draw_tabs()
         if page is self.page:
