@@ -178,8 +178,7 @@ def save(
         format: what to write; else the ending of `path` decides (`format_for`).
         lossy: write proto-JSON even where it cannot hold all of the model.
         weights: how tensors of more than 64 elements stand in a text: "inline" (base64), "blobs" (each in a file beside
-            the text), "digest" (sha256 only), "keep" (as they were read; blobs
-            go along to another folder).
+            the text), "digest" (sha256 only), "keep" (as they were read; blobs go along to another folder).
         blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` if it is None.
         expect: what was opened at `path`; refuse if another program has changed it since.
         replace: whether a file that is there may be replaced.

@@ -5,18 +5,22 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import onnxjson
 from onnxjson import edits
+from onnxjson.document import Tensor
 from onnxjson.edits.applying import run as made
 from onnxjson.edits.python_script import PythonScript
 from onnxjson.edits.script import Script
 from onnxjson.errors import EditError
+from onnxjson.external_files import externalize, internalize
 from onnxjson_tui.pages.history import HistoryRows
 from onnxjson_tui.python_scripts import python_script
 from onnxjson_tui.screens.recovery import RecoveryScreen, offer_recovery
 from onnxjson_tui.workbench import Workbench
+from tests.edits.graphs import model_of
 from tests.tui.benches import Bench, bench
 from tests.tui.sessions import bytes_of, opened, saved, small
 from tests.tui.test_workbench import run
@@ -372,3 +376,53 @@ def test_another_file_takes_the_place_of_the_first(path: Path) -> None:
         assert screen.session.opened.path == other
 
     run(path, flow)
+
+
+@pytest.mark.parametrize("answer", ["c", "w", "s"])
+def test_weights_in_other_files_go_along_to_another_folder_if_the_person_says_so(
+    path: Path, answer: str, tmp_path: Path
+) -> None:
+    model = model_of("""g (float[64] x) => (float[64] y) { y = Add(x, w) }""")
+    model = msgspec.structs.replace(
+        model, graph=msgspec.structs.replace(model.graph, initializer=(Tensor(
+            name="w", data_type=1, dims=(64,), raw_data=bytes(range(256)),
+        ),)),
+    )  # fmt: skip
+    saved(path, externalize(model, tmp_path / "w.bin", threshold=1).model)
+    there = tmp_path / "there" / "m.onnx"
+    there.parent.mkdir()
+
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type(f"save-as {there}")
+        assert "Take the weights along?" in found.text
+        assert "w.bin" in found.text
+        await found.press(answer)
+        assert there.exists() == (answer != "s")
+        assert there.with_name("w.bin").exists() == (answer == "c")
+        assert found.session.opened.path == (path if answer == "s" else there)
+        if answer == "c":
+            whole = internalize(onnxjson.load(there), there.parent)
+            assert whole == model
+
+    run(path, flow)
+
+
+def test_blobs_of_a_text_go_along_to_another_folder(path: Path, tmp_path: Path) -> None:
+    model = model_of("""g (float[N] x) => (float[N] y) { y = Add(x, w) }""")
+    model = msgspec.structs.replace(
+        model, graph=msgspec.structs.replace(model.graph, initializer=(Tensor(
+            name="w", data_type=1, dims=(80,), raw_data=bytes(320),
+        ),)),
+    )  # fmt: skip
+    text = tmp_path / "m.onnx.json"
+    onnxjson.save(model, text, weights="blobs")
+    there = tmp_path / "there" / "n.onnx.json"
+    there.parent.mkdir()
+    with opened(text) as session:
+        assert session.save(there).kind == "saved"
+        session.edit(edits.SetMetadata(key="a", value="b"))
+        assert session.save().kind == "saved"
+    with opened(there) as session:
+        assert not session.opened.problems
+        assert session.model.graph == onnxjson.load(text).graph

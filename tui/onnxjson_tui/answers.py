@@ -95,11 +95,13 @@ class Changed(NamedTuple):
 class SaveAnswer(NamedTuple):
     """How a save went. Only "saved" means that the file has the model."""
 
-    kind: Literal["saved", "changed-on-disk", "exists"]
+    kind: Literal["saved", "changed-on-disk", "exists", "weights-elsewhere"]
     path: Path
     message: str
     exit_code: int
     """That of the command line: 0, 75 or 73."""
+    locations: tuple[str, ...] = ()
+    """For "weights-elsewhere" the files with weights that the model needs beside it, as it names them."""
 
 
 class MergeAnswer(NamedTuple):

@@ -26,6 +26,7 @@ import msgspec
 from onnxjson import files
 from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.checking import Finding
+from onnxjson.display import counted
 from onnxjson.document import Model, Tensor
 from onnxjson.edits.applying import Change, Result, files_written, run
 from onnxjson.edits.declaration import Edit, name_of
@@ -39,6 +40,7 @@ from onnxjson.errors import (
     OutputError,
     ParameterError,
 )
+from onnxjson.external_files import copy_files, locations
 from onnxjson.files import Format, format_for
 from onnxjson.identity import identity
 from onnxjson.index import Index, NodeRef
@@ -363,6 +365,7 @@ class Session:
         overwrite: bool = False,
         weights: WeightsMode | None = None,
         lossy: bool = False,
+        copy_external: bool | None = None,
     ) -> SaveAnswer:
         """Saves the model, all or nothing, read back and verified; the session goes on with the file that was saved.
 
@@ -374,6 +377,8 @@ class Session:
             overwrite: replace a file that another program has changed, or another file that is there.
             weights: how tensors stand in a text; as they were read where a text stays one, else inline.
             lossy: write proto-JSON even where it cannot hold all of the model.
+            copy_external: whether files with weights are copied to another folder; for None the answer is
+                "weights-elsewhere" where the model would not find them there.
 
         Raises:
             AccessDeniedError: the session is read-only, or the system forbids it.
@@ -382,7 +387,7 @@ class Session:
         """
         self._require_writable()
         with self._changing:
-            return self._save(path, format, overwrite, weights, lossy)
+            return self._save(path, format, overwrite, weights, lossy, copy_external)
 
     def _save(
         self,
@@ -391,6 +396,7 @@ class Session:
         overwrite: bool,
         weights: WeightsMode | None,
         lossy: bool,
+        copy_external: bool | None,
     ) -> SaveAnswer:
         here = self.opened.path
         if path is None and here is None:
@@ -404,6 +410,12 @@ class Session:
         expect = self.opened.identity if is_same and not overwrite else None
         if not is_same and not overwrite and target.exists():
             return SaveAnswer("exists", target, "the file is there already; it is replaced only if you say so", 73)
+        away = () if is_same or copy_external is False else self._external_elsewhere(target)
+        if away and copy_external is None:
+            message = f"{counted(len(away), 'file')} with weights of the model would not be beside it there"
+            return SaveAnswer("weights-elsewhere", target, message, 73, away)
+        if away and self.opened.folder is not None:
+            copy_files(self._model, self.opened.folder, target.resolve().parent, model_file=here, taken=target)
         if is_same:
             self._recorder.saving()
         try:
@@ -422,6 +434,13 @@ class Session:
             return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
         self._saved(target, form)
         return SaveAnswer("saved", target, "", 0)
+
+    def _external_elsewhere(self, target: Path) -> tuple[str, ...]:
+        """The files with weights that the model names, where it is saved away from them."""
+        folder = self.opened.folder
+        if folder is None or _same_file(folder, target.resolve().parent):
+            return ()
+        return locations(self._model)
 
     def merge_with_disk(self) -> MergeAnswer:
         """What comes of merging this session's steps with what another program wrote to the file; nothing is changed.

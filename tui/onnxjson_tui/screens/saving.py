@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 _WIDTH: Final = 66
 """Columns of the text of a question."""
 
+_NAMED: Final = 8
+"""Files that are named in a question."""
+
 _SCRIPTS: Final = (".json", ".py")
 
 
@@ -58,22 +61,25 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
         path = await ask_path(bench, "save as", _name_of_revision(session.opened.name), ())
         if path is None:
             return False
+    copy: bool | None = None
     while True:
         started = time.monotonic()
         try:
-            work = partial(session.save, path, overwrite=overwrite)
+            work = partial(session.save, path, overwrite=overwrite, copy_external=copy)
             answer = await bench.jobs.awaited("save", "saving", work)
         except OnnxJsonError as error:
             path = await _after_error(bench, error, path)
             if path is None:
                 return False
-            overwrite = False
+            overwrite, copy = False, None
             continue
         if answer.kind == "saved":
             _tell_saved(bench, answer, time.monotonic() - started)
             return True
-        wanted = await (_changed if answer.kind == "changed-on-disk" else _exists)(bench, answer)
-        match wanted:
+        ask = {"changed-on-disk": _changed, "exists": _exists, "weights-elsewhere": _weights_elsewhere}[answer.kind]
+        match await ask(bench, answer):
+            case "copy" | "leave" as wanted:
+                copy = wanted == "copy"
             case "overwrite":
                 overwrite = True
             case "merge":
@@ -82,7 +88,7 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
                 path = await ask_path(bench, "save as", str(answer.path), ())
                 if path is None:
                     return False
-                overwrite = False
+                overwrite, copy = False, None
             case _:
                 bench.say(f"not saved; {visible(str(answer.path), 200)} stays as it is", "changed")
                 return False
@@ -142,6 +148,32 @@ async def _exists(bench: "Workbench", answer: SaveAnswer) -> str:
             lines=lines,
         )
     )
+
+
+async def _weights_elsewhere(bench: "Workbench", answer: SaveAnswer) -> str:
+    shown = [f"  {visible(each, 200)}" for each in answer.locations[:_NAMED]]
+    more = len(answer.locations) - len(shown)
+    lines = [
+        *paragraphs(f"The model names files for its weights, and looks for them in its own folder: {_at(answer.path)}"),
+        *shown,
+        *([f"  and {more:,} more"] if more else []),
+    ]
+    return await bench.app.push_screen_wait(
+        ConfirmScreen(
+            "Take the weights along?",
+            [
+                ("s", "stay", "stay"),
+                ("c", "copy them, and save", "copy"),
+                ("w", "save without them", "leave"),
+                ("a", "another name", "save-as"),
+            ],
+            lines=lines,
+        )
+    )
+
+
+def _at(path: Path) -> str:
+    return visible(str(path.resolve().parent), None)
 
 
 async def _merge(bench: "Workbench") -> bool:
