@@ -18,7 +18,8 @@ from onnxjson.errors import EditError
 from onnxjson.external_files import externalize, internalize
 from onnxjson_tui.pages.history import HistoryRows
 from onnxjson_tui.python_scripts import python_script
-from onnxjson_tui.screens.recovery import RecoveryScreen, offer_recovery
+from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.workbench import Workbench
 from tests.edits.graphs import model_of
 from tests.tui.benches import Bench, bench
@@ -302,7 +303,7 @@ def test_what_a_killed_session_did_is_shown_recovered_and_undone(path: Path) -> 
     killed(path)
 
     async def flow(found: Bench) -> None:
-        assert isinstance(found.app.screen, RecoveryScreen)
+        assert isinstance(found.app.screen, ConfirmScreen)
         assert "set-metadata k0 --value v" in found.text
         await found.press("s")
         assert "What recovering would change" in found.text
@@ -320,7 +321,7 @@ def test_what_is_kept_for_later_is_offered_again(path: Path) -> None:
 
     async def flow(found: Bench) -> None:
         await found.press("escape")
-        assert not isinstance(found.app.screen, RecoveryScreen)
+        assert not isinstance(found.app.screen, ConfirmScreen)
         assert not found.session.is_changed
 
     recovering(path, flow)
@@ -333,7 +334,7 @@ def test_dropping_asks_once_more(path: Path) -> None:
 
     async def flow(found: Bench) -> None:
         await found.press("D", "enter")
-        assert isinstance(found.app.screen, RecoveryScreen)
+        assert isinstance(found.app.screen, ConfirmScreen)
         await found.press("D", "d")
 
     recovering(path, flow)
@@ -348,7 +349,7 @@ def test_a_journal_of_another_file_is_shown_and_exported_but_not_made_again(path
     async def flow(found: Bench) -> None:
         assert "cannot be recovered here" in found.text
         await found.press("r")
-        assert isinstance(found.app.screen, RecoveryScreen)
+        assert isinstance(found.app.screen, ConfirmScreen)
         await found.press("e")
 
     recovering(path, flow)

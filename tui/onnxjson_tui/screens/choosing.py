@@ -83,20 +83,10 @@ class PickerScreen(Dialog[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         """Keys of the list while the field has the focus."""
-        lines = self.query_one(LineList)
-        match event.key:
-            case "escape" | "ctrl+c":
-                self.dismiss(None)
-            case "up" | "ctrl+p":
-                lines.move_by(-1)
-            case "down" | "ctrl+n":
-                lines.move_by(1)
-            case "pageup":
-                lines.move_by(-lines.page)
-            case "pagedown":
-                lines.move_by(lines.page)
-            case _:
-                return
+        if event.key in ("escape", "ctrl+c"):
+            self.dismiss(None)
+        elif not self.query_one(LineList).take_key(event.key, is_typing=True):
+            return
         event.stop()
         event.prevent_default()
 
@@ -170,9 +160,8 @@ class ConfirmScreen(Dialog[str]):
             if pressed == key:
                 self.dismiss(given)
                 return
-        step = {"up": -1, "k": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(pressed or "", 0)
-        for lines in self.query(LineList) if step else ():
-            lines.move_by(step)
+        for lines in self.query(LineList):
+            lines.take_key(pressed)
 
 
 class TextScreen(Dialog[None]):
@@ -203,20 +192,8 @@ class TextScreen(Dialog[None]):
         """Scroll, close."""
         event.stop()
         event.prevent_default()
-        lines = self.query_one(LineList)
         pressed = event.character if event.is_printable else event.key
-        match pressed:
-            case "escape" | "q" | "enter" | "ctrl+c":
-                self.dismiss(None)
-            case "up" | "k":
-                lines.move_by(-1)
-            case "down" | "j":
-                lines.move_by(1)
-            case "pageup" | "b" | "ctrl+u":
-                lines.move_by(-lines.page + 1)
-            case "pagedown" | " " | "ctrl+d":
-                lines.move_by(lines.page - 1)
-            case "home" | "g":
-                lines.move_by(-len(lines.rows))
-            case "end" | "G":
-                lines.move_by(len(lines.rows))
+        if pressed in ("escape", "q", "enter", "ctrl+c"):
+            self.dismiss(None)
+        else:
+            self.query_one(LineList).take_key(pressed)

@@ -192,7 +192,6 @@ class FindingsScreen(Screen[int]):
         event.stop()
         event.prevent_default()
         pressed = (event.character if event.is_printable else event.key) or ""
-        lines = self.lines
         match pressed:
             case "q" | "ctrl+q":
                 self.app.exit(self._found.exit_code)
@@ -204,19 +203,7 @@ class FindingsScreen(Screen[int]):
                 self.run_worker(self._open(), exit_on_error=False)
             case "ctrl+z":
                 self.app.action_suspend_process()
-            case "up" | "k":
-                lines.move_by(-1)
-            case "down" | "j":
-                lines.move_by(1)
-            case "pageup":
-                lines.move_by(-lines.page)
-            case "pagedown":
-                lines.move_by(lines.page)
-            case "home" | "g":
-                lines.move_to(0)
-            case "end" | "G":
-                lines.move_to(len(self._rows) - 1)
-            case _:
+            case _ if not self.lines.take_key(pressed):
                 self._say("")
 
     def _edit(self) -> None:

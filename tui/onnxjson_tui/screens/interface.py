@@ -74,27 +74,16 @@ class InterfaceScreen(Dialog[Wish | None]):
         """Move, choose what to do, close."""
         event.stop()
         event.prevent_default()
-        lines = self.query_one(LineList)
         pressed = event.character if event.is_printable else event.key
         match pressed:
             case "escape" | "q" | "i" | "ctrl+c":
                 self.dismiss(None)
-            case "up" | "k":
-                lines.move_by(-1)
-            case "down" | "j":
-                lines.move_by(1)
-            case "pageup":
-                lines.move_by(-lines.page)
-            case "pagedown":
-                lines.move_by(lines.page)
-            case "home" | "g":
-                lines.move_to(0)
-            case "end" | "G":
-                lines.move_to(len(lines.rows) - 1)
             case "enter":
                 self._wish("shape")
             case str() if pressed in WAYS:
                 self._wish(WAYS[pressed][0])
+            case _:
+                self.query_one(LineList).take_key(pressed)
 
     def _wish(self, way: str) -> None:
         number = self.query_one(LineList).cursor

@@ -203,23 +203,14 @@ class OpeningScreen(Dialog[str | None]):
 
     def on_key(self, event: Key) -> None:
         """Keys of the list while the field has the focus."""
-        lines = self.query_one(LineList)
         match event.key:
             case "escape" | "ctrl+c" | "ctrl+q":
                 self.dismiss(None)
-            case "up" | "ctrl+p":
-                lines.move_by(-1)
-            case "down" | "ctrl+n":
-                lines.move_by(1)
-            case "pageup":
-                lines.move_by(-lines.page)
-            case "pagedown":
-                lines.move_by(lines.page)
             case "tab":
                 offer = self._offer()
                 if offer is not None:
                     self._put(offer.path)
-            case _:
+            case key if not self.query_one(LineList).take_key(key, is_typing=True):
                 return
         event.stop()
         event.prevent_default()

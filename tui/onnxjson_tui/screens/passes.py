@@ -154,21 +154,12 @@ class SpecScreen(Dialog[str | None]):
 
     def on_key(self, event: events.Key) -> None:
         """Keys of the options while the line has the focus."""
-        options = self._options
         match event.key:
             case "escape" | "ctrl+c":
                 self.dismiss(None)
-            case "up":
-                options.move_by(-1)
-            case "down":
-                options.move_by(1)
-            case "pageup":
-                options.move_by(-options.page)
-            case "pagedown":
-                options.move_by(options.page)
             case "tab":
                 self._put_in()
-            case _:
+            case key if not self._options.take_key(key, is_typing=True):
                 return
         event.stop()
         event.prevent_default()

@@ -91,7 +91,6 @@ class PreviewScreen(Dialog[bool]):
         """Make it, drop it, scroll."""
         event.stop()
         event.prevent_default()
-        lines = self.query_one(LineList)
         pressed = event.character if event.is_printable else event.key
         match pressed:
             case "enter" | "y":
@@ -101,14 +100,8 @@ class PreviewScreen(Dialog[bool]):
             case "d":
                 self._details = not self._details
                 self._start()
-            case "up" | "k":
-                lines.move_by(-1)
-            case "down" | "j":
-                lines.move_by(1)
-            case "pageup" | "ctrl+u":
-                lines.move_by(-lines.page + 1)
-            case "pagedown" | "space" | " " | "ctrl+d":
-                lines.move_by(lines.page - 1)
+            case _:
+                self.query_one(LineList).take_key(pressed)
 
     def _leave(self, *, made: bool) -> None:
         self._bench.jobs.drop(_GROUP)

@@ -4,18 +4,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.events import Key
-
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.recovery import Abandoned
-from onnxjson_tui.screens.choosing import ConfirmScreen
-from onnxjson_tui.screens.dialog import Dialog
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.screens.choosing import ConfirmScreen, TextScreen
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
@@ -51,7 +44,7 @@ async def offer_recovery(bench: "Workbench") -> None:
 async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
     reason = bench.session.why_not(journal)
     while True:
-        answer = await bench.app.push_screen_wait(RecoveryScreen(journal, reason, others)) or "keep"
+        answer = await bench.app.push_screen_wait(recovery_question(journal, reason, others))
         match answer:
             case "recover":
                 await _recover(bench, journal)
@@ -90,7 +83,6 @@ async def _show(bench: "Workbench", journal: Abandoned) -> None:
     """What the journal would change, grouped as in a diff."""
     from onnxjson.rendering.diff_report import report
     from onnxjson.rendering.diff_text import diff_lines
-    from onnxjson_tui.screens.choosing import TextScreen
 
     def found() -> list[Line]:
         preview, trouble = bench.session.preview_recovery(journal)
@@ -110,52 +102,27 @@ async def _export(bench: "Workbench", journal: Abandoned) -> None:
         await write_edits(bench, path, script, left_out)
 
 
-class RecoveryScreen(Dialog[str | None]):
-    """Shows the edits of one journal and asks; gives recover, show, keep, export, drop, or None for escape."""
+def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmScreen:
+    """Shows the edits of one journal and asks: recover, show, keep, export or drop; escape keeps them.
 
-    def __init__(self, journal: Abandoned, reason: str, others: int) -> None:
-        """Prepares the question.
-
-        Args:
-            journal: of a session that ended.
-            reason: why it cannot be recovered; "" where it can.
-            others: how many more there are.
-        """
-        super().__init__()
-        self._reason = reason
-        self._lines = _lines(journal, reason, others)
-        self._answers = {"r": "recover", "s": "show", "k": "keep", "e": "export", "D": "drop", "escape": "keep"}
-        self._answers |= {"enter": "keep" if reason else "recover", "ctrl+c": "keep"}
-        if reason:
-            del self._answers["r"], self._answers["s"]
-
-    def compose(self) -> ComposeResult:
-        """Title, what was done, answers."""
-        with Vertical(classes="dialog"):
-            yield Bar(id="dialog-title")
-            yield LineList(TextRows(self._lines), id="dialog-rows", has_cursor=False)
-            yield Bar(id="dialog-hint")
-            yield Bar(id="dialog-hint-2")
-
-    def on_mount(self) -> None:
-        """Write the answers."""
-        self.query_one("#dialog-title", Bar).show((Span("Edits that were not saved", "title"),))
-        first = "k keep for later (enter)" if self._reason else "r recover (enter)   s show what would change"
-        self.query_one("#dialog-hint", Bar).show((Span(first),))
-        rest = "e export as a script   D drop" + ("" if self._reason else "   k open without them, keep")
-        self.query_one("#dialog-hint-2", Bar).show((Span(rest),))
-        self.query_one(LineList).styles.height = min(len(self._lines), max(self.app.size.height - 8, 3))
-
-    def on_key(self, event: Key) -> None:
-        """A key of an answer; the others scroll."""
-        event.stop()
-        event.prevent_default()
-        pressed = (event.character if event.is_printable else event.key) or ""
-        if pressed in self._answers:
-            self.dismiss(self._answers[pressed])
-            return
-        step = {"up": -1, "down": 1, "j": 1, "pageup": -10, "pagedown": 10}.get(pressed, 0)
-        self.query_one(LineList).move_by(step)
+    Args:
+        journal: of a session that ended.
+        reason: why it cannot be recovered; "" where it can.
+        others: how many more there are.
+    """
+    rest = [("e", "export as a script", "export"), ("D", "drop", "drop")]
+    answers = (
+        [("k", "keep for later", "keep"), *rest]
+        if reason
+        else [
+            ("r", "recover", "recover"),
+            ("s", "show what would change", "show"),
+            *rest,
+            ("k", "open without them, keep", "keep"),
+        ]
+    )
+    lines = _lines(journal, reason, others)
+    return ConfirmScreen("Edits that were not saved", answers, lines=lines, escape="keep")
 
 
 def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:

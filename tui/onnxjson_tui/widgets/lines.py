@@ -144,6 +144,27 @@ class LineList(ScrollView, can_focus=True):
             self.cursor = max(min(self.scroll_offset.y + count, self.virtual_size.height - self.page), 0)
             self.scroll_to(y=self.cursor, animate=False)
 
+    def take_key(self, key: str | None, *, is_typing: bool = False) -> bool:
+        """Moves as a key of a small screen says; whether it is one that moves.
+
+        Args:
+            key: its character if it has one, else its name.
+            is_typing: whether letters go to a field beside the list.
+        """
+        # Of a text that is read on, the last line is seen again, so that the eye finds it.
+        page = self.page if self._has_cursor else max(self.page - 1, 1)
+        whole = len(self._rows)
+        steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
+        if is_typing:
+            steps |= {"ctrl+p": -1, "ctrl+n": 1}
+        else:
+            steps |= {"k": -1, "j": 1, "b": -page, " ": page, "ctrl+u": -page, "ctrl+d": page}
+            steps |= {"g": -whole, "home": -whole, "G": whole, "end": whole}
+        if key not in steps:
+            return False
+        self.move_by(steps[key])
+        return True
+
     @property
     def page(self) -> int:
         """Rows that are seen at once."""
