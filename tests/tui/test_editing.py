@@ -12,10 +12,12 @@ from onnxjson.index import Index
 from onnxjson.patching import Patch
 from onnxjson_tui import copies
 from onnxjson_tui.replaced import place_after
+from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows
 from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.widgets.lines import LineList
 from tests.tui.benches import Bench, bench
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved
@@ -355,3 +357,16 @@ def test_places_follow_nodes_that_get_other_names_and_no_others() -> None:
     assert after(*graph.node[:3], *graph.node[4:]) == [*here[:3], None, *here[3:-1]]
     other = replace(graph.node[3], op_type="Elu", output=("q",))
     assert after(*graph.node[:3], other, *graph.node[4:]) == [*here[:3], None, *here[4:]]
+
+
+def test_why_nothing_can_take_the_place_of_a_node_begins_with_what_counts(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press("d")
+        rows = found.app.screen.query_one(LineList).rows
+        assert isinstance(rows, ChoiceRows)
+        reasons = [each.refused for each in rows.choices if each.refused]
+        assert reasons
+        assert not any("edit 1 of" in each or each.startswith("/") for each in reasons)
+
+    on_model(tmp_path, flow)

@@ -203,3 +203,18 @@ def test_an_edit_needs_no_more_than_its_form(tmp_path: Path) -> None:
 
     for edit in edits_for(tmp_path):
         sample(edit)
+
+
+def test_what_is_computed_is_offered_for_what_is_computed_and_constants_for_constants() -> None:
+    found = model_of("""g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}, float[4] v = {1, 2, 3, 4}> {
+        a = Relu(x)
+        b = Neg(a)
+        y = Add(b, w)
+    }""")
+    ref = Index(found).nodes_with("output", "y")[0]
+
+    def offered(slot: int) -> list[str]:
+        return [each.key for each in value_choices(found, ref, slot) if not each.refused]
+
+    assert sorted(offered(0)[:2]) == ["a", "x"]
+    assert offered(1)[0] == "v"

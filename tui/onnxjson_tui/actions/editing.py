@@ -1,5 +1,6 @@
 """Editing the node under the cursor, or the selected ones: rename, rewire, delete, insert."""
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from onnxjson.display import counted, visible
@@ -60,13 +61,7 @@ async def made(bench: "Workbench", *edits: Edit, title: str = "") -> bool:
     """Makes edits one step; they are shown first where they are about several places. Whether they were made."""
     session = bench.session
 
-    def find() -> Preview:
-        preview = session.preview(*edits, title=title)
-        # Is found out on the way, not where it would hold up the keys.
-        assert preview.patch is not None
-        return preview
-
-    preview = await bench.jobs.run("edit", "finding out what changes", find)
+    preview = await bench.jobs.run("edit", "finding out what changes", lambda: session.preview(*edits, title=title))
     return await looked_at(bench, preview)
 
 
@@ -250,7 +245,7 @@ async def _choose_bypass(bench: "Workbench", ref: NodeRef, takers: list[Use], *,
                 previews[key] = session.preview(*changes)
                 choices.append(Choice(key, label, detail))
             except OnnxJsonError as error:
-                choices.append(Choice(key, label, detail, visible(str(error), 500)))
+                choices.append(Choice(key, label, detail, _reason(error)))
         return sorted(choices, key=lambda choice: bool(choice.refused)), previews
 
     choices, previews = await bench.jobs.run("edit", "finding out what can take its place", look)
@@ -260,6 +255,11 @@ async def _choose_bypass(bench: "Workbench", ref: NodeRef, takers: list[Use], *,
     chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))
     if chosen is not None:
         bench.accept(previews[chosen])
+
+
+def _reason(error: OnnxJsonError) -> str:
+    """Why a way cannot be gone, without the words that say which of its edits, and where: the title says that."""
+    return visible(re.sub(r"^edit [\d,]+ of [\d,]+ \([a-z-]+\): (/\S+: )?", "", str(error)), 500)
 
 
 ACTIONS: Final = (

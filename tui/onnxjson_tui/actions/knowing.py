@@ -8,6 +8,7 @@ from onnxjson.document import SparseTensor, Tensor
 from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.constants import tensor_type_text
+from onnxjson.rendering.tables import cells, padded
 from onnxjson.rendering.values import value_type
 from onnxjson.selectors import TensorRef, select_tensor
 from onnxjson_tui.action import Action, Given
@@ -35,8 +36,9 @@ async def tensor(bench: "Workbench", given: Given) -> None:
     constants = [each for each in found if each[1].tensor is not None]
     chosen: str | None = "0"
     if len(constants) != 1 or given.number is not None:
+        most = max([cells(label) for label, _, _ in found])
         choices = [
-            Choice(str(place), f"{label}  {visible(ref.name, 300)}", detail)
+            Choice(str(place), f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
             for place, (label, ref, detail) in enumerate(found)
         ]
         chosen = await bench.app.push_screen_wait(PickerScreen("Which tensor?", choices))

@@ -24,6 +24,9 @@ LEFT_OUT: Final = '""'
 
 _LONGEST: Final = 300
 
+_MAYBE: Final = 3
+"""The rank of a value of which not enough is known to say that it fits or does not."""
+
 
 class Slot(NamedTuple):
     """One input that a node has or could have."""
@@ -84,6 +87,8 @@ class _Ranking:
         node = self._ref.node
         self._now = node.input[slot] if slot < len(node.input) else ""
         self._type_now = self._type(scope, self._now) if self._now else None
+        home = Index.home(scope, self._now) if self._now else None
+        self._is_constant_now = home is not None and _is_constant(home, self._now)
         self._dtype_now = dtype_of(self._workspace, scope, self._now, self._known) if self._now else None
         self._is_wrong_now = dtype_conflict(self._workspace, scope, node, None, self._known) is not None
         self._refusals: dict[int | None, str] = {}
@@ -91,7 +96,7 @@ class _Ranking:
     def choices(self) -> Searchable:
         ref = self._ref
         below = _below(self._workspace.index, ref)
-        ranked: list[tuple[tuple[int, bool, int], Choice]] = []
+        ranked: list[tuple[tuple[int, bool, int, bool, int], Choice]] = []
         hidden: set[str] = set()
         for scope in ref.scope.chain():
             is_own = scope is ref.scope
@@ -105,7 +110,10 @@ class _Ranking:
                 is_later = place is not None and place >= at
                 rank, choice = self._choice(scope, name, is_below=is_below, is_later=is_later)
                 distance = at if place is None else abs(at - place)
-                ranked.append(((rank, is_later, distance), choice))
+                # Where nothing says that a type is just the one, a constant hardly replaces what is computed.
+                is_unlike = _is_constant(scope, name) != self._is_constant_now
+                rough = _MAYBE if 0 < rank <= _MAYBE else rank
+                ranked.append(((rough, is_unlike, rank, is_later, distance), choice))
         ranked.sort(key=lambda each: each[0])
         return Searchable([*[choice for _, choice in ranked], *self._none()])
 
@@ -159,7 +167,7 @@ class _Ranking:
             if kind == now:
                 return 0
             return 1 if fits(kind, now) else 4
-        return 2 if dtype is not None and dtype == self._dtype_now else 3
+        return 2 if dtype is not None and dtype == self._dtype_now else _MAYBE
 
     def _none(self) -> Iterator[Choice]:
         if not self._now:
@@ -179,12 +187,16 @@ class _Ranking:
         return type_of_constant(constant) if constant is not None else Index.type_of(home, name)
 
     def _origin(self, scope: Scope, name: str) -> str:
-        if name in scope.initializers or name in scope.sparse_initializers:
+        if _is_constant(scope, name):
             return "constant"
         if name in scope.inputs:
             return "input"
         place = scope.makers[name][0]
         return f"{place} {visible(scope.graph.node[place].op_type or '?', 40)}"
+
+
+def _is_constant(scope: Scope, name: str) -> bool:
+    return name in scope.initializers or name in scope.sparse_initializers
 
 
 def _below(index: Index, ref: NodeRef) -> set[NodeRef]:

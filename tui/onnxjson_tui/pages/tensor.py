@@ -152,13 +152,13 @@ class TensorPage(Page):
         grid = self._grid
         if grid is None or grid.columns < 2 or grid.is_list:
             return name
-        return f"{name}  column {grid.column_label(self.column)} of {grid.columns:,}"
+        return f"{name}  from column {grid.column_label(self.column)} of {grid.columns:,}"
 
     @property
     def rows(self) -> Rows:
         """What is known, then the values."""
         if self.ref is None:
-            text = self._gone or "t on a node shows its tensors; enter on an initializer of the outline shows that"
+            text = self._gone or "t shows a tensor of a node; enter on an initializer of the outline, too"
             return TextRows([(Span(f" {text}", "quiet"),)])
         return TensorRows(self)
 
