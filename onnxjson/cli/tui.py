@@ -26,8 +26,8 @@ def command(
 ) -> None:
     """Browse and edit a model in the terminal.
 
-    With two models: see what differs between them. MODEL is a .onnx or .onnx.json file, REV:PATH of a git repository, or the folder of a trace. Without one, recent
-    files are offered.
+    With two models: see what differs between them. MODEL is a .onnx or .onnx.json file, REV:PATH of a git
+    repository, or the folder of a trace. Without one, recent files are offered.
     """
     if merge and (len(models) != 1 or readonly):
         raise click.UsageError("--merge is for one file, which is written")

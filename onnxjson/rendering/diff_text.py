@@ -3,6 +3,7 @@
 The lines are made of spans with a style; what a style looks like is for those who print them. Every text is visible.
 """
 
+import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
@@ -22,6 +23,9 @@ _MOST_MEMBERS: Final = 4
 
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
+_LONG_START: Final = 6
+"""Characters of a common start from which it is left out."""
+
 _MOST_TITLE_LINES: Final = 2
 _MOST_EVIDENCE_LINES: Final = 2
 _PARTS: Final[frozenset[Kind]] = frozenset({
@@ -335,6 +339,8 @@ def detail_text(event: Event, detail: Detail, room: int | None) -> str:
     text = _put_together(event, what, base, target)
     if room is None or cells(text) <= room:
         return text
+    if base is not None and target is not None:
+        base, target = _from_where_they_differ(base, target)
     sides = [side for side in (base, target) if side is not None]
     if not sides:
         return shortened(text, room)
@@ -348,6 +354,13 @@ def detail_text(event: Event, detail: Detail, room: int | None) -> str:
         if cells(base) + cells(target) > free:
             target = shortened(target, max(free - cells(base), 1))
     return shortened(_put_together(event, what, base, target), room)
+
+
+def _from_where_they_differ(base: str, target: str) -> tuple[str, str]:
+    """Two long texts without the names of scopes with which both begin: where they are cut, what differs must stay."""
+    start = os.path.commonprefix([base, target])  # noqa: RUF071 - characters are meant
+    cut = max(start.rfind("/"), start.rfind(".")) + 1
+    return (base, target) if cut < _LONG_START else (ELLIPSIS + base[cut:], ELLIPSIS + target[cut:])
 
 
 def _put_together(event: Event, what: str, base: str | None, target: str | None) -> str:

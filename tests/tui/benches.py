@@ -1,5 +1,6 @@
 """The workbench under test: on a small model, driven by keys, read as lines of text."""
 
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -80,7 +81,8 @@ class Bench:
     def footer(self) -> str:
         """What is said at the bottom, which may take several lines."""
         lines = self.bench.query_one("#footer", Bar).text.count("\n") + 1
-        return " ".join([line.strip() for line in self.screen[-lines:]])
+        always = re.compile(r"(?: {2,}ctrl\+s save)? {2,}\? keys$")
+        return " ".join([always.sub("", line).strip() for line in self.screen[-lines:]])
 
 
 NAMES = {" ": "space"}

@@ -320,10 +320,10 @@ def test_two_files_are_compared_filtered_searched_and_written(tmp_path: Path, mo
         assert found.screen.rows.cursor > first
         await found.press("}", "}")
         assert "that was the last change" in found.text
-        await found.press("e")
+        await found.press("ctrl+e")
         await found.type("o.json")
         assert json.loads((tmp_path / "o.json").read_text())["format"] == "onnxjson-diff/1"
-        await found.press("e")
+        await found.press("ctrl+e")
         await found.type("o.json")
         assert "such a file already" in found.text
         await found.press("r")

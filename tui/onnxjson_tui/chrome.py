@@ -47,7 +47,7 @@ def graph_names(bench: "Workbench") -> list[str]:
             )
         else:
             names.append(
-                {"main": "main", "function": f"function {visible(each.graph.name or '?', 30)}"}.get(
+                {"main": "main graph", "function": f"function {visible(each.graph.name or '?', 30)}"}.get(
                     each.kind, each.kind
                 )
             )
@@ -68,7 +68,7 @@ def scope_path(bench: "Workbench") -> str:
 
 def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, str, tuple[Line, ...]]:
     """A message, or a running job, or the keys of the pane; at the right what was typed so far; more lines below."""
-    right = f"{visible(pending, 20)} " if pending else ""
+    right = f"{visible(pending, 20)} " if pending else _always(bench)
     if message:
         first, *others = message_lines(message, tone, bench.size.width - cells(right) - 2)
         return first, right, tuple(others)
@@ -78,6 +78,11 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
         way_out = "" if job.is_kept else "   esc drops it"
         return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
     return hints(bench, bench.size.width - cells(right)), right, ()
+
+
+def _always(bench: "Workbench") -> str:
+    """The keys that nobody should have to look for."""
+    return "ctrl+s save  ? keys " if bench.session.is_changed and not bench.session.readonly else "? keys "
 
 
 _MOST_LINES: Final = 3
@@ -106,7 +111,7 @@ def hints(bench: "Workbench", width: int) -> Line:
     ]
     spans: list[Span] = []
     used = 0
-    known = set()
+    known = {"?", "ctrl+s"} if bench.session.is_changed else {"?"}
     for key, word in wanted:
         if key in known or used + len(key) + len(word) + 3 > width:
             continue

@@ -84,7 +84,7 @@ def expected(session: Session, ref: NodeRef, name: str) -> str:
     words = _KINDS.get(formal.type, formal.type)
     if formal.required:
         return f"{words}; it cannot be left out"
-    return words if formal.default is None else f"{words}; {visible(formal.default, 60)} where it is left out"
+    return words if formal.default is None else f"{words}; {visible(formal.default, 60)} by default"
 
 
 def value_mistake(ref: NodeRef, name: str, text: str) -> str:

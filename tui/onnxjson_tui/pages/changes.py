@@ -22,7 +22,7 @@ class ChangesPage(Page):
 
     name = "diff"
     title = "Diff"
-    hints = (("enter", "unfold, go there"), ("}", "next change"), ("{", "change before"), ("c", "whole screen"))
+    hints = (("enter", "unfold, go there"), ("}", "next"), ("{", "previous"), ("c", "whole screen"))
 
     def __init__(self, bench: "Workbench") -> None:
         super().__init__(bench)

@@ -229,10 +229,10 @@ class ComparisonScreen(DifferenceScreen):
 
 KEYS = (
     ScreenKey(("a",), "take what the pass made as one step", ComparisonScreen.accept, "take it"),
-    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "leave"),
+    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "back"),
     HELP,
     *DIFFERENCE_KEYS,
-    ScreenKey(("e",), "write it to a file: text, Markdown, JSON, a page", ComparisonScreen.export, "export"),
+    ScreenKey(("ctrl+e",), "write it to a file: text, Markdown, JSON, a page", ComparisonScreen.export, "export"),
     ScreenKey(("x",), "the other way round", ComparisonScreen.swap),
     ScreenKey(("p",), "prove: run both sides of every rewrite", ComparisonScreen.prove, "prove"),
     *MOVING,

@@ -240,7 +240,7 @@ class FormScreen(Dialog[Preview | None]):
 
     def _hint(self) -> None:
         current = self._current
-        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "done")]
+        keys = [("enter" if current is not None and isinstance(current[1], LineControl) else "ctrl+s", "ok")]
         if current is not None and not isinstance(current[1], OptionControl):
             keys.append(("tab", "choose"))
         elif current is not None:
