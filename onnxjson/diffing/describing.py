@@ -58,7 +58,7 @@ def describe(alignment: Alignment, weights: Weights) -> Context:
         _name_constants(context, graph)
         _lone_constants(context, graph)
         compare_interface(context, graph, bulk, outputs[graph])
-        compare_annotations(context, graph)
+        compare_annotations(context, graph, counterparts)
         graph_fields(context, graph)
     for graph in context.graphs:
         compare_value_infos(context, graph, bulk, counterparts.get(graph, {}))

@@ -1,6 +1,6 @@
 """Fields of graphs that are no structure: name, documentation, metadata, quantization annotations."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
@@ -37,8 +37,17 @@ def graph_fields(context: Context, graph: GraphComparison) -> None:
         context.ledger.add(change, change.base)
 
 
-def compare_annotations(context: Context, graph: GraphComparison) -> None:
-    """Compare quantization annotations, by the tensors that they are about."""
+def compare_annotations(
+    context: Context, graph: GraphComparison, counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]]
+) -> None:
+    """Compare quantization annotations, by the tensors that they are about.
+
+    Args:
+        context: what is shared.
+        graph: the graphs.
+        counterparts: for each pair of graphs the names of values that rewrites gave away, the names that are taken
+            instead, and the rewrite.
+    """
     base, target = graph.pair.base.graph, graph.pair.target.graph
     if (
         isinstance(base, Function)
@@ -66,15 +75,19 @@ def compare_annotations(context: Context, graph: GraphComparison) -> None:
         context.ledger.add(change, bases, targets)
 
     for position, one in enumerate(base.quantization_annotation):
-        there = places.get(graph.translate(one.tensor_name or "") or one.tensor_name)
+        name, rewrite = _counterpart(graph, counterparts, one.tensor_name or "")
+        there = places.get(name or one.tensor_name)
         if there is None or there in taken:
             add([Detail("annotation", one.tensor_name, None)], position, None, one.tensor_name)
             continue
         taken.add(there)
         pairs.append((position, there))
         other = target.quantization_annotation[there]
-        if _translated(one, graph.translate) != _translated(other, lambda name: name):
-            add(field_details(_translated(one, graph.translate), other, "annotation"), position, there, one.tensor_name)
+        if rewrite is not None and one.tensor_name != other.tensor_name:
+            context.ledger.claim(rewrite, [f"{address}/{position}/tensor_name"])
+        renamed = _renamed(graph, one, other)
+        if renamed != other:
+            add(field_details(renamed, other, "annotation"), position, there, one.tensor_name)
     for position, other in enumerate(target.quantization_annotation):
         if position not in taken:
             add([Detail("annotation", None, other.tensor_name)], None, position, other.tensor_name)
@@ -83,13 +96,32 @@ def compare_annotations(context: Context, graph: GraphComparison) -> None:
         note_order(context, graph, "quantization_annotation", "quantization annotations", pairs)
 
 
-def _translated(one: TensorAnnotation, translate: Callable[[str], str | None]) -> TensorAnnotation:
+def _counterpart(
+    graph: GraphComparison,
+    counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]],
+    name: str,
+) -> tuple[str | None, Change | None]:
+    """What a name is called in the target; where a rewrite made its value anew, with that."""
+    for each in graph.chain():
+        if (found := each.values.get(name)) is not None:
+            return found, None
+        if name in counterparts.get(each, {}):
+            return counterparts[each][name]
+    return None, None
+
+
+def _renamed(graph: GraphComparison, one: TensorAnnotation, other: TensorAnnotation) -> TensorAnnotation:
+    """An annotation of the base as the target calls its tensors; a name that is the same in both is no difference.
+
+    Where a name stays and means another tensor, it is the tensors that changed names.
+    """
+    its = {entry.key: entry.value for entry in other.quant_parameter_tensor_names}
     entries = tuple(
         [
-            msgspec.structs.replace(entry, value=translate(entry.value or "") or entry.value)
+            entry
+            if entry.value == its.get(entry.key)
+            else msgspec.structs.replace(entry, value=graph.translate(entry.value or "") or entry.value)
             for entry in one.quant_parameter_tensor_names
         ]
     )
-    return msgspec.structs.replace(
-        one, tensor_name=translate(one.tensor_name or "") or one.tensor_name, quant_parameter_tensor_names=entries
-    )
+    return msgspec.structs.replace(one, tensor_name=other.tensor_name, quant_parameter_tensor_names=entries)

@@ -9,6 +9,7 @@ from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import EXAMPLES, Change
 from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
 from onnxjson.diffing.events import Detail
+from onnxjson.document import Function
 
 
 def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
@@ -112,9 +113,31 @@ def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Chan
                 continue
             name = next(name for name in node.input if name in found)
             claim(found[name], [f"{each.node_address(position)}/input"])
+        _claim_annotations(context, each, found)
         for position, output in enumerate(each.pair.base.output_names):
             if output in found:
                 claim(found[output], [f"{each.address}/output/{position}/name"])
     for position, value in enumerate(graph.pair.base.graph.value_info):
         if value.name in found:
             claim(found[value.name], [f"{graph.address}/value_info/{position}/name"])
+    for name in base.sparse_initializers.keys() & found.keys():
+        claim(found[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
+
+
+def _claim_annotations(context: Context, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """The same in what is said of values by name: quantization annotations, sharding of nodes."""
+    claim = context.ledger.claim
+    body = graph.pair.base.graph
+    for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):
+        address = f"{graph.address}/quantization_annotation/{place}"
+        if annotation.tensor_name in found:
+            claim(found[annotation.tensor_name], [f"{address}/tensor_name"])
+        for entry, parameter in enumerate(annotation.quant_parameter_tensor_names):
+            if parameter.value in found:
+                claim(found[parameter.value], [f"{address}/quant_parameter_tensor_names/{entry}/value"])
+    for position, node in enumerate(body.node):
+        for number, configuration in enumerate(node.device_configurations):
+            for place, spec in enumerate(configuration.sharding_spec):
+                if spec.tensor_name in found:
+                    address = f"{graph.node_address(position)}/device_configurations/{number}/sharding_spec/{place}"
+                    claim(found[spec.tensor_name], [f"{address}/tensor_name"])

@@ -191,6 +191,8 @@ def _handed_on(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int
     if len(allowed) == 1:
         return _NUMBERS.get(_element(next(iter(allowed))))
     last = len(found.inputs) - 1
+    if last < 0:
+        return None  # a node can have inputs that its operator does not know
     for place, name in enumerate(node.input):
         if name and found.inputs[min(place, last)].types == types and not (found.is_mixed and place >= last):
             return name

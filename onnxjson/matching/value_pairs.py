@@ -4,7 +4,7 @@ import numpy as np
 
 from onnxjson.document import Function
 from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.matching.columns import ALIAS, CONSTANT, SHIFT, SLOT, Columns
+from onnxjson.matching.columns import ALIAS, CONSTANT, MISSING, SHIFT, SLOT, Columns
 from onnxjson.matching.pairing import Pairing
 
 Places = tuple[list[int], list[int]]
@@ -106,9 +106,21 @@ def _pair_other_constants(
                 break
         else:
             late += [(name, there) for there in candidates]
+    late = [(name, there) for name, there in late if target.sources[there] in constants]
+    if not late:
+        return
+    unused, its_unused = _unused_contents(base), _unused_contents(target)
     for name, there in late:
-        if target.sources[there] in constants:
+        # Where the very constant is still there and nothing takes it, the input takes another one.
+        if base.sources[name] not in its_unused and target.sources[there] not in unused:
             pairs.add(*_same_level(base, target, name, there))
+
+
+def _unused_contents(columns: Columns) -> set[int]:
+    """The codes of constants that nothing takes."""
+    names = _constant_names(columns)
+    taken = {*columns.names, *columns.scope.output_names} if names else ()
+    return {columns.sources[name] for name in names if name not in taken}
 
 
 def _same_level(base: Columns, target: Columns, name: str, there: str) -> tuple[str, str]:
@@ -137,7 +149,7 @@ def _pair_aliases(
         return
     by_output = {name: position for position, name in enumerate(target.scope.output_names) if name}
     places = {name: outputs.get(position, -1) for position, name in enumerate(base.scope.output_names) if name}
-    for wants_place in (True, False):
+    for wants_place, is_same_source in ((True, True), (False, True), (True, False)):
         for position in mine:
             if target_of[position] >= 0:
                 continue
@@ -154,13 +166,24 @@ def _pair_aliases(
                     continue
                 names = node.output[0], other.output[0]
                 is_pair = pairs.values.get(names[0]) == names[1]
-                if is_pair or (_is_same(code, target.sources[names[1]], target_of) and pairs.add(*names)):
+                its_code = target.sources[names[1]]
+                if is_same_source:
+                    fits = _is_same(code, its_code, target_of)
+                else:
+                    # At one place of the graphs they are one node, though it takes another value from outside.
+                    fits = _is_given(code, base) and _is_given(its_code, target)
+                if is_pair or (fits and pairs.add(*names)):
                     target_of[position], base_of[there] = there, position
                     break
 
 
 def _aliases(columns: Columns, partners: list[int]) -> list[int]:
     return [each for each in (columns.kind == ALIAS).nonzero()[0].tolist() if partners[each] < 0]
+
+
+def _is_given(code: int, columns: Columns) -> bool:
+    """Whether a value is an input of the graph or one of a graph around it."""
+    return code < MISSING and code not in columns.constant_codes
 
 
 def _is_same(code: int, its_code: int, target_of: list[int]) -> bool:
@@ -170,15 +193,29 @@ def _is_same(code: int, its_code: int, target_of: list[int]) -> bool:
 
 
 def _pair_unused(pairs: _Names, base: Columns, target: Columns, target_of: list[int], base_of: list[int]) -> None:
-    """Constants that no paired node takes, those of open nodes and those of nobody apart: by content, then by name."""
+    """Constants that no paired node takes, those of open nodes and those of nobody apart: by content, then by name.
+
+    Where nodes went and the constant that they took stayed, or the other way round, it goes by content alone.
+    """
     mine, its = _taken_by_open(base, target_of), _taken_by_open(target, base_of)
     for is_taken in (True, False):
         ours = [name for name in _constant_names(base) if name not in pairs.values and (name in mine) == is_taken]
         theirs = [name for name in _constant_names(target) if name not in pairs.taken and (name in its) == is_taken]
         _pair_rest(pairs, base, target, ours, theirs)
+    ours = [name for name in _constant_names(base) if name not in pairs.values]
+    theirs = [name for name in _constant_names(target) if name not in pairs.taken]
+    _pair_by_content(pairs, base, target, ours, theirs)
 
 
 def _pair_rest(pairs: _Names, base: Columns, target: Columns, mine: list[str], its: list[str]) -> None:
+    _pair_by_content(pairs, base, target, mine, its)
+    there = set(its)
+    for name in mine:
+        if name in there:
+            pairs.add(name, name)
+
+
+def _pair_by_content(pairs: _Names, base: Columns, target: Columns, mine: list[str], its: list[str]) -> None:
     there = set(its)
     for name in mine:
         if name in there and base.sources[name] == target.sources[name]:
@@ -191,9 +228,6 @@ def _pair_rest(pairs: _Names, base: Columns, target: Columns, mine: list[str], i
         same = by_code.get(base.sources[name])
         if same and name not in pairs.values:
             pairs.add(name, same.pop(0))
-    for name in mine:
-        if name in there:
-            pairs.add(name, name)
 
 
 def _taken_by_open(columns: Columns, partners: list[int]) -> set[str]:
