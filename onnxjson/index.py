@@ -144,6 +144,34 @@ class Scope:
                 types.setdefault(value.name, value.type)
         return types
 
+    @property
+    def knows_types(self) -> bool:
+        """Whether `types` was asked for, so that it costs nothing."""
+        return "types" in vars(self)
+
+    @property
+    def knows_names(self) -> bool:
+        """Whether `find_names` has nothing to do."""
+        return vars(self).keys() >= {"makers", "takers", "types"}
+
+    def find_names(self) -> None:
+        """Finds out who makes and who takes each value, and of which type it is; the tables stay.
+
+        100,000 nodes take 0.2 s. May be called in another thread.
+        """
+        for table in (self.types, self.makers, self.takers, self.inputs, self.initializers, self.sparse_initializers):
+            assert table is not None
+
+    def take_over(self, before: "Scope") -> None:
+        """Learns what another one knows of names by the very records that this graph has, too, but for its nodes."""
+        known = vars(before)
+        unlike: set[str] = {"makers", "takers"}
+        for fields, names in _NAMES_BY_FIELDS.items():
+            if any([getattr(before.graph, field, None) is not getattr(self.graph, field, None) for field in fields]):
+                unlike.update(names)
+        for names in _NAMES_BY_FIELDS.values():
+            vars(self).update({name: known[name] for name in names if name in known and name not in unlike})
+
     def follow(self, graph: Graph | Function, positions: Sequence[int] = ()) -> None:
         """Takes another record for this graph: what is known about names is put right, not found out anew.
 
@@ -248,6 +276,14 @@ class Index:
         """How often each of those fields was asked for."""
         self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
         """Every graph: the main one and those in it, functions, training; the outer before the inner."""
+
+    def take_over(self, before: "Index") -> None:
+        """Learns from the index of another model what holds for this one, too, such as the types of its values."""
+        scopes = {scope.address: scope for scope in before.scopes}
+        for scope in self.scopes:
+            former = scopes.get(scope.address)
+            if former is not None and type(former.graph) is type(scope.graph):
+                scope.take_over(former)
 
     def follow(
         self, model: Model, records: Mapping[str, Record], changed: "Scope | None" = None, positions: Sequence[int] = ()

@@ -158,7 +158,8 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
         case "domain":
             return _beginning([each.domain or "ai.onnx" for each in index.model.opset_import], value)
         case "attr":
-            names = {each.name or "" for ref in index.node_refs[:_NAMES_LOOKED_AT] for each in ref.node.attribute}
+            nodes = islice((node for scope in index.scopes for node in scope.graph.node), _NAMES_LOOKED_AT)
+            names = {each.name or "" for node in nodes for each in node.attribute}
             return _beginning(sorted(names), value)
         case "in":
             return _beginning(["main"], value)
@@ -249,14 +250,17 @@ def _node_names(index: Index, start: str) -> Iterator[str]:
     found = 0
     names = (node.name for scope in index.scopes for node in scope.graph.node)
     for name in islice(names, _NAMES_LOOKED_AT):
-        if not name or wanted not in (lowered := name.lower()) or not is_plain(name):
+        if not name or wanted not in (lowered := name.lower()):
             continue
-        if lowered.startswith(wanted):
+        is_start = lowered.startswith(wanted)
+        if not (is_start or len(later) < MOST) or not is_plain(name):
+            continue
+        if is_start:
             yield name
             found += 1
             if found >= MOST:
                 return
-        elif len(later) < MOST:
+        else:
             later.append(name)
     yield from later
 
@@ -274,11 +278,13 @@ def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool]) -
     for scope in index.scopes:
         for name in (*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.makers):
             lowered = name.lower()
-            if wanted not in lowered or not is_plain(name):
+            if wanted not in lowered:
                 continue
-            if not lowered.startswith(wanted):
-                if len(later) < MOST:
-                    later.append((scope, name))
+            is_start = lowered.startswith(wanted)
+            if not (is_start or len(later) < MOST) or not is_plain(name):
+                continue
+            if not is_start:
+                later.append((scope, name))
             elif fits(scope, name):
                 yield value_words(scope, name)
                 found += 1

@@ -73,6 +73,8 @@ class Session:
         self._resources = resources or ExitStack()
         self._model = opened.model
         self._index: Index | None = None
+        self._former_index: Index | None = None
+        """Of a model before, which knows what the next one need not find out again."""
         self.history = History()
         self.places = Places()
         self.revision = 0
@@ -140,6 +142,9 @@ class Session:
         """The index of the model as it is now; valid until the next change that moves nodes."""
         if self._index is None:
             self._index = Index(self._model)
+            if self._former_index is not None:
+                self._index.take_over(self._former_index)
+                self._former_index = None
         return self._index
 
     @property
@@ -201,7 +206,10 @@ class Session:
         """
         model, revision = self._model, self.revision
         result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder)
-        return Preview(model, result, changes, revision, title)
+        preview = Preview(model, result, changes, revision, title)
+        # Is found out here, where a thread may wait for it, and not by `accept`.
+        assert preview.patch is not None
+        return preview
 
     def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
         """What another model would be for a change: from an editor, a pass, a merge.
@@ -296,8 +304,8 @@ class Session:
     def _go_to(self, model: Model, patch: Patch, step: Step | None) -> bool:
         """Takes another model; whether nodes or graphs came, went or moved."""
         followed = self._index is not None and follow(self._index, model, patch.root)
-        if not followed:
-            self._index = None
+        if not followed and self._index is not None:
+            self._index, self._former_index = None, self._index
         self._model = model
         self.revision += 1
         lost = self.places.follow(patch)

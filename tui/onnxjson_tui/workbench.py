@@ -1,9 +1,10 @@
 """The screen on which a model is read and edited: panes, drawer, prompt, and what every action may ask of them."""
 
+import gc
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, ClassVar, Final
 
 from textual import events
@@ -84,6 +85,7 @@ class Workbench(Screen[int]):
         self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
         self._settling: Any = None
         self._built = -1
+        self._is_frozen = False
 
     # What is on it
 
@@ -102,6 +104,7 @@ class Workbench(Screen[int]):
         """Show the model."""
         self.jobs = Jobs(self.app, self.failed, self.draw_chrome)
         self.drawer.pages = {page.name: page(self) for page in PAGES}
+        self.prompt.find_offers = self._find_offers
         self.build(0)
         for problem in self.session.opened.problems:
             self.say(problem, "changed")
@@ -249,28 +252,38 @@ class Workbench(Screen[int]):
         graph, glyphs = scope, self.terminal.glyphs
         if self._whole is not None and self._whole[:2] == (graph, revision):
             # Lanes and outline are those of the graph, whatever is left out of the list.
-            rows = self._whole[2] if chosen is None else NodeRows(graph, chosen, glyphs=glyphs)
-            self._take(NodeLines(rows, session), None, position)
+            whole = self._whole[2]
+            self._take(NodeLines(whole if chosen is None else whole.restricted(chosen), session), None, position)
             return
+        opened = frozenset(self.opened)
 
         def make() -> tuple[NodeRows, Outline]:
-            # What the inspector asks of every node is found out here, not when the cursor first rests.
-            assert graph.takers is not None
-            assert graph.types is not None
-            return NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
+            # What is asked of every node is found out here, not when the cursor first rests.
+            graph.find_names()
+            rows, outline = NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
+            assert rows.operators_width >= 0
+            outline.rows(opened)
+            return rows, outline
 
         def made(found: tuple[NodeRows, Outline]) -> None:
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
                 self._take(NodeLines(found[0], session), OutlineLines(found[1], self), position)
+                self._settle_memory()
 
         if len(scope.graph.node) < BIG:
             made(make())
             return
         if not is_alike:
-            # Until lanes and outline are there, the nodes are.
-            self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, lanes=False), session), None, position)
+            # Until lanes, types and outline are there, the nodes are.
+            self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, is_bare=True), session), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
+
+    def _settle_memory(self) -> None:
+        """What is known of a big model is there to stay: full collections need not look through it each time."""
+        if not self._is_frozen and self.is_big:
+            self._is_frozen = True
+            gc.freeze()
 
     def _take(self, rows: NodeLines, outline: OutlineLines | None, position: int | None) -> None:
         self._rows = rows
@@ -285,8 +298,11 @@ class Workbench(Screen[int]):
         """Shows the node under the cursor in the inspector, and tells the page of the drawer."""
         here = self.here
         self.session.places.cursor = None if here is None else here.address
-        rows = InspectorRows([]) if here is None else inspected(self.session.model, self.session.index, here)
-        self.inspector.show(rows)
+        if here is None or (not here.scope.knows_names and len(here.scope.graph.node) >= BIG):
+            # Where names are still being found out, this is called again when they are.
+            self.inspector.show(InspectorRows([]))
+        else:
+            self.inspector.show(inspected(self.session.model, self.session.index, here))
         if self.drawer.page is not None:
             self.drawer.page.settled()
 
@@ -386,11 +402,17 @@ class Workbench(Screen[int]):
             self.nodes.refresh()
             self.draw_outline()
             self.settle()
-            if rewires(changed.patch.root):
+            if rewires(changed.patch.root) or (self.scope is not None and not self.scope.knows_names and self.is_big):
                 self.build(is_alike=True)
         for page in self.drawer.pages.values():
             page.model_changed()
         self.draw_chrome()
+
+    def _find_offers(self, find: Callable[[], Sequence[str]], then: Callable[[Sequence[str]], None]) -> None:
+        if self.is_big:
+            self.jobs.start("offers", "looking for what fits", find, then)
+        else:
+            then(find())
 
     @property
     def is_big(self) -> bool:

@@ -58,11 +58,15 @@ def ask(bench: "Workbench", text: str = "") -> None:
         if typed != text:
             bench.say(hint(typed), keep=False)
 
+    here, table = bench.here, bench.actions
+
     def complete(typed: str) -> Sequence[str]:
-        found = command_offers(bench.session, bench.here, bench.actions, SHORT_NAMES, typed)
-        said = shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here"
-        bench.say(said, keep=False)
-        return found
+        return command_offers(bench.session, here, table, SHORT_NAMES, typed)
+
+    def offered(found: Sequence[str]) -> None:
+        bench.say(
+            shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here", keep=False
+        )
 
     def done(typed: str | None) -> None:
         bench.focus_pane(pane)
@@ -70,7 +74,7 @@ def ask(bench: "Workbench", text: str = "") -> None:
             bench.say("")
             run_line(bench, typed.strip())
 
-    bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete)
+    bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
 
 
 def action_of(bench: "Workbench", word: str) -> Action | None:

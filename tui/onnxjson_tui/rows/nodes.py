@@ -13,6 +13,9 @@ from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes
 _LONGEST_NAME: Final = 1000
 """Characters of a name that are looked at; more never fit into a row."""
 
+_LOOKED_AT: Final = 2_000
+"""Nodes whose operators say how wide their column is, until all were looked at."""
+
 MOST_OPERATOR: Final = 20
 """Columns of the longest operator that is not shortened."""
 
@@ -36,7 +39,7 @@ class NodeRows:
     """Rows of one graph, made when they are asked for; all of its nodes, or those of a filter."""
 
     def __init__(
-        self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", lanes: bool = True
+        self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", is_bare: bool = False
     ) -> None:
         """Prepares the rows.
 
@@ -44,12 +47,13 @@ class NodeRows:
             scope: the graph.
             positions: the nodes to show, ascending; all where it is None. Those of a filter have no lanes.
             glyphs: the characters of lanes.
-            lanes: whether lanes are drawn.
+            is_bare: whether only what the nodes themselves say is shown: no lanes, and types only if they are known.
         """
         self.scope = scope
         self._positions = range(len(scope.graph.node)) if positions is None else positions
         self._glyphs: Glyphs = glyphs
-        self._lanes = Lanes(scope) if lanes and positions is None else None
+        self._is_bare = is_bare
+        self._lanes = Lanes(scope) if positions is None and not is_bare else None
         self._operators_width: int | None = None
         self._owners = {child.owner.position for child in scope.children if child.owner is not None}
 
@@ -70,7 +74,7 @@ class NodeRows:
             "" if self._lanes is None else self._lanes.text(position, self._glyphs),
             visible(operator_name(node.domain, node.op_type)),
             visible(name, _LONGEST_NAME),
-            output_type(self.scope, node.output),
+            "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output),
             position in self._owners,
         )
 
@@ -84,11 +88,18 @@ class NodeRows:
         number = bisect_left(positions, position)
         return number if number < len(positions) and positions[number] == position else None
 
+    def restricted(self, positions: Sequence[int]) -> "NodeRows":
+        """The rows of some nodes of the same graph, ascending, in columns of the same width."""
+        rows = NodeRows(self.scope, positions, glyphs=self._glyphs)
+        rows._operators_width = self.operators_width
+        return rows
+
     @property
     def operators_width(self) -> int:
         """Columns that operators need, at most `MOST_OPERATOR`."""
         if self._operators_width is None:
-            keys = {(node.domain, node.op_type) for node in self.scope.graph.node}
+            nodes = self.scope.graph.node[:_LOOKED_AT] if self._is_bare else self.scope.graph.node
+            keys = {(node.domain, node.op_type) for node in nodes}
             widths = [cells(visible(operator_name(*key), MOST_OPERATOR + 1)) for key in keys]
             self._operators_width = min(max(widths, default=0), MOST_OPERATOR)
         return self._operators_width

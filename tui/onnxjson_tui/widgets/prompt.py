@@ -17,7 +17,10 @@ _MOST_KEPT: Final = 200
 """Lines of each kind that are kept to be asked for again."""
 
 Complete = Callable[[str], Sequence[str]]
-"""What the text so far may become: whole lines."""
+"""What the text so far may become: whole lines. It is asked in a thread for a big model, so it touches no widget."""
+
+FindOffers = Callable[[Callable[[], Sequence[str]], Callable[[Sequence[str]], None]], None]
+"""Finds out what is offered, and goes on with it."""
 
 
 class Prompt(Horizontal):
@@ -28,6 +31,8 @@ class Prompt(Horizontal):
         self._done: Callable[[str | None], None] | None = None
         self._changed: Callable[[str], None] | None = None
         self._complete: Complete | None = None
+        self._offered: Callable[[Sequence[str]], None] | None = None
+        self.find_offers: FindOffers = lambda find, then: then(find())
         self._kept: dict[str, list[str]] = {}
         self._kind = ""
         self._older = 0
@@ -62,6 +67,7 @@ class Prompt(Horizontal):
         text: str = "",
         changed: Callable[[str], None] | None = None,
         complete: Complete | None = None,
+        offered: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
         """Asks; the keys go here until the person answers.
 
@@ -71,8 +77,9 @@ class Prompt(Horizontal):
             text: what stands there at first.
             changed: is given the text whenever it changes.
             complete: says what tab offers.
+            offered: is given that whenever it was asked for.
         """
-        self._done, self._changed, self._complete = done, changed, complete
+        self._done, self._changed, self._complete, self._offered = done, changed, complete, offered
         self._kind, self._older, self._typed, self._offers, self._offer = mark, 0, text, (), -1
         bar = self.query_one("#prompt-mark", Bar)
         bar.styles.width = cells(mark) + (1 if len(mark) > 1 else 0)
@@ -134,8 +141,23 @@ class Prompt(Horizontal):
         if self._complete is None:
             return
         self._forget_offers()
-        if not self._offers:
-            self._offers, self._offer = self._complete(self.input.value), -1
+        if self._offers:
+            self._put_offer(step)
+            return
+        complete, done, text = self._complete, self._done, self.input.value
+
+        def found(offers: Sequence[str]) -> None:
+            # Who typed on meanwhile, or gave up, does not want them any more.
+            if self._done is not done or self.input.value != text:
+                return
+            self._offers, self._offer = offers, -1
+            if self._offered is not None:
+                self._offered(offers)
+            self._put_offer(step)
+
+        self.find_offers(lambda: complete(text), found)
+
+    def _put_offer(self, step: int) -> None:
         if self._offers:
             self._offer = (self._offer + step) % len(self._offers) if self._offer >= 0 or step > 0 else -1
             self._put(self._offers[self._offer])
