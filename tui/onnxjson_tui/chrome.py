@@ -77,7 +77,7 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
         job = slow[0]
         way_out = "" if job.is_kept else "   esc drops it"
         return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
-    return hints(bench, bench.size.width - cells(right)), right, ()
+    return hints(bench, bench.size.width - cells(right) - 2), right, ()
 
 
 def _always(bench: "Workbench") -> str:
