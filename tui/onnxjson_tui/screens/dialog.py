@@ -1,10 +1,10 @@
-"""What every screen over the workbench has in common."""
+"""What the screens beside the workbench have in common: they give one answer."""
 
 from textual.await_complete import AwaitComplete
-from textual.screen import ModalScreen, ScreenResultType
+from textual.screen import ModalScreen, Screen, ScreenResultType
 
 
-class Dialog(ModalScreen[ScreenResultType]):
+class AnsweringScreen(Screen[ScreenResultType]):
     """A screen that gives one answer, and is gone then.
 
     Keys may come faster than it comes and goes: a second escape must not close what stands behind it, and one that
@@ -31,3 +31,8 @@ class Dialog(ModalScreen[ScreenResultType]):
     def _answer(self, result: ScreenResultType | None) -> None:
         """`dismiss` for a callback, whose result would be awaited where that must not be."""
         self.dismiss(result)
+
+
+# ModalScreen comes first, since Textual takes a style sheet from the first of several bases.
+class Dialog(ModalScreen[ScreenResultType], AnsweringScreen[ScreenResultType]):
+    """One that stands over the screen that asks; the base of all small screens."""

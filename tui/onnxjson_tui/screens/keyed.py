@@ -6,9 +6,7 @@ from typing import Any, ClassVar, Final, NamedTuple, TypeVar
 
 from textual import events
 from textual.app import ComposeResult
-from textual.await_complete import AwaitComplete
 from textual.binding import BindingType
-from textual.screen import Screen
 
 from onnxjson.display import visible
 from onnxjson.rendering.spans import Line, Span
@@ -16,17 +14,16 @@ from onnxjson.rendering.tables import cells, padded
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.entering import failure_said
 from onnxjson_tui.jobs import QUIET, Jobs
+from onnxjson_tui.key_list import shown_keys
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.screens.choosing import TextScreen
+from onnxjson_tui.screens.dialog import AnsweringScreen
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar, Tone
 from onnxjson_tui.widgets.lines import LineList
 from onnxjson_tui.widgets.prompt import Prompt
 
 _T = TypeVar("_T")
-
-_NAMES: Final = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc"}
-"""Keys that have a shorter name for people."""
 
 
 class ScreenKey(NamedTuple):
@@ -41,7 +38,7 @@ class ScreenKey(NamedTuple):
     """A word for the bar at the bottom; "" leaves it out there."""
 
 
-class KeyedScreen(Screen[_T]):
+class KeyedScreen(AnsweringScreen[_T]):
     """The base of screens beside the workbench that have lists of lines and keys of their own."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
@@ -58,8 +55,6 @@ class KeyedScreen(Screen[_T]):
             [Action(key, each.title, each.keys, lambda bench, given: None, "See") for key, each in self._by_id.items()]
         )
         self._message: tuple[str, Tone] = ("", "plain")
-        self._is_whole = False
-        self._is_answered = False
 
     def compose(self) -> ComposeResult:
         """Title, what the screen is for, prompt, footer."""
@@ -74,15 +69,7 @@ class KeyedScreen(Screen[_T]):
 
     def on_mount(self) -> None:
         """Write the bars. Textual calls this after the same of a derived class, which must not call it, too."""
-        self._is_whole = True
         self.draw_chrome()
-
-    def dismiss(self, result: _T | None = None) -> AwaitComplete:
-        """Gives the answer, once: a second escape must not close what stands below."""
-        if self._is_answered:
-            return AwaitComplete()
-        self._is_answered = True
-        return super().dismiss(result)
 
     @cached_property
     def jobs(self) -> Jobs:
@@ -131,7 +118,7 @@ class KeyedScreen(Screen[_T]):
         for each in self.KEYS:
             if not each.footer or not self.offered(each):
                 continue
-            key = _shown(each.keys[0])
+            key = shown_keys(each.keys[0])
             length = len(key) + len(each.footer) + 3
             if used + length <= width:
                 spans += [Span(f" {key}", "title"), Span(f" {each.footer} ", "quiet")]
@@ -246,13 +233,8 @@ MOVING: Final = (
 HELP: Final = ScreenKey(("?", "f1"), "this list of keys", KeyedScreen.show_keys, "keys")
 
 
-def _shown(keys: str) -> str:
-    """Keys as a person reads them."""
-    return "".join([_NAMES.get(each, each) for each in keys.split(" ")])
-
-
 def key_lines(table: tuple[ScreenKey, ...]) -> list[Line]:
     """A table of keys as lines."""
-    shown = [("  ".join([_shown(keys) for keys in each.keys]), each.title) for each in table]
+    shown = [("  ".join([shown_keys(keys) for keys in each.keys]), each.title) for each in table]
     column = max([len(keys) for keys, _ in shown], default=0) + 2
     return [(Span(f" {padded(keys, column)}", "title"), Span(title)) for keys, title in shown]
