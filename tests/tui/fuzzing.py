@@ -12,6 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 from unittest import mock
@@ -190,7 +191,10 @@ def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30))
         onnxjson.save(model, path)
         found = Fuzz(path, seed, size)
         here = Path.cwd()
-        with mock.patch.dict(os.environ, {**place, "EDITOR": "true", "VISUAL": ""}):
+        with (
+            mock.patch.dict(os.environ, {**place, "EDITOR": "true", "VISUAL": ""}),
+            mock.patch.object(WorkbenchApp, "suspend", side_effect=nullcontext),  # there is no terminal to give back
+        ):
             os.chdir(name)
             try:
                 steps = asyncio.run(found.run(count))

@@ -3,6 +3,7 @@
 from onnxjson.display import visible
 from onnxjson.document import Function, SparseTensor
 from onnxjson.edits.values import write_text, write_value
+from onnxjson.errors import EditError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.reading import tree as json_tree
 from onnxjson.selector_syntax import Value, parse, spelled
@@ -36,7 +37,11 @@ def value_words(scope: Scope, name: str, *, is_unique: bool = True) -> str:
 
 
 def value_address(scope: Scope, name: str) -> str:
-    """The address of a value that a graph defines."""
+    """The address of a value that a graph defines.
+
+    Raises:
+        EditError: it defines none of that name, as a wrong model may have it.
+    """
     for field, places in (
         ("initializer", scope.initializers),
         ("sparse_initializer", scope.sparse_initializers),
@@ -44,6 +49,8 @@ def value_address(scope: Scope, name: str) -> str:
     ):
         if name in places:
             return f"{scope.address}/{field}/{places[name]}"
+    if name not in scope.makers:
+        raise EditError(f'nothing makes "{visible(name)}", so nothing can be done with it' if name else "it has no name")
     position, slot = scope.makers[name]
     return f"{scope.address}/node/{position}/output/{slot}"
 
