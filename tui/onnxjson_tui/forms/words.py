@@ -50,7 +50,7 @@ def value_address(scope: Scope, name: str) -> str:
         if name in places:
             return f"{scope.address}/{field}/{places[name]}"
     if name not in scope.makers:
-        raise EditError(f'nothing makes "{visible(name)}", so nothing can be done with it' if name else "it has no name")
+        raise EditError(f'nothing makes "{visible(name)}", so it cannot be edited' if name else "it has no name")
     position, slot = scope.makers[name]
     return f"{scope.address}/node/{position}/output/{slot}"
 
