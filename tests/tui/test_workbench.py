@@ -40,3 +40,15 @@ def test_a_command_is_one_step_that_undo_takes_back(tmp_path: Path) -> None:
         assert " *" not in found.screen[0]
 
     run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_no_line_of_a_long_message_is_cut(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        words = " ".join([f"w{number:03}" for number in range(25)])
+        for length in range(5):
+            message = f"{'x' * length} {words}".strip()
+            found.bench.say(message)
+            await found.pilot.pause()
+            assert found.footer == message
+
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24))

@@ -70,7 +70,8 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
     """A message, or a running job, or the keys of the pane; at the right what was typed so far; more lines below."""
     right = f"{visible(pending, 20)} " if pending else _always(bench)
     if message:
-        first, *others = message_lines(message, tone, bench.size.width - cells(right) - 2)
+        # A blank before the text, two behind it.
+        first, *others = message_lines(message, tone, bench.size.width - cells(right) - 3)
         return first, right, tuple(others)
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
     if slow:
