@@ -18,11 +18,10 @@ from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.screens.preview import PreviewScreen
 from onnxjson_tui.widgets.lines import LineList
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved
 from tests.tui.test_form_screen import looked, until
-from tests.tui.test_workbench import run
 
 # The nodes of the model: 0 Relu a, 1 Add b (sum), 2 Constant k, 3 LeakyRelu c, 4 Mul d, 5 twice e, 6 Sub y, 7 Add z,
 # 8 Neg dead.
@@ -246,6 +245,17 @@ def test_the_last_edit_is_made_again_elsewhere(tmp_path: Path) -> None:
         await at(found, 3)
         await found.press("v", "j", "v", ".")
         assert isinstance(found.app.screen, PreviewScreen) or "takes 1 input" in found.footer
+
+    on_model(tmp_path, flow)
+
+
+def test_a_step_of_several_edits_that_belong_together_is_not_half_repeated(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.session.edit(parse_line("set-metadata a b --node output:a"), parse_line("replace-node output:a Abs"))
+        await at(found, 8)
+        await found.press(".")
+        assert "several edits" in found.footer
+        assert len(found.session.history) == 1
 
     on_model(tmp_path, flow)
 

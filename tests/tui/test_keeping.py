@@ -5,12 +5,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.document import Tensor
+from onnxjson.document import Model, Tensor
 from onnxjson.edits.applying import run as made
 from onnxjson.edits.python_script import PythonScript
 from onnxjson.edits.script import Script
@@ -22,9 +22,8 @@ from onnxjson_tui.screens.choosing import ConfirmScreen
 from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.workbench import Workbench
 from tests.edits.graphs import model_of
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small
-from tests.tui.test_workbench import run
 
 ALPHA = "set-attribute op:LeakyRelu alpha 0.5"
 
@@ -68,7 +67,7 @@ def test_save_as_makes_the_other_form_by_the_ending_and_goes_on_there(path: Path
         await found.type(f"save-as {other}")
         assert found.session.opened.path == other
         assert onnxjson.load(other) == found.session.model
-        assert "other.onnx.json" in found.screen[0]
+        assert "other.onnx.json" in found.lines[0]
 
     before = path.read_bytes()
     run(path, flow)
@@ -379,16 +378,18 @@ def test_another_file_takes_the_place_of_the_first(path: Path) -> None:
     run(path, flow)
 
 
+def with_constant(model: Model, constant: Tensor) -> Model:
+    assert model.graph is not None
+    return replace(model, graph=replace(model.graph, initializer=(constant,)))
+
+
 @pytest.mark.parametrize("answer", ["c", "w", "s"])
 def test_weights_in_other_files_go_along_to_another_folder_if_the_person_says_so(
     path: Path, answer: str, tmp_path: Path
 ) -> None:
     model = model_of("""g (float[64] x) => (float[64] y) { y = Add(x, w) }""")
-    model = msgspec.structs.replace(
-        model, graph=msgspec.structs.replace(model.graph, initializer=(Tensor(
-            name="w", data_type=1, dims=(64,), raw_data=bytes(range(256)),
-        ),)),
-    )  # fmt: skip
+    assert model.graph is not None
+    model = with_constant(model, Tensor(name="w", data_type=1, dims=(64,), raw_data=bytes(range(256))))
     saved(path, externalize(model, tmp_path / "w.bin", threshold=1).model)
     there = tmp_path / "there" / "m.onnx"
     there.parent.mkdir()
@@ -411,11 +412,8 @@ def test_weights_in_other_files_go_along_to_another_folder_if_the_person_says_so
 
 def test_blobs_of_a_text_go_along_to_another_folder(path: Path, tmp_path: Path) -> None:
     model = model_of("""g (float[N] x) => (float[N] y) { y = Add(x, w) }""")
-    model = msgspec.structs.replace(
-        model, graph=msgspec.structs.replace(model.graph, initializer=(Tensor(
-            name="w", data_type=1, dims=(80,), raw_data=bytes(320),
-        ),)),
-    )  # fmt: skip
+    assert model.graph is not None
+    model = with_constant(model, Tensor(name="w", data_type=1, dims=(80,), raw_data=bytes(320)))
     text = tmp_path / "m.onnx.json"
     onnxjson.save(model, text, weights="blobs")
     there = tmp_path / "there" / "n.onnx.json"

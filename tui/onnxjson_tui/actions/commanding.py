@@ -175,8 +175,11 @@ def _edit(bench: "Workbench", line: str, again: Callable[[BaseException], None])
     if field is None:
         bench.preview(lambda: session.preview(edit), bench.accept, again)
         return
-    edits = session.on_selection(edit, field)
-    bench.preview(lambda: session.preview(*edits), lambda preview: bench.begin(_look_first(bench, preview)), again)
+    bench.preview(
+        lambda: session.preview(*session.on_selection(edit, field)),
+        lambda preview: bench.begin(_look_first(bench, preview)),
+        again,
+    )
 
 
 async def _look_first(bench: "Workbench", preview: Preview) -> None:

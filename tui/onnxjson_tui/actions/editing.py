@@ -200,8 +200,12 @@ async def delete_and_bridge(bench: "Workbench", given: Given) -> None:
 
 
 async def _delete_selection(bench: "Workbench") -> None:
-    edits = bench.session.on_selection(DeleteNode(node="x"))
-    await made(bench, *edits)
+    session = bench.session
+
+    def find() -> Preview:
+        return session.preview(*session.on_selection(DeleteNode(node="x")))
+
+    await looked_at(bench, await bench.jobs.run("edit", "finding out what changes", find))
 
 
 def takers_of(bench: "Workbench", ref: NodeRef) -> list[Use]:

@@ -7,8 +7,10 @@ import msgspec
 from onnxjson.display import counted
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.parameters import parameters
+from onnxjson.edits.spelling import spell_line
 from onnxjson_tui.action import Action, Given
-from onnxjson_tui.actions.editing import made, ready, require_here
+from onnxjson_tui.actions.editing import looked_at, made, ready, require_here
+from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.words import node_words
 
 if TYPE_CHECKING:
@@ -58,18 +60,31 @@ async def repeat(bench: "Workbench", given: Given) -> None:
     if step is None:
         bench.say("there is no edit to repeat")
         return
-    await ready(bench)
     edit = step.edits[-1]
     field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
-    edits: tuple[Edit, ...] = (edit,)
-    if field is not None and session.places.selected:
-        edits = session.on_selection(edit, field)
-    elif field is not None:
-        words = node_words(session.index, require_here(bench))
-        edits = (msgspec.structs.replace(edit, **{field: words}),)
-    elif len(step.edits) > 1:
-        edits = step.edits
-    await made(bench, *edits)
+    if not _is_one(step.edits, field):
+        bench.say("the last step was several edits that belong to their nodes; y in the history copies them", "changed")
+        return
+    if field is None:
+        await made(bench, *step.edits)
+        return
+    await ready(bench)
+    here = None if session.places.selected else node_words(session.index, require_here(bench))
+
+    def find() -> Preview:
+        if here is None:
+            return session.preview(*session.on_selection(edit, field))
+        return session.preview(msgspec.structs.replace(edit, **{field: here}))
+
+    await looked_at(bench, await bench.jobs.run("edit", "finding out what changes", find))
+
+
+def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
+    """Whether edits are one and the same, each on a node of its own; or say themselves what they are about."""
+    if field is None:
+        return all(each.role != "nodes" or not each.required for edit in edits for each in parameters(type(edit)))
+    kinds = {type(each) for each in edits}
+    return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
 
 
 def _addresses(bench: "Workbench", numbers: range) -> list[str]:
