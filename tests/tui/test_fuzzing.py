@@ -1,0 +1,15 @@
+"""Random keys: what always holds, holds; `python -m tests.tui.fuzzing` presses many more."""
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.tui.fuzzing import fuzz, models
+
+
+@pytest.mark.parametrize(("seed", "size"), [(1, (80, 24)), (2, (120, 40)), (3, (60, 20)), (4, (160, 45))])
+def test_random_keys_break_nothing(seed: int, size: tuple[int, int]) -> None:
+    exports = [] if seed % 2 else sorted((Path(__file__).parent.parent / "models").glob("*.onnx"))
+    pressed, _ = fuzz(models(random.Random(seed), exports), seed, 400, size)
+    assert pressed
