@@ -12,7 +12,7 @@ from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor, Type
@@ -20,6 +20,9 @@ from onnxjson.operators import operator_name
 
 Kind = Literal["main", "subgraph", "function", "training"]
 """What a graph is: the model's, that of an attribute, the body of a function, a step of training."""
+
+Taker = tuple[int | None, int]
+"""A place that takes a value: the position of a node (None: the outputs of the graph) and of its input."""
 
 
 class NodeRef(NamedTuple):
@@ -113,18 +116,32 @@ class Scope:
         return makers
 
     @cached_property
-    def takers(self) -> dict[str, list[tuple[int | None, int]]]:
+    def takers(self) -> "dict[str, tuple[Taker, ...]]":
         """What is used here by name -> position of the node (None: the graph's outputs) and of the input."""
-        takers: dict[str, list[tuple[int | None, int]]] = {}
+        takers: dict[str, Any] = {}
+        makers = vars(self).get("makers", {})
         for position, node in enumerate(self.graph.node):
+            # What `makers` says of the first output is mostly what is said here of the first input.
+            pair = makers.get(node.output[0]) if node.output else None
+            if pair is None or pair[1] or pair[0] != position:
+                pair = (position, 0)
             for slot, name in enumerate(node.input):
-                if name in takers:
-                    takers[name].append((position, slot))
-                elif name:
-                    takers[name] = [(position, slot)]
+                if name:
+                    places = takers.get(name)
+                    place = (pair[0], slot) if slot else pair
+                    if places is None:
+                        takers[name] = (place,)
+                    elif type(places) is tuple:
+                        takers[name] = [*places, place]
+                    else:
+                        places.append(place)
         for slot, output in enumerate(self.output_names):
             if output:
-                takers.setdefault(output, []).append((None, slot))
+                takers[output] = [*takers.get(output, ()), (None, slot)]
+        # Tuples of numbers are nothing that the collector of garbage looks through again and again, as lists are.
+        for name, places in takers.items():
+            if type(places) is list:
+                takers[name] = tuple(places)
         return takers
 
     @property
@@ -185,7 +202,7 @@ class Scope:
             if any([getattr(before, field, None) is not getattr(graph, field, None) for field in fields]):
                 for name in names:
                     known.pop(name, None)
-        takers: dict[str, list[tuple[int | None, int]]] | None = known.get("takers")
+        takers: dict[str, tuple[Taker, ...]] | None = known.get("takers")
         for position in positions:
             old, new = before.node[position], graph.node[position]
             if old.output != new.output:
@@ -206,7 +223,7 @@ class Scope:
             case _:
                 return [place for place, node in enumerate(nodes) if text in node.output]
 
-    def uses(self, name: str) -> Sequence[tuple[int | None, int]]:
+    def uses(self, name: str) -> Sequence[Taker]:
         """`takers` of one name; few questions are answered without them all."""
         if not name:
             return ()
@@ -214,7 +231,7 @@ class Scope:
             return self.takers.get(name, ())
         self._asked += 1
         nodes = self.graph.node
-        found: list[tuple[int | None, int]] = []
+        found: list[Taker] = []
         for place in self.having("input", name):
             found += [(place, slot) for slot, each in enumerate(nodes[place].input) if each == name]
         return found + [(None, slot) for slot, output in enumerate(self.output_names) if output == name]
@@ -247,20 +264,19 @@ _NAMES_BY_FIELDS: Final = {
 """What `Scope` finds out about names, by the fields other than nodes that it depends on."""
 
 
-def _move_takers(
-    takers: dict[str, list[tuple[int | None, int]]], position: int, old: Sequence[str], new: Sequence[str]
-) -> None:
-    for slot, name in enumerate(old):
-        if name:
-            takers[name].remove((position, slot))
-            if not takers[name]:
-                del takers[name]
-    for slot, name in enumerate(new):
-        if name:
-            insort(takers.setdefault(name, []), (position, slot), key=_order)
+def _move_takers(takers: dict[str, tuple[Taker, ...]], position: int, old: Sequence[str], new: Sequence[str]) -> None:
+    for name in filter(None, {*old, *new}):
+        places = [place for place in takers.get(name, ()) if place[0] != position]
+        for slot, each in enumerate(new):
+            if each == name:
+                insort(places, (position, slot), key=_order)
+        if places:
+            takers[name] = tuple(places)
+        else:
+            del takers[name]
 
 
-def _order(taker: tuple[int | None, int]) -> tuple[bool, int, int]:
+def _order(taker: Taker) -> tuple[bool, int, int]:
     position, slot = taker
     return position is None, position or 0, slot
 
@@ -270,8 +286,8 @@ class Index:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._tables: dict[str, dict[str, list[NodeRef]]] = {}
-        """Nodes by the texts in one of their fields."""
+        self._tables: dict[str, dict[str, int | list[NodeRef]]] = {}
+        """Nodes by the texts in one of their fields; one alone as number of its scope and position, see `_numbered`."""
         self._asked: dict[str, int] = {}
         """How often each of those fields was asked for."""
         self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
@@ -330,13 +346,30 @@ class Index:
                 return self._in_order(
                     [NodeRef(scope, place) for scope in self.scopes for place in scope.having(field, text)]
                 )
-            table = self._tables[field] = {}
-            is_many = field in ("input", "output")
-            for ref in self.node_refs:
-                value = getattr(ref.node, field)
-                for each in dict.fromkeys(value) if is_many else (value or "",):
-                    table.setdefault(each, []).append(ref)
-        return table.get(text, ())
+            table = self._tables[field] = self._table(field)
+        found = table.get(text, ())
+        return (self._numbered(found),) if isinstance(found, int) else found
+
+    def _table(self, field: str) -> dict[str, int | list[NodeRef]]:
+        # Most names are those of one node. 100,000 numbers are less than as many objects, and not looked through by the
+        # collector of garbage.
+        table: dict[str, int | list[NodeRef]] = {}
+        numbers = {scope: number << _POSITION_BITS for number, scope in enumerate(self.scopes)}
+        is_many = field in ("input", "output")
+        for ref in self.nodes():
+            value = getattr(ref.node, field)
+            for each in dict.fromkeys(value) if is_many else (value or "",):
+                others = table.get(each)
+                if others is None:
+                    table[each] = numbers[ref.scope] | ref.position
+                elif isinstance(others, int):
+                    table[each] = [self._numbered(others), ref]
+                else:
+                    others.append(ref)
+        return table
+
+    def _numbered(self, number: int) -> NodeRef:
+        return NodeRef(self.scopes[number >> _POSITION_BITS], number & ((1 << _POSITION_BITS) - 1))
 
     def _in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
         """Nodes that were found graph by graph, in the order of `nodes`."""
@@ -427,6 +460,9 @@ class Index:
                 return None
         return None
 
+
+_POSITION_BITS: Final = 40
+"""Of a number that stands for a node, those that say its position in its graph."""
 
 _SEARCHES: Final = 8
 """Questions that are answered by looking through all nodes, before a table is made."""

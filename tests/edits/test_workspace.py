@@ -191,4 +191,4 @@ def test_few_and_many_questions_have_the_same_answers(name: str) -> None:
         assert [ref.address for ref in found] == [ref.address for ref in index.nodes_with(field, text)]
     for scope, other in zip(index.scopes, often.scopes, strict=True):
         for value in [*scope.makers][:20]:
-            assert scope.uses(value) == other.takers.get(value, [])
+            assert list(scope.uses(value)) == list(other.takers.get(value, ()))

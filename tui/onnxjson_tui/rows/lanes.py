@@ -11,6 +11,7 @@ of what it makes::
     *-'      d takes what a and c made
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from heapq import heappop, heappush
@@ -64,9 +65,9 @@ class Lanes:
         self._inner = _captured(scope)
         # A number for each value that a node makes, in their order; the lists say the rest of it.
         self._values: dict[str, int] = {}
-        self._starts: list[int] = []
-        self._ends: list[int] = []
-        self._lanes: list[int] = []
+        self._starts = array("l")
+        self._ends = array("l")
+        self._lanes = array("l")
         self.width = 0
         """Lanes that are in use at once."""
         self._assign(self._find(scope))
