@@ -71,7 +71,8 @@ def typed_signature(domain: str, op_type: str, opset: int | None) -> Signature |
     if not (plain.isascii() and op_type.isascii()):
         return None
     try:
-        return _read(defs.get_schema(op_type, 1 << 30 if opset is None else opset, plain))
+        # Versions have 32 bits there, and 64 in a model.
+        return _read(defs.get_schema(op_type, min(1 << 30 if opset is None else max(opset, 0), 1 << 30), plain))
     except defs.SchemaError:
         return None
 

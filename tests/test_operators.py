@@ -2,6 +2,7 @@
 
 import pytest
 
+from onnxjson.operator_signatures import typed_signature
 from onnxjson.operators import documentation
 
 
@@ -44,3 +45,9 @@ def test_what_onnx_does_not_know_has_none(domain: str | None, op_type: str | Non
 def test_opset_of_any_size_is_no_trouble() -> None:
     for opset in (-(2**63), 0, 2**31, 2**63 - 1):
         assert documentation("", "Relu", opset) is not None
+
+
+@pytest.mark.parametrize("opset", [1 << 40, -1, -(1 << 62)])
+def test_signatures_of_opsets_that_no_onnx_has(opset: int) -> None:
+    found = typed_signature("", "Relu", opset)
+    assert (found is not None) == (opset > 0)
