@@ -17,9 +17,6 @@ from pathlib import Path
 from typing import Any, Final
 from unittest import mock
 
-from textual import events
-from textual.keys import _character_to_key
-
 import onnxjson
 from onnxjson.document import Model
 from onnxjson_tui.actions.catalogue import ACTIONS
@@ -31,6 +28,7 @@ from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.workbench import Workbench
 from tests.edits.random_models import random_model
 from tests.generation.messages import generate_model
+from tests.tui.screens import send
 from tests.tui.sessions import bytes_of
 
 KEYS: Final = 20_000
@@ -90,7 +88,7 @@ class Fuzz:
                 while len(self.pressed) < count:
                     for key in self.chosen():
                         self.pressed.append(key)
-                        _send(app, key)
+                        send(app, key)
                         await _heard(app)
                     if self.rng.random() < 0.05:
                         await pilot.pause()
@@ -124,7 +122,7 @@ class Fuzz:
                 break
             # A form that was filled in asks first; the last answer is to give it up.
             screen = app.screen
-            _send(app, screen._answers[-1][0] if isinstance(screen, ConfirmScreen) else "escape")
+            send(app, screen._answers[-1][0] if isinstance(screen, ConfirmScreen) else "escape")
             await pilot.pause(0.05)
         assert app.screen is bench, f"escape does not close {app.screen_stack}"
         for _ in range(600):
@@ -167,16 +165,6 @@ async def _heard(app: WorkbenchApp) -> None:
         await asyncio.sleep(0)
         if app.keys.is_idle and app._message_queue.empty():
             return
-
-
-def _send(app: WorkbenchApp, key: str) -> None:
-    if len(key) == 1:
-        event = events.Key(_character_to_key(key), key)
-    else:
-        event = events.Key(key, " " if key == "space" else None)
-    event.set_sender(app)
-    assert app._driver is not None
-    app._driver.send_message(event)
 
 
 def fuzz(model: Model, seed: int, count: int, size: tuple[int, int] = (100, 30)) -> tuple[int, int]:

@@ -1,7 +1,5 @@
 """The command line of the workbench: edits, actions, places, completion."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -10,16 +8,8 @@ from onnxjson import edits
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.actions.commanding import SHORT_NAMES
 from onnxjson_tui.completion import command_offers, hint, selector_offers, typed_words
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, opened, saved
-
-
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], *, readonly: bool = False) -> None:
-    async def go() -> None:
-        async with bench(path, (80, 24), readonly=readonly) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def test_dot_is_the_node_under_the_cursor_and_percent_the_selection(tmp_path: Path) -> None:
@@ -38,7 +28,7 @@ def test_dot_is_the_node_under_the_cursor_and_percent_the_selection(tmp_path: Pa
         await found.press("enter")
         assert len(found.session.history.made[-1].edits) == 2
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: Path) -> None:
@@ -60,7 +50,7 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
             await found.press("escape")
         assert bytes_of(found.session.model) == before
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_lines_go_to_places_search_and_leave(tmp_path: Path) -> None:
@@ -89,7 +79,7 @@ def test_lines_go_to_places_search_and_leave(tmp_path: Path) -> None:
         await found.type("q")
         assert found.app.return_code == 0
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_earlier_commands_come_back_with_the_up_key(tmp_path: Path) -> None:
@@ -99,7 +89,7 @@ def test_earlier_commands_come_back_with_the_up_key(tmp_path: Path) -> None:
         await found.press(":", "up")
         assert found.bench.prompt.input.value == "3"
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> None:
@@ -110,7 +100,7 @@ def test_command_says_what_comes_next_and_tab_completes_it(tmp_path: Path) -> No
         await found.press(*"op:Le", "tab", "space", *"al", "tab")
         assert found.bench.prompt.input.value == "set-attribute op:LeakyRelu alpha"
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_every_short_name_is_that_of_an_action() -> None:

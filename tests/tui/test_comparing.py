@@ -14,21 +14,11 @@ from onnxjson.edits.spelling import parse_line
 from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
 from onnxjson_tui.screens.passes import SpecScreen, with_option
-from tests.tui.benches import ASCII, TERMINAL, Bench, bench
-from tests.tui.screens import Shown, shown
+from tests.tui.benches import Bench, run_small
+from tests.tui.screens import ASCII, TERMINAL, Shown, shown
 from tests.tui.sessions import bytes_of, saved, small
 
 EDIT = "set-attribute op:LeakyRelu alpha 0.5"
-
-
-def run(
-    path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24), *, readonly: bool = False
-) -> None:
-    async def go() -> None:
-        async with bench(path, size, readonly=readonly) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def other(path: Path, *lines: str) -> Path:
@@ -66,7 +56,7 @@ def test_the_drawer_has_what_is_not_saved_and_enter_goes_there(tmp_path: Path) -
         await found.press("u")
         assert "nothing is changed since the model was saved" in found.text
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_the_drawer_gets_the_focus_with_its_key_and_a_second_time_closes(tmp_path: Path) -> None:
@@ -77,7 +67,7 @@ def test_the_drawer_gets_the_focus_with_its_key_and_a_second_time_closes(tmp_pat
             assert found.bench.pane == pane
         assert not found.bench.drawer.is_open
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_saving_empties_the_drawer(tmp_path: Path) -> None:
@@ -87,7 +77,7 @@ def test_saving_empties_the_drawer(tmp_path: Path) -> None:
         await found.press("ctrl+s")
         assert "nothing is changed since the model was saved" in found.text
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
@@ -102,7 +92,7 @@ def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
         await found.press("}")
         assert "around the end" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path: Path) -> None:
@@ -121,7 +111,7 @@ def test_unsaved_changes_fill_the_screen_and_a_place_leads_to_the_node(tmp_path:
         assert found.bench.here is not None
         assert found.bench.here.position == 2
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_another_file_is_compared_and_swapped(tmp_path: Path) -> None:
@@ -142,19 +132,19 @@ def test_another_file_is_compared_and_swapped(tmp_path: Path) -> None:
         assert found.bench.here.node.op_type == "Relu"
         assert screen is not None
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await command(found, f"compare {tmp_path / 'gone.onnx'}")
         await finished(found)
-        assert "gone.onnx" in "".join([line.strip() for line in found.screen])
+        assert "gone.onnx" in "".join([line.strip() for line in found.lines])
         await found.pilot.press("q")
         await found.settle()
         assert found.app.screen is found.bench
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_keys_that_come_faster_than_the_screen_goes_close_only_that_screen(tmp_path: Path) -> None:
@@ -169,7 +159,7 @@ def test_keys_that_come_faster_than_the_screen_goes_close_only_that_screen(tmp_p
         assert found.app.screen is found.bench
         assert found.app.is_running
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Path) -> None:
@@ -192,7 +182,7 @@ def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Pat
         await found.press("u")
         assert bytes_of(found.session.model) == before
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_pass_sees_what_is_not_saved(tmp_path: Path) -> None:
@@ -205,7 +195,7 @@ def test_a_pass_sees_what_is_not_saved(tmp_path: Path) -> None:
         assert screen.compared.target.model.graph is not None
         assert screen.compared.target.model.graph.node[2].attribute
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_pass_that_crashes_or_hangs_is_said_and_the_model_stays(tmp_path: Path) -> None:
@@ -235,7 +225,7 @@ def test_a_pass_that_crashes_or_hangs_is_said_and_the_model_stays(tmp_path: Path
         assert server.wait(10) == 0
         assert found.session.model is model
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_line_that_spells_no_pass_says_what_would(tmp_path: Path) -> None:
@@ -244,7 +234,7 @@ def test_a_line_that_spells_no_pass_says_what_would(tmp_path: Path) -> None:
         assert "onnxsim" in found.footer
         assert found.app.screen is found.bench
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing(tmp_path: Path) -> None:
@@ -258,7 +248,7 @@ def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing
         assert "there is nothing to take here" in found.text
         assert found.session.model is model
 
-    run(saved(tmp_path / "m.onnx"), flow, readonly=True)
+    run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
 
 
 def test_passes_are_picked_and_their_options_put_in(tmp_path: Path) -> None:
@@ -275,7 +265,7 @@ def test_passes_are_picked_and_their_options_put_in(tmp_path: Path) -> None:
         screen = await finished(found)
         assert screen.compared is not None
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 @pytest.mark.parametrize(
@@ -304,20 +294,20 @@ def test_two_files_are_compared_filtered_searched_and_written(tmp_path: Path, mo
         assert "a.onnx" in found.lines[0]
         assert "b.onnx" in found.lines[0]
         await found.press("z", "M")
-        assert len(found.screen.difference.starts) == 2  # type: ignore[union-attr]
+        assert len(found.first.difference.starts) == 2  # type: ignore[union-attr]
         await found.press("/")
         await found.type("(default)")
-        assert found.screen.row is not None
-        assert found.screen.row.kind == "detail"
+        assert found.first.row is not None
+        assert found.first.row.kind == "detail"
         await found.press("f")
         await found.type("op:Relu")
         assert "1 row left out" in found.text
-        assert found.screen.shown.wanted == "op:Relu"
+        assert found.first.shown.wanted == "op:Relu"
         await found.press("f", "ctrl+u", "enter")
         await found.press("g", "g", "]", "c")
-        first = found.screen.rows.cursor
+        first = found.first.rows.cursor
         await found.press("}")
-        assert found.screen.rows.cursor > first
+        assert found.first.rows.cursor > first
         await found.press("}", "}")
         assert "that was the last change" in found.text
         await found.press("ctrl+e")

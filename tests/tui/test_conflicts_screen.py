@@ -16,8 +16,7 @@ from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.conflicts import ConflictRows, place_rows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
 from tests.merging.test_conflicted_texts import MANY
-from tests.tui.benches import TERMINAL
-from tests.tui.screens import Shown, shown
+from tests.tui.screens import TERMINAL, Shown, shown
 
 
 @pytest.fixture
@@ -50,7 +49,7 @@ def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
         assert [*settling.choices.values()] == ["ours", "theirs"]
         await found.press("u")
         assert [*settling.choices.values()] == ["ours"]
-        assert found.screen.conflicts.cursor == 1
+        assert found.first.conflicts.cursor == 1
         await found.press("t", "b", "o")
         assert "no conflict is left" in found.text
         assert settling.exit_code == 16
@@ -84,7 +83,7 @@ def test_leaving_asks_and_escape_stays(path: Path) -> None:
         await found.press("o", "q")
         assert "the choices are not saved" in found.text
         await found.press("escape")
-        assert found.app.screen is found.screen
+        assert found.app.screen is found.first
         await found.press("q", "l")
         assert not found.app.is_running
 
@@ -98,7 +97,7 @@ def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
         await found.press("o", "q")
         assert "git puts the file back" in found.text
         await found.press("s")
-        assert found.app.screen is found.screen
+        assert found.app.screen is found.first
 
     run(path, flow)
 
@@ -113,7 +112,7 @@ def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: 
         await found.press("o", "o", "o", "o", "w")
         assert "another program has changed the file" in found.text
         assert len(settling.choices) == 4
-        assert found.app.screen is found.screen
+        assert found.app.screen is found.first
 
     run(path, flow)
 

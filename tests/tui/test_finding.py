@@ -1,19 +1,9 @@
 """Searching and filtering, as a person does it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import saved
-
-
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
-    async def go() -> None:
-        async with bench(path, size) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def position(found: Bench) -> int:
@@ -30,7 +20,7 @@ def test_search_goes_to_the_match_while_it_is_typed_and_back_on_escape(tmp_path:
         await found.press("escape")
         assert position(found) == 1
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_next_and_previous_match_count_and_say_where_they_wrap(tmp_path: Path) -> None:
@@ -50,7 +40,7 @@ def test_next_and_previous_match_count_and_say_where_they_wrap(tmp_path: Path) -
         await found.press("2", "n")
         assert position(found) == 3
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_capitals_count_for_who_types_some(tmp_path: Path) -> None:
@@ -60,7 +50,7 @@ def test_capitals_count_for_who_types_some(tmp_path: Path) -> None:
         assert "no node has ADD" in found.footer
         assert position(found) == 0
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
@@ -72,7 +62,7 @@ def test_search_between_slashes_is_a_regular_expression(tmp_path: Path) -> None:
         await found.type("/(/")
         assert "not closed" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_star_goes_to_the_next_node_of_the_operator(tmp_path: Path) -> None:
@@ -81,7 +71,7 @@ def test_star_goes_to_the_next_node_of_the_operator(tmp_path: Path) -> None:
         assert position(found) == 3
         assert "operator Add: match 2 of 2" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> None:
@@ -95,13 +85,13 @@ def test_filter_follows_what_is_typed_and_says_what_is_near(tmp_path: Path) -> N
         assert len(found.bench.nodes.rows) == 4
         await found.press("f")
         await found.type("op:Add")
-        assert "2 nodes of filter op:Add" in found.screen[0]
+        assert "2 nodes of filter op:Add" in found.lines[0]
         assert "LeakyRelu" not in found.bench.nodes.rows.line(0, 60)[0].text
         await found.press("escape")
         assert found.bench.filter == ""
         assert len(found.bench.nodes.rows) == 4
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_filter_that_finds_nothing_is_asked_again_with_what_was_typed(tmp_path: Path) -> None:
@@ -112,7 +102,7 @@ def test_filter_that_finds_nothing_is_asked_again_with_what_was_typed(tmp_path: 
         assert found.bench.prompt.input.value == "op:Cov"
         assert "no node has op:Cov" in found.text
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_search_looks_only_at_what_the_filter_leaves(tmp_path: Path) -> None:
@@ -123,7 +113,7 @@ def test_search_looks_only_at_what_the_filter_leaves(tmp_path: Path) -> None:
         await found.type("relu")
         assert "no node has relu and fits the filter" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_tab_completes_a_filter(tmp_path: Path) -> None:
@@ -131,4 +121,4 @@ def test_tab_completes_a_filter(tmp_path: Path) -> None:
         await found.press("f", *"op:le", "tab")
         assert found.bench.prompt.input.value == "op:LeakyRelu"
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)

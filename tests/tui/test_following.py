@@ -1,13 +1,11 @@
 """Following values, going into graphs and out of them, jumps and marks, as a person does it."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from onnxjson.index import Index
 from onnxjson_tui.cones import cone
 from tests.edits.graphs import model_of
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import WIDE, Bench, run_small
 from tests.tui.sessions import saved, small
 
 BRANCHES = """g (float[4] x, bool c) => (float[4] y) {
@@ -27,14 +25,6 @@ CALLS = """g (float[4] x) => (float[4] y) {
 }
 <domain: "local", opset_import: ["" : 20]>
 twice (v) => (w) { w = Add(v, v) }"""
-
-
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (80, 24)) -> None:
-    async def go() -> None:
-        async with bench(path, size) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def place(found: Bench) -> str:
@@ -68,7 +58,7 @@ def test_producer_consumers_and_the_way_back(tmp_path: Path) -> None:
         await found.press("g", "c")
         assert "output of the graph" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
@@ -84,7 +74,7 @@ def test_definition_says_what_constants_and_inputs_are(tmp_path: Path) -> None:
         await found.press("escape", "7", "g", "d")
         assert "there is no in[7]" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
@@ -93,7 +83,7 @@ def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
         assert "Go into" in found.text
         await found.type("else")
         assert place(found) == "/graph/node/2/attribute/else_branch/g/node/0"
-        assert "main > b" in found.screen[0] or "else_branch" in found.screen[0]
+        assert "main > b" in found.lines[0] or "else_branch" in found.lines[0]
         await found.press("g", "p")
         assert place(found) == "/graph/node/0"
         await found.press("[", "-")
@@ -101,14 +91,14 @@ def test_into_a_branch_and_out_of_it(tmp_path: Path) -> None:
         await found.press("-")
         assert "outermost" in found.footer
 
-    run(saved(tmp_path / "m.onnx", model_of(BRANCHES)), flow)
+    run_small(saved(tmp_path / "m.onnx", model_of(BRANCHES)), flow)
 
 
 def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("j", "g", "s")
         assert place(found) == "/functions/0/node/0"
-        assert "function twice" in found.screen[0]
+        assert "function twice" in found.lines[0]
         await found.press("0", "g", "d")
         assert "v is an input of the function" in found.footer
         await found.press("-")
@@ -118,7 +108,7 @@ def test_into_a_function_and_out_to_a_call(tmp_path: Path) -> None:
         await found.press("'", "'", "j", "g", "s")
         assert "calls no function" in found.footer
 
-    run(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)
+    run_small(saved(tmp_path / "m.onnx", model_of(CALLS)), flow)
 
 
 def test_marks_and_the_last_place(tmp_path: Path) -> None:
@@ -132,7 +122,7 @@ def test_marks_and_the_last_place(tmp_path: Path) -> None:
         await found.press("'", "b")
         assert "there is no mark b; there are a" in found.footer
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_cone_lists_what_a_node_depends_on(tmp_path: Path) -> None:
@@ -140,11 +130,11 @@ def test_cone_lists_what_a_node_depends_on(tmp_path: Path) -> None:
         await found.press("j", ":")
         await found.type("cone in")
         assert len(found.bench.nodes.rows) == 2
-        assert "cone in of b" in found.screen[0]
+        assert "cone in of b" in found.lines[0]
         await found.press("escape")
         assert len(found.bench.nodes.rows) == 4
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow, WIDE)
 
 
 def test_cones_go_through_graphs_inside_nodes() -> None:

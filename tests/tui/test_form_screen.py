@@ -14,10 +14,9 @@ from onnxjson_tui.forms.filling import Filling
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.screens.preview import PreviewScreen
-from tests.tui.benches import Bench
+from tests.tui.benches import Bench, run
 from tests.tui.every_edit import edits_for, model
 from tests.tui.sessions import bytes_of, saved
-from tests.tui.test_workbench import run
 
 SIZES = ((80, 24), (120, 40))
 
@@ -201,7 +200,7 @@ def test_no_form_is_cut_at_the_bottom(tmp_path: Path, size: tuple[int, int]) -> 
 def test_flags_and_choices_are_chosen_with_keys(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         screen = await open_form(found, "rename")
-        assert "[" not in "".join(line for line in found.screen if "tensor" in line and "input" in line)
+        assert "[" not in "".join(line for line in found.lines if "tensor" in line and "input" in line)
         await found.press("n")
         assert "[node]" in found.text
         await found.press("right", "left", "down")

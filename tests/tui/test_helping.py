@@ -1,7 +1,5 @@
 """The table of actions, and what is made of it: keys, lists of keys, the page of keys, the palette."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -15,18 +13,10 @@ from onnxjson_tui.key_list import GROUPS, PANES, all_keys, key_lines
 from onnxjson_tui.key_page import markdown
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.model_names import Names
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
 
 PAGE = Path(__file__).parents[2] / "docs" / "workbench-keys.md"
-
-
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], *, readonly: bool = False) -> None:
-    async def go() -> None:
-        async with bench(path, (80, 24), readonly=readonly) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def test_every_action_has_keys_or_a_name_after_the_colon() -> None:
@@ -81,7 +71,7 @@ def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
         await found.type("messages")
         assert "Z means nothing here" in found.text
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_message_that_is_too_long_is_marked_and_can_be_read_in_full(tmp_path: Path) -> None:
@@ -90,7 +80,7 @@ def test_message_that_is_too_long_is_marked_and_can_be_read_in_full(tmp_path: Pa
             "a long message that needs two lines of the screen, since it has more than eighty letters", "bad"
         )
         await found.pilot.pause()
-        assert found.screen[-2].startswith(" a long message")
+        assert found.lines[-2].startswith(" a long message")
         assert found.footer.endswith("eighty letters")
         found.bench.say("many words " * 40 + "the end", "bad")
         await found.pilot.pause()
@@ -103,7 +93,7 @@ def test_message_that_is_too_long_is_marked_and_can_be_read_in_full(tmp_path: Pa
         await found.type("messages")
         assert found.text.count("many") >= 40
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(tmp_path: Path) -> None:
@@ -119,7 +109,7 @@ def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(
         assert "read only" in found.footer
         assert bytes_of(found.session.model) == before
 
-    run(saved(tmp_path / "m.onnx"), flow, readonly=True)
+    run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
 
 
 def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
@@ -142,7 +132,7 @@ def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
         await found.type("mark the node")
         assert found.bench.prompt.input.value == "mark "
 
-    run(saved(tmp_path / "m.onnx"), flow)
+    run_small(saved(tmp_path / "m.onnx"), flow)
 
 
 def test_names_are_found_by_parts_the_best_first() -> None:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from textual import events
-from textual.keys import _character_to_key
 
 from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson_tui.action import Action
@@ -15,6 +13,7 @@ from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.app import WorkbenchApp
 from onnxjson_tui.workbench import Workbench
 from tests.tui.benches import Bench, bench
+from tests.tui.screens import send
 from tests.tui.sessions import saved
 
 NAMES = (
@@ -115,18 +114,10 @@ SPARED = frozenset({"suspend", "quit", "save-quit", "discard-quit", "edit-text"}
 """Actions that end the program, or hand the terminal to another one."""
 
 
-def _send(found: Bench, key: str) -> None:
-    """Presses a key without waiting for what comes of it, which is a hundred times as fast."""
-    event = events.Key(_character_to_key(key), key) if len(key) == 1 else events.Key(key, None)
-    event.set_sender(found.app)
-    assert found.app._driver is not None
-    found.app._driver.send_message(event)
-
-
 async def _press(found: Bench, *keys: str) -> None:
     """Presses keys, and waits until nothing is left to do that is soon done."""
     for key in keys:
-        _send(found, key)
+        send(found.app, key)
     for _ in range(200):
         await found.pilot.pause(0)
         if found.app.keys.is_idle:

@@ -6,9 +6,8 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 
-from tests.tui.benches import Bench
+from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
-from tests.tui.test_workbench import run
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Problems, tensors, documentation, drawings and the outline, as a person uses them."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,8 @@ from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.screens.documentation import DocumentationScreen
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 from tests.edits.graphs import model_of
-from tests.tui.benches import ASCII, TERMINAL, Bench, bench
+from tests.tui.benches import Bench, run
+from tests.tui.screens import ASCII
 from tests.tui.sessions import saved, small
 
 BROKEN = """g (float[N,4] x) => (float[N,4] y) {
@@ -30,20 +29,6 @@ BROKEN = """g (float[N,4] x) => (float[N,4] y) {
 
 
 _RELU = Node(("w",), ("y",), "relu", "Relu")
-
-
-def run(
-    path: Path,
-    flow: Callable[[Bench], Awaitable[None]],
-    size: tuple[int, int] = (120, 40),
-    *,
-    ascii_only: bool = False,
-) -> None:
-    async def go() -> None:
-        async with bench(path, size, terminal=ASCII if ascii_only else TERMINAL) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def _weights(array: "NDArray[Any]") -> Model:
@@ -70,9 +55,9 @@ def _problems(found: Bench) -> ProblemsPage:
 
 def test_what_is_wrong_is_counted_at_the_top_and_enter_goes_there(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
-        assert "1 error" in found.screen[0]
+        assert "1 error" in found.lines[0]
         await found.press("f5")
-        assert any("nowhere" in line and "error" in line for line in found.screen)
+        assert any("nowhere" in line and "error" in line for line in found.lines)
         found.bench.focus_pane("drawer")
         await found.press("enter")
         assert found.bench.here is not None
@@ -102,14 +87,14 @@ def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> No
         page._take("onnx", (Finding(severity="error", code="check-model", message="onnx minds"),), 0)
         found.bench.drawer.open("problems")
         await found.settle()
-        assert "2 errors" in found.screen[0]
+        assert "2 errors" in found.lines[0]
         await found.press(":")
         await found.type("rewire @/graph/node/1 1 x")
         assert any(line.startswith(" error    old onnx minds") for line in _shown(found))
         assert any("changed since onnx was asked" in line for line in _shown(found))
         await found.pilot.pause(0.5)
         await found.settle()
-        assert "error" not in found.screen[0]
+        assert "error" not in found.lines[0]
         assert not any("nowhere" in line for line in _shown(found))
 
     run(saved(tmp_path / "m.onnx", model_of(BROKEN)), flow)
@@ -122,7 +107,7 @@ def test_warnings_can_be_hidden(tmp_path: Path) -> None:
         page._take("onnx", (Finding(severity="warning", code="check-note", message="a note"),), 0)
         await found.press("f5")
         found.bench.focus_pane("drawer")
-        assert "1 error 1 warning" in found.screen[0]
+        assert "1 error 1 warning" in found.lines[0]
         await found.press("w")
         assert not any("a note" in line for line in _shown(found))
         assert any("1 warning hidden" in line for line in _shown(found))
@@ -141,7 +126,7 @@ def test_onnx_is_asked_in_a_process_and_its_messages_lead_to_nodes(tmp_path: Pat
     async def flow(found: Bench) -> None:
         await found.press("C")
         assert any("NoSuchOperator" in line for line in _shown(found))
-        assert "1 error" in found.screen[0]
+        assert "1 error" in found.lines[0]
 
     run(saved(tmp_path / "m.onnx", model), flow)
 
@@ -226,7 +211,7 @@ def test_statistics_stand_beside_a_histogram(tmp_path: Path) -> None:
         assert any("#" in line for line in lines)
         assert any("quantiles of all elements:" in line and "50% 3" in line for line in lines)
 
-    run(saved(tmp_path / "m.onnx", _weights(array)), flow, ascii_only=True)
+    run(saved(tmp_path / "m.onnx", _weights(array)), flow, terminal=ASCII)
 
 
 def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_one_line(tmp_path: Path) -> None:
@@ -363,9 +348,9 @@ def test_the_drawing_is_walked_and_escape_goes_to_the_new_centre(tmp_path: Path)
         assert isinstance(found.app.screen, NeighbourhoodScreen)
         assert "[2 LeakyRelu]" in found.text
         await found.press("j", "j")
-        assert "2 LeakyRelu" in found.screen[-3]
+        assert "2 LeakyRelu" in found.lines[-3]
         await found.press("enter")
-        assert "2 LeakyRelu" in found.screen[1]
+        assert "2 LeakyRelu" in found.lines[1]
         await found.press("minus", "minus")
         assert "[3 Add]+2" in found.text
         assert "(x)" not in found.text
@@ -386,7 +371,7 @@ def test_the_drawing_without_another_centre_stays_where_it_was(tmp_path: Path) -
         assert found.bench.here is not None
         assert found.bench.here.position == 0
 
-    run(saved(tmp_path / "m.onnx"), flow, (80, 24), ascii_only=True)
+    run(saved(tmp_path / "m.onnx"), flow, (80, 24), terminal=ASCII)
 
 
 # Outline

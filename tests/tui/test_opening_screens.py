@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.screen import Screen
@@ -16,7 +17,7 @@ from onnxjson_tui.screens.findings import FindingsScreen, bytes_around, text_aro
 from onnxjson_tui.screens.opening import OpeningScreen, offers
 from onnxjson_tui.workbench import Workbench
 from tests.cli.running import run
-from tests.tui.benches import TERMINAL
+from tests.tui.screens import TERMINAL, screen_lines
 from tests.tui.sessions import saved
 
 
@@ -29,9 +30,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def lines(screen: Screen[object]) -> str:
-    strips = screen._compositor.render_strips()
-    return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
+def text_of(screen: Screen[Any]) -> str:
+    return "\n".join(screen_lines(screen))
 
 
 def drive(
@@ -48,7 +48,7 @@ def drive(
             for keys in steps:
                 await pilot.press(*keys)
                 await pilot.pause(0.3)
-                seen.append(lines(app.screen))
+                seen.append(text_of(app.screen))
             screens.append(app.screen)
 
     screens: list[Screen[object]] = []
@@ -132,7 +132,7 @@ def test_a_file_that_was_mended_meanwhile_is_opened_by_reading_it_again(folder: 
     async def go() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause(0.2)
-            assert "holds no model" in lines(app.screen)
+            assert "holds no model" in text_of(app.screen)
             path.write_bytes(whole)
             await pilot.press("r")
             await pilot.pause(0.5)

@@ -12,8 +12,7 @@ from onnxjson.tracing import Recorder, Trace, write_trace
 from onnxjson_tui.first_screen import first_screen
 from onnxjson_tui.rows.trace_stops import StopRows, stops
 from onnxjson_tui.screens.tracing import TraceScreen, trace_of_folder
-from tests.tui.benches import TERMINAL
-from tests.tui.screens import shown
+from tests.tui.screens import TERMINAL, shown
 from tests.tui.sessions import small
 
 
@@ -72,7 +71,7 @@ def test_a_node_knows_where_it_comes_from_and_where_it_goes(folder: Path) -> Non
             assert "gone in this pass; made of" in found.text
             assert "Relu" in found.text
             await found.press("escape")
-            assert found.app.screen is found.screen
+            assert found.app.screen is found.first
 
     asyncio.run(go())
 

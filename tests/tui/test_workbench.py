@@ -1,25 +1,15 @@
 """The workbench as a person uses it: keys in, lines out."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from tests.tui.benches import Bench, bench
+from tests.tui.benches import Bench, run
 from tests.tui.sessions import bytes_of, saved
-
-
-def run(path: Path, flow: Callable[[Bench], Awaitable[None]], size: tuple[int, int] = (120, 40)) -> None:
-    async def go() -> None:
-        async with bench(path, size) as found:
-            await flow(found)
-
-    asyncio.run(go())
 
 
 def test_the_nodes_stand_on_the_screen(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         assert "LeakyRelu" in found.text
-        assert "opset" in found.screen[0]
+        assert "opset" in found.lines[0]
 
     run(saved(tmp_path / "m.onnx"), flow)
 
@@ -31,13 +21,13 @@ def test_a_command_is_one_step_that_undo_takes_back(tmp_path: Path) -> None:
         await found.type("set-attribute op:LeakyRelu alpha 0.5")
         assert bytes_of(found.session.model) != before
         assert "set-attribute" in found.footer
-        assert " *" in found.screen[0]
+        assert " *" in found.lines[0]
         await found.press("u")
         assert bytes_of(found.session.model) == before
         await found.press("ctrl+r")
         assert bytes_of(found.session.model) != before
         await found.press("ctrl+s")
-        assert " *" not in found.screen[0]
+        assert " *" not in found.lines[0]
 
     run(saved(tmp_path / "m.onnx"), flow)
 
