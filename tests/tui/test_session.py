@@ -12,6 +12,7 @@ from msgspec.structs import replace
 import onnxjson
 from onnxjson import edits
 from onnxjson.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
+from onnxjson.external_files import externalize
 from onnxjson.index import Index
 from onnxjson.patching import Patch
 from onnxjson_tui.opening import Unreadable
@@ -359,3 +360,12 @@ def test_a_patch_is_a_step_too(tmp_path: Path) -> None:
         assert session.history.made[0].commands == ()
         assert session.history.made[0].title == "apply change.json"
         session.discard()
+
+
+def test_a_preview_compares_weights_in_other_files(tmp_path: Path) -> None:
+    model = model_of("g (float[64] x) => (float[64] y) <float[64] w = {" + "1, " * 63 + "1}> { y = Add(x, w) }")
+    path = saved(tmp_path / "m.onnx", externalize(model, tmp_path / "w.bin", threshold=1).model)
+    with opened(path) as session:
+        found = session.preview(edits.SetMetadata(key="a", value="b")).difference()
+        assert len(found.events) == 1
+        assert not found.incomplete

@@ -22,13 +22,23 @@ if TYPE_CHECKING:
 class Preview:
     """What edits would do. Nothing of the session is changed until it is given this to `Session.accept`."""
 
-    def __init__(self, base: "Model", result: Result, changes: tuple[Change, ...], revision: int, title: str) -> None:
+    def __init__(
+        self,
+        base: "Model",
+        result: Result,
+        changes: tuple[Change, ...],
+        revision: int,
+        title: str,
+        path: Path | None = None,
+    ) -> None:
         self.base = base
         self.result = result
         self.changes = changes
         self.revision = revision
         """Of the session when it was asked."""
         self.title = title
+        self.path = path
+        """The file beside which both models find their external data."""
 
     @property
     def model(self) -> "Model":
@@ -57,9 +67,9 @@ class Preview:
 
     def difference(self) -> "Diff":
         """The diff that would be seen, grouped into events."""
-        from onnxjson.diffing.difference import diff
+        from onnxjson.diffing.difference import diff_models
 
-        return diff(self.base, self.model)
+        return diff_models(self.base, self.model, paths=(self.path, self.path), names=("before", "after"))
 
     def lines(self, name: str) -> "Iterator[DiffLine]":
         """The diff of the texts of both models, line by line, weights as digests."""

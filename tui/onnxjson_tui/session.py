@@ -178,7 +178,8 @@ class Session:
 
     def unsaved(self) -> Preview:
         """Everything that was changed since the model was opened or saved, to be shown."""
-        return Preview(self._saved_model, Result(self._model, (), {}), (), self.revision, "unsaved changes")
+        result = Result(self._model, (), {})
+        return Preview(self._saved_model, result, (), self.revision, "unsaved changes", self.opened.path)
 
     def select(self, selector: str) -> tuple[NodeRef, ...]:
         """The nodes that a selector finds become the selection.
@@ -206,7 +207,7 @@ class Session:
         """
         model, revision = self._model, self.revision
         result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder)
-        preview = Preview(model, result, changes, revision, title)
+        preview = Preview(model, result, changes, revision, title, self.opened.path)
         # Is found out here, where a thread may wait for it, and not by `accept`.
         assert preview.patch is not None
         return preview
@@ -219,7 +220,7 @@ class Session:
             title: what the step is called, such as the command that repeats it.
             edits: edits that do the same, where there are some.
         """
-        return Preview(self._model, Result(model, (), {}), tuple(edits), self.revision, title)
+        return Preview(self._model, Result(model, (), {}), tuple(edits), self.revision, title, self.opened.path)
 
     def accept(self, preview: Preview) -> Changed | None:
         """Makes a previewed change; None where it changes nothing. It is in the journal when this returns.
@@ -543,7 +544,8 @@ class Session:
     def preview_recovery(self, journal: Abandoned) -> tuple[Preview, str]:
         """What a journal would change, and why not all of it can be made again."""
         replay = self._replay(journal)
-        return Preview(self._model, Result(replay.model, (), {}), (), self.revision, "recovered"), replay.trouble
+        result = Result(replay.model, (), {})
+        return Preview(self._model, result, (), self.revision, "recovered", self.opened.path), replay.trouble
 
     def recover(self, journal: Abandoned) -> Replay:
         """Makes the steps of a journal again; each of them can be undone. The session goes on with that journal.
