@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Literal, Self
 
 import msgspec
 
@@ -54,6 +54,9 @@ from onnxjson_tui.opening import Opened, Unreadable, open_file, open_model
 from onnxjson_tui.recording import Base, Recorder
 from onnxjson_tui.recovery import Abandoned, Replay, abandoned
 from onnxjson_tui.selection import Lost, Places, selector_of
+
+READ_ONLY: Final = "the model is opened to be read only; start without --readonly to change it"
+"""What is said where a session that is read-only would be changed."""
 
 
 class Session:
@@ -332,7 +335,7 @@ class Session:
 
     def _require_writable(self) -> None:
         if self.readonly:
-            raise AccessDeniedError("the model is opened to be read only; start without --readonly to change it")
+            raise AccessDeniedError(READ_ONLY)
 
     # Scripts
 

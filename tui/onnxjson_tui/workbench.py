@@ -34,7 +34,7 @@ from onnxjson_tui.rows.listing import NodeLines, OutlineLines
 from onnxjson_tui.rows.nodes import NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.screens.recovery import offer_recovery
-from onnxjson_tui.session import Session
+from onnxjson_tui.session import READ_ONLY, Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar, Tone
 from onnxjson_tui.widgets.drawer import Drawer
@@ -358,7 +358,7 @@ class Workbench(Screen[int]):
             failed: is given the error where it cannot be made; otherwise it is said.
         """
         if self.session.readonly:
-            self.say("the model is opened to be read only; start without --readonly to change it", "bad")
+            self.say(READ_ONLY, "bad")
             return
         if self.is_big:
             self.jobs.start("edit", "finding out what changes", make, then, failed)
@@ -440,7 +440,7 @@ class Workbench(Screen[int]):
     def do(self, action: Action, given: Given = Given()) -> None:  # noqa: B008 - immutable
         """Does what an action says."""
         if action.changes and self.session.readonly:
-            self.say("the model is opened to be read only; start without --readonly to change it", "bad")
+            self.say(READ_ONLY, "bad")
             return
         try:
             work = action.run(self, given)

@@ -20,6 +20,7 @@ from onnxjson_tui.forms.words import is_plain, meant, node_words, typed
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.screens.choosing import PickerScreen
+from onnxjson_tui.session import READ_ONLY
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
@@ -41,7 +42,7 @@ async def open_entry(bench: "Workbench", given: Given) -> None:
     if entry.kind in ("input", "consumer") and entry.address:
         bench.go(entry.address)
     elif bench.session.readonly:
-        bench.say("the model is opened to be read only; start without --readonly to change it", "bad")
+        bench.say(READ_ONLY, "bad")
     else:
         await edit_entry(bench, given)
 
