@@ -7,6 +7,7 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.jobs import QUIET
+from onnxjson_tui.key_list import key_hints, shown_keys
 from onnxjson_tui.widgets.bars import Tone
 
 if TYPE_CHECKING:
@@ -105,18 +106,9 @@ def hints(bench: "Workbench", width: int) -> Line:
     """The keys that have a word for the footer, as many as fit, those of the pane first."""
     wanted = list(bench.drawer.page.hints) if bench.pane == "drawer" and bench.drawer.page is not None else []
     wanted += [
-        (each.keys[0].replace(" ", ""), each.footer)
+        (shown_keys(each.keys[0]), each.footer)
         for scope in (bench.pane, "everywhere")
         for each in bench.actions
         if each.footer and each.scope == scope and not (each.changes and bench.session.readonly)
     ]
-    spans: list[Span] = []
-    used = 0
-    known = {"?", "ctrl+s"} if bench.session.is_changed else {"?"}
-    for key, word in wanted:
-        if key in known or used + len(key) + len(word) + 3 > width:
-            continue
-        known.add(key)
-        spans += [Span(f" {key}", "title"), Span(f" {word} ", "quiet")]
-        used += len(key) + len(word) + 3
-    return tuple(spans)
+    return key_hints(wanted, width, {"?", "ctrl+s"} if bench.session.is_changed else {"?"})

@@ -1,7 +1,7 @@
 """The keys as a text to read on the screen, made of the table of actions."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final
 
 from onnxjson.rendering.spans import Line, Span
@@ -97,3 +97,23 @@ def _entry(action: Action, width: int) -> Iterator[Line]:
 def sentence(title: str) -> str:
     """A title that stands by itself."""
     return title[:1].upper() + title[1:]
+
+
+def key_hints(wanted: Iterable[tuple[str, str]], width: int, known: Collection[str] = ()) -> Line:
+    """Keys, each with its word, as many as fit into the bar at the bottom; a key is said once.
+
+    Args:
+        wanted: keys as a person reads them and a word for each, those that matter most first.
+        width: columns that they have.
+        known: keys that need not be said.
+    """
+    spans: list[Span] = []
+    said = set(known)
+    used = 0
+    for key, word in wanted:
+        length = len(key) + len(word) + 3
+        if key not in said and used + length <= width:
+            spans += [Span(f" {key}", "title"), Span(f" {word} ", "quiet")]
+            said.add(key)
+            used += length
+    return tuple(spans)

@@ -14,7 +14,7 @@ from onnxjson.rendering.tables import cells, padded
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.entering import failure_said
 from onnxjson_tui.jobs import QUIET, Jobs
-from onnxjson_tui.key_list import shown_keys
+from onnxjson_tui.key_list import key_hints, shown_keys
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.screens.choosing import TextScreen
 from onnxjson_tui.screens.dialog import AnsweringScreen
@@ -113,17 +113,8 @@ class KeyedScreen(AnsweringScreen[_T]):
         return True
 
     def _hints(self, width: int) -> Line:
-        spans: list[Span] = []
-        used = 0
-        for each in self.KEYS:
-            if not each.footer or not self.offered(each):
-                continue
-            key = shown_keys(each.keys[0])
-            length = len(key) + len(each.footer) + 3
-            if used + length <= width:
-                spans += [Span(f" {key}", "title"), Span(f" {each.footer} ", "quiet")]
-                used += length
-        return tuple(spans)
+        offered = [(shown_keys(each.keys[0]), each.footer) for each in self.KEYS if each.footer and self.offered(each)]
+        return key_hints(offered, width)
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Says something at the bottom until the next key; `text` is made visible here."""
