@@ -96,6 +96,10 @@ class Fuzz:
                             require_no_failure(app)
                             return 0
                         self.look(app, bench)
+                await pilot.pause()
+                if not app.is_running or not bench.is_attached:
+                    require_no_failure(app)
+                    return 0
                 await self.come_back(app, bench, pilot)
                 self.look(app, bench)
                 steps = session.history.position
