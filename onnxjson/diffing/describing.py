@@ -62,7 +62,7 @@ def describe(alignment: Alignment, weights: Weights) -> Context:
         graph_fields(context, graph)
     for graph in context.graphs:
         compare_value_infos(context, graph, bulk, counterparts.get(graph, {}))
-        note_names(context, graph, bulk)
+        note_names(context, graph, bulk, outputs[graph])
         _node_order(context, graph)
     compare_models(context, alignment.base.model, alignment.target.model)
     bulk.finish()

@@ -1,6 +1,6 @@
 """Names of nodes and values that are other ones, as far as no rewrite explains them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import ne
 from typing import Final
@@ -12,8 +12,15 @@ from onnxjson.diffing.events import Detail
 from onnxjson.document import Function
 
 
-def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
-    """Names of nodes and values that are other ones; those that follow from rewrites belong to these."""
+def note_names(context: Context, graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
+    """Names of nodes and values that are other ones; those that follow from rewrites belong to these.
+
+    Args:
+        context: what is shared.
+        graph: the graphs.
+        bulk: takes the changes.
+        outputs: which outputs of the graphs are pairs, by position.
+    """
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     replaced = set(graph.replaced)
     named = [position for position in graph.named if position not in replaced] if replaced else graph.named
@@ -30,19 +37,26 @@ def note_names(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
     total -= sum(values.get(name, name) != name for name in explained)
     base = graph.pair.base
     inputs = {name for name in base.inputs if name not in base.initializers}
-    outputs = {name for name in base.output_names if name} - inputs
-    for noun, names in (("inputs", inputs), ("outputs", outputs)):
+    passed = _passed_out(graph, outputs) - inputs
+    for noun, names in (("inputs", inputs), ("outputs", passed)):
         renamed = [name for name in names if values.get(name, name) != name and name not in explained]
         total -= len(renamed)
         if renamed:
             renamed.sort(key=base.inputs.__getitem__ if noun == "inputs" else list(base.output_names).index)
             _note_values(graph, bulk, noun, renamed, len(renamed))
     if total:
-        skipped = explained | inputs | outputs
+        skipped = explained | inputs | passed
         rest = (name for name, new in values.items() if name != new and name not in skipped)
         _note_values(graph, bulk, "tensors", list(islice(rest, EXAMPLES)), total)
     for place in _NAMED_PLACES:
         bulk.cover(graph, "renamed", ("tensors", "outputs", "inputs"), place)
+
+
+def _passed_out(graph: GraphComparison, outputs: Mapping[int, int]) -> set[str]:
+    """Names of values that are outputs, at the same place in both graphs."""
+    names, its_names = [scope.output_names for scope in graph.scopes]
+    get = graph.pair.values.get
+    return {name for position, there in outputs.items() if (name := names[position]) and get(name) == its_names[there]}
 
 
 _NAMED_PLACES: Final = (
@@ -135,9 +149,11 @@ def _claim_annotations(context: Context, graph: GraphComparison, found: dict[str
         for entry, parameter in enumerate(annotation.quant_parameter_tensor_names):
             if parameter.value in found:
                 claim(found[parameter.value], [f"{address}/quant_parameter_tensor_names/{entry}/value"])
-    for position, node in enumerate(body.node):
-        for number, configuration in enumerate(node.device_configurations):
-            for place, spec in enumerate(configuration.sharding_spec):
-                if spec.tensor_name in found:
-                    address = f"{graph.node_address(position)}/device_configurations/{number}/sharding_spec/{place}"
-                    claim(found[spec.tensor_name], [f"{address}/tensor_name"])
+    for position, (node, place) in enumerate(zip(body.node, graph.pair.target_of, strict=True)):
+        specs = [spec.tensor_name for each in node.device_configurations for spec in each.sharding_spec]
+        name = next((name for name in specs if name in found), None)
+        if name is not None and place >= 0:
+            # Members of these lists have no names of their own, so one can come where another one goes.
+            path = "device_configurations"
+            targets = [f"{graph.node_address(place, TARGET)}/{path}"]
+            claim(found[name], [f"{graph.node_address(position)}/{path}"], targets)

@@ -111,7 +111,11 @@ class _Deletion:
 
     def _resolved(self, scope: Scope, name: str, use: Use) -> tuple[Scope, str]:
         """The value that takes the place of one that goes: the graph that defines it, and its name."""
+        passed: set[NodeRef] = set()
         while (producer := self._index.producer(scope, name)) is not None and producer in self._gone:
+            if producer in passed:
+                raise self._refused(producer, "it is in a circle of nodes that go, so nothing can take its place")
+            passed.add(producer)
             slot = self._bypassed(producer, name, use)
             other = producer.node.input[slot]
             self._check_dtypes(producer, name, other)

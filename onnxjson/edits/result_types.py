@@ -4,7 +4,7 @@ Runtimes refuse a model whose value_info or outputs have another dtype than its 
 values goes or follows. Shapes are not followed: `onnxjson rewrite infer-shapes --overwrite` puts them right.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 
 from onnxjson.display import visible
@@ -48,6 +48,9 @@ class ResultTypes:
         self._known: Known = {}
         self._pending: deque[tuple[Scope, int]] = deque()
         self._takers: dict[tuple[Scope, int], None] = {}
+        self._times: Counter[Value] = Counter()
+        # What a node makes has the dtype of one of its inputs, so only these can change it again.
+        self._most_times = 1 + len(self._given) + sum(map(len, nodes.values()))
         self.notes: list[str] = []
         """What a person should hear of outputs of the model."""
         for (scope, name), dtype in self._given.items():
@@ -104,6 +107,9 @@ class ResultTypes:
         before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name, self._known)
         if dtype is None or dtype == before:
             return
+        self._times[scope, name] += 1
+        if self._times[scope, name] > self._most_times:
+            return  # a circle of nodes, in a model that is wrong
         self._dtypes[scope, name] = dtype
         for use in self._workspace.index.consumers(scope, name):
             if use.position is None:

@@ -107,7 +107,16 @@ def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChange
         return annotations
     return tuple(
         [
-            msgspec.structs.replace(each, tensor_name=changes.renamed.get(each.tensor_name or "", each.tensor_name))
+            msgspec.structs.replace(
+                each,
+                tensor_name=changes.renamed.get(each.tensor_name or "", each.tensor_name),
+                quant_parameter_tensor_names=tuple(
+                    [
+                        msgspec.structs.replace(entry, value=changes.renamed.get(entry.value or "", entry.value))
+                        for entry in each.quant_parameter_tensor_names
+                    ]
+                ),
+            )
             for each in annotations
             if each.tensor_name not in changes.gone or each.tensor_name in changes.renamed
         ]

@@ -19,7 +19,7 @@ from onnxjson.matching.ordering import from_outputs
 from onnxjson.matching.pairing import NO_PART, Pairing, unique_pairs
 from onnxjson.matching.propagation import producers_of_outputs, propagate
 from onnxjson.matching.sequence import common_subsequence
-from onnxjson.matching.uncrossing import uncross
+from onnxjson.matching.uncrossing import keep_equal, uncross
 
 WORK_PER_NODE: Final = 400
 """Steps that may be taken for each node of both graphs, and for as many more as a small graph needs."""
@@ -76,6 +76,7 @@ def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int,
         assign(pairing)
     uncross(pairing)
     _pair_duplicates(pairing, *numbers)
+    keep_equal(pairing)
     return pairing
 
 

@@ -22,6 +22,31 @@ def uncross(pairing: Pairing) -> None:
             return
 
 
+def keep_equal(pairing: Pairing) -> None:
+    """Of nodes that compute the same, pair those that are equal, names and all, if no other pair speaks against it.
+
+    Then a node that nothing happened to is not told as another one that has its name now.
+    """
+    base, target = pairing.base, pairing.target
+    nodes, its_nodes = base.columns.nodes, target.columns.nodes
+    target_of, base_of = pairing.target_of, pairing.base_of
+    makers = target.columns.scope.makers
+    for here, there in enumerate(target_of):
+        if there < 0 or not nodes[here].output or nodes[here].output == its_nodes[there].output:
+            continue
+        wanted = makers.get(nodes[here].output[0], (there, 0))[0]
+        other = base_of[wanted]
+        if other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
+            continue
+        if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
+            continue
+        swaps = [(here, there, other, wanted)]
+        before = _contradictions(pairing, swaps)
+        _exchange(pairing, swaps)
+        if _contradictions(pairing, swaps) > before:
+            _exchange(pairing, swaps)
+
+
 def _crossed_inputs(pairing: Pairing, base: int, target: int) -> list[tuple[int, int]]:
     """Inputs, made by nodes, that stand at the same place; where the order means nothing, those that are left over."""
     mine, its = pairing.base.inputs(base), pairing.target.inputs(target)

@@ -76,14 +76,14 @@ def random_edit(model: Model, rng: random.Random) -> Edit:
     refs = index.node_refs
     node = f"@{rng.choice(refs).address}" if refs else "x"
     values = sorted({name for scope in index.scopes for name in (*scope.makers, *scope.inputs, *scope.initializers)})
-    value, other = rng.choice(values), rng.choice(values)
+    value, other = rng.choice(values or ["x"]), rng.choice(values or ["x"])
     new = f"new{rng.randrange(1000)}"
     operator = rng.choice(["Relu", "Add", "Identity", "LeakyRelu", "Cast", "Nope"])
     ops = sorted({ref.node.op_type or "" for ref in refs})
     choices: list[Edit] = [
         edits.DeleteNode(node=node),
         edits.DeleteNode(node=node, bypass=rng.randrange(3)),
-        edits.DeleteNode(node=f"op:{rng.choice(ops)}"),
+        edits.DeleteNode(node=f"op:{rng.choice(ops or [operator])}"),
         edits.AddNode(op_type=operator, input=(value,), output=(new,), insert=rng.random() < 0.5),
         edits.AddNode(op_type="Add", input=(value, other), output=(new,), graph=rng.choice(index.scopes).address),
         edits.ReplaceNode(node=node, op_type=operator),

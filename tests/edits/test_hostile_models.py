@@ -1,21 +1,24 @@
 """Edits of names, interface and constants on models that nobody meant: refused with a reason, or undoable."""
 
+import struct
 from collections.abc import Callable
 from random import Random
 
 import pytest
 
-from onnxjson.document import Model
+from onnxjson.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor
 from onnxjson.edits.applying import run
 from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deduplication import DeduplicateInitializers
+from onnxjson.edits.deletion import DeleteNode
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.stripping import Strip
-from onnxjson.errors import OnnxJsonError
+from onnxjson.edits.tensor_values import CastTensor
+from onnxjson.errors import EditError, OnnxJsonError
 from onnxjson.index import Index
 from onnxjson.patching import Patch
 from onnxjson.serde import parse
@@ -68,3 +71,38 @@ def test_every_edit_is_refused_with_a_reason_or_can_be_undone(start: int) -> Non
             assert patch.apply(model) == after
             assert patch.invert().apply(after) == model
     assert made > 50
+
+
+def _relu_of_w(*nodes: Node) -> Model:
+    """A model in which v is Relu(w), with some nodes more."""
+    weight = Tensor(name="w", data_type=1, dims=(1,), float_data=struct.pack("<f", 1.0))
+    relu = Node(op_type="Relu", input=("w",), output=("v",))
+    graph = Graph(name="g", node=(relu, *nodes), initializer=(weight,))
+    return Model(ir_version=10, graph=graph, opset_import=(OperatorSetId(domain="", version=20),))
+
+
+def test_dtypes_that_go_round_in_a_circle_are_not_followed_for_ever() -> None:
+    casts = [
+        Node(op_type="Cast", input=("v",), output=("v",), attribute=(Attribute(name="to", type=2, i=dtype),))
+        for dtype in (10, 1)
+    ]
+    after = run(_relu_of_w(*casts), CastTensor(tensor="w", dtype="float16", lossy=True)).model
+    assert after.graph is not None
+    assert after.graph.initializer[0].data_type == 10
+
+
+def test_a_node_with_inputs_that_its_operator_does_not_have_does_not_stop_a_cast() -> None:
+    nodes = [
+        Node(op_type=op_type, input=("w",), output=(f"r{number}",))
+        for number, op_type in enumerate(("RandomUniform", "RandomNormal", "Constant"))
+    ]
+    after = run(_relu_of_w(*nodes), CastTensor(tensor="w", dtype="float16", lossy=True)).model
+    assert after.graph is not None
+    assert after.graph.initializer[0].data_type == 10
+
+
+def test_the_deletion_of_a_circle_of_nodes_that_something_takes_is_refused() -> None:
+    circle = [Node(op_type="Neg", input=(taken,), output=(made,)) for taken, made in (("a", "b"), ("b", "a"))]
+    taker = Node(op_type="Abs", input=("b",), output=("c",))
+    with pytest.raises(EditError, match="in a circle of nodes"):
+        run(_relu_of_w(*circle, taker), DeleteNode(node="op:Neg"))
