@@ -425,3 +425,38 @@ def test_blobs_of_a_text_go_along_to_another_folder(path: Path, tmp_path: Path) 
     with opened(there) as session:
         assert not session.opened.problems
         assert session.model.graph == onnxjson.load(text).graph
+
+
+def test_a_script_never_takes_the_place_of_a_model(path: Path, tmp_path: Path) -> None:
+    before = path.read_bytes()
+    text = tmp_path / "other.onnx.json"
+    onnxjson.save(small(), text)
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        for each in (path, text):
+            stood = each.read_bytes()
+            await found.press(":")
+            await found.type(f"export {each}")
+            assert "is the name of a model" in found.footer
+            assert each.read_bytes() == stood
+
+    run(path, flow)
+    assert path.read_bytes() == before
+
+
+def test_steps_that_are_no_edits_make_no_script(path: Path, tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        session = found.session
+        assert session.model.graph is not None
+        odd = replace(session.model, graph=replace(session.model.graph, unknown_fields=b"\xfa\x3f\x00"))
+        found.bench.accept(session.preview_model(odd, "made elsewhere"))
+        assert session.is_changed
+        await found.press(":")
+        await found.type(f"export {tmp_path / 'edits.json'}")
+        assert "No script was written" in found.text
+        assert "made elsewhere" in found.text
+        await found.press("enter")
+        assert not (tmp_path / "edits.json").exists()
+
+    run(path, flow)

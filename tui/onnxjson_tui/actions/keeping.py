@@ -161,6 +161,9 @@ async def export(bench: "Workbench", given: Given) -> None:
         bench.say("there are no edits to export")
         return
     exported = await bench.jobs.awaited("export", "putting the steps into edits", session.export_script)
+    if not exported.script.edits:
+        await saving.tell_no_script(bench, exported.left_out)
+        return
     if given.text:
         path = expanded(given.text)
     else:

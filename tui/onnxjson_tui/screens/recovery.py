@@ -94,9 +94,12 @@ async def _show(bench: "Workbench", journal: Abandoned) -> None:
 
 
 async def _export(bench: "Workbench", journal: Abandoned) -> None:
-    from onnxjson_tui.screens.saving import ask_path, write_edits
+    from onnxjson_tui.screens.saving import ask_path, tell_no_script, write_edits
 
     script, left_out = journal.script()
+    if not script.edits:
+        await tell_no_script(bench, left_out)
+        return
     path = await ask_path(bench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
     if path is not None:
         await write_edits(bench, path, script, left_out)

@@ -16,6 +16,7 @@ from onnxjson_tui.answers import SaveAnswer
 from onnxjson_tui.jobs import said
 from onnxjson_tui.path_completion import complete_path, expanded
 from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.widgets.bars import Tone
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
@@ -225,13 +226,32 @@ def _name_of_revision(name: str) -> str:
     return name.rpartition(":")[2]
 
 
+async def tell_no_script(bench: "Workbench", left_out: Sequence[str]) -> None:
+    """Says that there is nothing to write, and why."""
+    text = "no script was written: none of the steps can be said in edits"
+    question = ConfirmScreen(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
+    await bench.app.push_screen_wait(question)
+    bench.say(text, "bad")
+
+
+def _reasons(left_out: Sequence[str]) -> list[str]:
+    return [part for each in left_out for part in paragraphs(f"- {each}")]
+
+
 async def write_edits(bench: "Workbench", path: Path, script: Script, left_out: Sequence[str]) -> None:
     """Writes a rewrite script, Python where the name ends so, and says what it does not have."""
     if path.is_dir():
         bench.say(f"{path} is a folder; name a file", "bad")
         return
+    if path.name.endswith((".onnx", ".onnx.json")):
+        bench.say(f"{path} is the name of a model; that of a script ends in .json or .py, such as edits.json", "bad")
+        return
     if path.exists():
-        question = ConfirmScreen("Replace that file?", [("s", "stay", "stay"), ("r", "replace", "replace")])
+        question = ConfirmScreen(
+            "Replace that file?",
+            [("s", "stay", "stay"), ("r", "replace", "replace")],
+            lines=paragraphs(f"{visible(str(path), None)} is there already."),
+        )
         if await bench.app.push_screen_wait(question) != "replace":
             return
     try:
@@ -242,12 +262,14 @@ async def write_edits(bench: "Workbench", path: Path, script: Script, left_out: 
     count = counted(len(script.edits), "edit")
     if left_out:
         lines = [f"{count} in {visible(str(path), None)}; these steps are no edits, and not in it:", ""]
-        lines += [part for each in left_out for part in paragraphs(f"- {each}")]
+        lines += _reasons(left_out)
         await bench.app.push_screen_wait(
             ConfirmScreen("The script does not have everything", [("o", "ok", "ok")], lines=lines)
         )
     left = f"; {counted(len(left_out), 'step')} left out" if left_out else ""
-    bench.say(f"{path}: {count}{left}; onnxjson apply {path.name} MODEL makes them again", "good")
+    again = "it" if len(script.edits) == 1 else "these" if left_out else "them"
+    tone: Tone = "changed" if left_out else "good"
+    bench.say(f"{path}: {count}{left}; onnxjson apply {path.name} MODEL makes {again} again", tone)
 
 
 def _write_edits(path: Path, script: Script) -> None:
