@@ -2,29 +2,23 @@
 
 import json
 import shlex
-from pathlib import Path
 from typing import Final
 
-from onnxjson import tensors
-from onnxjson.constants.stored import with_elements
 from onnxjson.display import counted, visible
-from onnxjson.document import SparseTensor, Tensor
-from onnxjson.elements import BITS, element_count
-from onnxjson.errors import DecodeError, OnnxJsonError
-from onnxjson.external import Resolver
+from onnxjson.document import Tensor
+from onnxjson.elements import element_count
+from onnxjson.errors import OnnxJsonError
 from onnxjson.names import COMPLEX, STRING
-from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson.rendering.values import consumers, source
+from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson.selectors import TensorRef, select_tensor
 from onnxjson.tensor_quantiles import Spread, spread
 from onnxjson.tensor_statistics import Statistics, StringStatistics, first_tokens, statistics, string_statistics
-from onnxjson.tensors import location_of
-from onnxjson.types import format_data_type
 from onnxjson_tui.jobs import Job
 from onnxjson_tui.pages.declaration import Page
 from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_lines, statistics_rows, string_rows
+from onnxjson_tui.rows.tensor_head import place_text, title_line
+from onnxjson_tui.rows.tensor_reading import begun, opened_grid
 from onnxjson_tui.rows.tensor_values import (
     Key,
     SliceError,
@@ -35,7 +29,6 @@ from onnxjson_tui.rows.tensor_values import (
 )
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
-_MOST_TAKERS: Final = 3
 _LONGEST_LABEL: Final = 16
 """Columns of a slice that stands above the places of rows."""
 
@@ -129,7 +122,7 @@ class TensorPage(Page):
             return
         tensor, folder, wanted = ref.tensor, self.bench.session.opened.folder, self._slice
         self.bench.jobs.start(
-            "tensor", "reading the tensor", lambda: _opened(tensor, folder, wanted), self._opened, self._failed
+            "tensor", "reading the tensor", lambda: opened_grid(tensor, folder, wanted), self._opened, self._failed
         )
 
     def _opened(self, grid: ValueGrid) -> None:
@@ -224,7 +217,7 @@ class TensorPage(Page):
             return
         self._slice, self.column, self._wanted = slice_text(picks, dims), 0, frozenset()
         wanted = ValueGrid(grid.tensor, picks)
-        self.bench.jobs.start("tensor", "reading the tensor", lambda: _begun(wanted), self._opened, self._failed)
+        self.bench.jobs.start("tensor", "reading the tensor", lambda: begun(wanted), self._opened, self._failed)
 
     @property
     def slice(self) -> str:
@@ -284,7 +277,10 @@ class TensorPage(Page):
         """What is known of the tensor without reading it."""
         ref = self.ref
         assert ref is not None
-        lines = [_first_line(ref, width), (Span(f" {shortened(self._place_text(ref), width - 2)}", "quiet"),)]
+        lines = [
+            title_line(ref, width),
+            (Span(f" {shortened(place_text(self.bench.session.index, ref), width - 2)}", "quiet"),),
+        ]
         if self._problem:
             lines.append((Span(f" {shortened(self._problem, width - 2)}", "bad"),))
         lines += self._statistics_lines(width)
@@ -296,53 +292,6 @@ class TensorPage(Page):
         elif grid is not None and (grid.columns > 1 or not grid.length or isinstance(grid, SparseGrid)):
             lines.append(self._heading(grid, width))
         return lines
-
-    def _place_text(self, ref: TensorRef) -> str:
-        session = self.bench.session
-        tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
-        parts = []
-        if tensor is not None:
-            location = location_of(tensor)
-            entries = {entry.key: entry.value or "" for entry in tensor.external_data}
-            if location is not None:
-                offset = f", from byte {entries['offset']}" if "offset" in entries else ""
-                parts.append(f"in the file {visible(location, 200)}{visible(offset, 60)}")
-            else:
-                fields = [each for each in tensors.STORAGE.values() if len(getattr(tensor, each, b"") or b"")]
-                parts.append(
-                    "in " + (next(iter(fields), None) or ("string_data" if tensor.string_data else "raw_data"))
-                )
-            parts += self._shared(tensor)
-        if ref.scope is not None and ref.name:
-            made = source(session.index, ref.scope, ref.name)
-            if made.node is not None:
-                parts.append(f"made by {visible(made.node.op_type, 60)} {visible(made.node.name or '', 100)}".rstrip())
-            elif made.made_by == "input":
-                parts.append("an input of the graph")
-            users = consumers(session.index, ref.scope, ref.name)
-            names = [
-                "the output of the graph"
-                if each.node is None
-                else f"{visible(each.node.op_type, 60)} {visible(each.node.name or '', 60)}".rstrip()
-                for each in users[:_MOST_TAKERS]
-            ]
-            more = f" and {len(users) - _MOST_TAKERS:,} more" if len(users) > _MOST_TAKERS else ""
-            parts.append(f"taken by {len(users):,}: {', '.join(names)}{more}" if users else "taken by nobody")
-        else:
-            parts.append(visible(f"@{ref.address}", 200))
-        return "; ".join(parts)
-
-    def _shared(self, tensor: Tensor) -> list[str]:
-        """Other constants that name the same bytes of a file."""
-        if not tensor.external_data:
-            return []
-        names = [
-            visible(each.name or "?", 60)
-            for scope in self.bench.session.index.scopes
-            for each in getattr(scope.graph, "initializer", ())
-            if each is not tensor and each.external_data == tensor.external_data
-        ]
-        return [f"the same bytes as {', '.join(names[:_MOST_TAKERS])}"] if names else []
 
     def _statistics_lines(self, width: int) -> list[Line]:
         if self._grid is None:
@@ -434,56 +383,6 @@ class TensorRows:
             inside = 0 <= key[0] < self._page.value_count()
             self._lines[key] = self._page.value_line(key[0], width) if inside else ()
         return self._lines[key]
-
-
-def _opened(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str) -> ValueGrid:
-    """The elements of a tensor, the first of them read.
-
-    Raises:
-        OnnxJsonError: they cannot be had.
-        SliceError: the slice that was shown before leads out of the tensor.
-    """
-    resolver = Resolver(folder or Path())
-    if isinstance(tensor, SparseTensor):
-        return _begun(_sparse(tensor, resolver))
-    if tensor.data_type not in BITS and tensor.data_type != STRING:
-        raise DecodeError(f"elements of {format_data_type(tensor.data_type or 0)} cannot be read")
-    held = with_elements(tensor, resolver)
-    return _begun(ValueGrid(held, parse_slice(wanted, held.dims)))
-
-
-def _begun(grid: ValueGrid) -> ValueGrid:
-    """The rows, the first of them read."""
-    if grid.rows:
-        grid.take(Key(0, 0), grid.read(Key(0, 0)))
-    return grid
-
-
-def _sparse(tensor: SparseTensor, resolver: Resolver) -> SparseGrid:
-    if tensor.values is None or tensor.indices is None:
-        raise DecodeError("the sparse tensor has no values or no indices")
-    values = with_elements(tensor.values, resolver)
-    if len(values.dims) != 1 or values.data_type not in (*BITS, STRING):
-        raise DecodeError("the values of a sparse tensor are a list, and these are not")
-    indices = tensors.to_numpy(with_elements(tensor.indices, resolver))
-    if not indices.ndim or indices.ndim > 2 or len(indices) != values.dims[0] or indices.dtype.kind not in "iu":
-        raise DecodeError(f"the sparse tensor has {counted(values.dims[0], 'value')} and indices that do not fit them")
-    return SparseGrid(values, indices, tensor.dims)
-
-
-def _first_line(ref: TensorRef, width: int) -> Line:
-    name = visible(ref.name or "(no name)", 500)
-    tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
-    if tensor is None:
-        return (Span(f" {shortened(name, width - 2)}", "title"),)
-    assert ref.tensor is not None
-    kind = tensor_type_text(tensor) or f"{format_data_type(tensor.data_type or 0)}{list(tensor.dims)}"
-    if isinstance(ref.tensor, SparseTensor):
-        kind = f"sparse {kind} of {list(ref.tensor.dims)}"
-    kind = shortened(visible(kind, 200), max(width // 3, 10))
-    detail = f"  {counted(element_count(ref.tensor.dims), 'element')}, {size(stored_bytes(tensor))}"
-    room = max(width - 4 - cells(kind) - cells(detail), 8)
-    return (Span(f" {shortened(name, room)}", "title"), Span(f"  {kind}"), Span(detail, "quiet"))
 
 
 def _as_json(tensor: Tensor) -> str:
