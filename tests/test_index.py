@@ -1,6 +1,7 @@
 """The use-def index: who makes a value, who takes it, over all graphs of a model."""
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.document import (
     Attribute,
@@ -18,6 +19,7 @@ from onnxjson.document import (
 from onnxjson.index import Index, NodeRef, Scope, Use
 from onnxjson.serde import parse
 from onnxjson.walking import walk
+from tests.edits.graphs import model_of
 from tests.generation.messages import generate, size_of
 
 FLOAT = Type(tensor_type=TensorType(elem_type=1))
@@ -180,3 +182,24 @@ def test_100_000_nodes_are_indexed_in_a_moment() -> None:
     index = Index(Model(graph=Graph(node=nodes)))
     assert len(index.consumers(index.scopes[0], "v5")) == 3
     assert index.producer(index.scopes[0], "v100000") == NodeRef(index.scopes[0], 99_999)
+
+
+def test_an_index_takes_over_what_holds_for_the_next_model_too() -> None:
+    model = model_of("g (float[N] x) => (float[N] y) <float[4] w = {1, 2, 3, 4}> {\n  a = Relu(x)\n  y = Add(a, w)\n}")
+    before = Index(model)
+    before.scopes[0].find_names()
+    assert before.scopes[0].knows_names
+    graph = model.graph
+    assert graph is not None
+    fewer = replace(model, graph=replace(graph, node=graph.node[1:]))
+    after = Index(fewer)
+    after.take_over(before)
+    assert after.scopes[0].knows_types
+    assert not after.scopes[0].knows_names
+    assert after.scopes[0].types == Index(fewer).scopes[0].types
+    assert after.scopes[0].makers == {"y": (0, 0)}
+    other = Index(replace(model, graph=replace(graph, input=())))
+    other.take_over(before)
+    assert not other.scopes[0].knows_types
+    assert other.scopes[0].inputs == {}
+    assert other.scopes[0].initializers == {"w": 0}

@@ -11,7 +11,9 @@ from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal
+from textual.reactive import Reactive
 from textual.screen import Screen
+from textual.widget import Widget
 
 from onnxjson.display import visible
 from onnxjson.edits.applying import Change
@@ -21,6 +23,7 @@ from onnxjson_tui.action import Action, Given, Pane
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.answers import Changed, Preview
 from onnxjson_tui.chrome import footer_line, scope_path, title_line
+from onnxjson_tui.edited_model import READ_ONLY
 from onnxjson_tui.entering import failure_said
 from onnxjson_tui.finder import Finder
 from onnxjson_tui.index_following import rewires
@@ -34,7 +37,7 @@ from onnxjson_tui.rows.listing import NodeLines, OutlineLines
 from onnxjson_tui.rows.nodes import NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.screens.recovery import offer_recovery
-from onnxjson_tui.session import READ_ONLY, Session
+from onnxjson_tui.session import Session
 from onnxjson_tui.terminal import Terminal
 from onnxjson_tui.widgets.bars import Bar, Tone
 from onnxjson_tui.widgets.drawer import Drawer
@@ -61,6 +64,8 @@ class Workbench(Screen[int]):
 
     BINDINGS: ClassVar[list[BindingType]] = []
     AUTO_FOCUS = "#nodes"
+    focused: Reactive[Widget | None] = Reactive(None, repaint=False)
+    """As any screen has it, but that the whole screen is not drawn again when another widget has the focus."""
 
     def __init__(self, session: Session, terminal: Terminal) -> None:
         super().__init__()
@@ -105,6 +110,7 @@ class Workbench(Screen[int]):
         self.jobs = Jobs(self.app, self.failed, self.draw_chrome)
         self.drawer.pages = {page.name: page(self) for page in PAGES}
         self.prompt.find_offers = self._find_offers
+        self.prompt.shown = self._prompt_shown
         self.build(0)
         for problem in self.session.opened.problems:
             self.say(problem, "changed")
@@ -205,7 +211,12 @@ class Workbench(Screen[int]):
         self.set_class(pane == "inspector", "show-inspector")
         if pane != "nodes":
             self.remove_class("full")
-        (self.drawer.lines if pane == "drawer" else self.query_one(f"#{pane}", LineList)).focus()
+        lines = self.drawer.lines if pane == "drawer" else self.query_one(f"#{pane}", LineList)
+        if lines.focusable:
+            # `focus` would draw all of it again.
+            self.set_focus(lines, scroll_visible=False)
+        else:
+            lines.focus()
         self.draw_chrome()
 
     def go(self, address: str, *, remember: bool = True) -> bool:
@@ -318,7 +329,9 @@ class Workbench(Screen[int]):
             return
         self.query_one("#title", Bar).show(title_line(self), scope_path(self))
         text, tone, _ = self._message
-        self.query_one("#footer", Bar).show(*footer_line(self, text, tone, self._keys.pending))
+        left, right, below = footer_line(self, text, tone, self._keys.pending)
+        self.query_one("#footer", Bar).show(left, right, below)
+        self.prompt.stand_above(1 + len(below))
 
     def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
         """Says something at the bottom until the next key; `text` is made visible here.
@@ -407,6 +420,11 @@ class Workbench(Screen[int]):
         for page in self.drawer.pages.values():
             page.model_changed()
         self.draw_chrome()
+
+    def _prompt_shown(self, is_shown: bool) -> None:
+        lists = (self.drawer.lines,) if self.drawer.is_open else (self.outline, self.nodes, self.inspector)
+        for lines in (*lists, self.drawer.lines) if not is_shown else lists:
+            lines.cover(1 if is_shown else 0)
 
     def _find_offers(self, find: Callable[[], Sequence[str]], then: Callable[[Sequence[str]], None]) -> None:
         if self.is_big:

@@ -13,6 +13,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from onnxjson.display import ELLIPSIS
 from onnxjson.rendering.spans import Line, Span
@@ -86,6 +87,8 @@ class LineList(ScrollView, can_focus=True):
         self._has_cursor = has_cursor
         self.cursor = 0
         """The number of the row that the cursor stands on."""
+        self.covered = 0
+        """Lines at the bottom over which something else stands, so that the cursor keeps out of them."""
 
     def on_mount(self) -> None:
         """Learn how much there is."""
@@ -174,12 +177,20 @@ class LineList(ScrollView, can_focus=True):
         """Scrolls until the cursor stands in the middle, or at another share of the height."""
         self.scroll_to(y=max(self.cursor - int((self.page - 1) * where), 0), animate=False)
 
+    def cover(self, lines: int) -> None:
+        """Something else stands over so many lines at the bottom; the cursor stays where it is seen."""
+        self.covered = lines
+        if lines:
+            self._see_cursor()
+        else:
+            self._measure()
+
     def row_changed(self, number: int) -> None:
         """Draws one row anew."""
         self.refresh_line(number)
 
-    def _measure(self) -> None:
-        self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows))
+    def _measure(self, more: int = 0) -> None:
+        self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows) + more)
 
     def _see_cursor(self, *, jump: bool = False) -> bool:
         """Scrolls so far that the cursor is seen, by half a page, since a page costs as much to draw as a line.
@@ -187,7 +198,9 @@ class LineList(ScrollView, can_focus=True):
         Returns:
             Whether it scrolled.
         """
-        top, page = self.scroll_offset.y, self.page
+        top, page = self.scroll_offset.y, max(self.page - self.covered, 1)
+        if self.covered and len(self._rows) >= self.page and self.cursor >= len(self._rows) - self.covered:
+            self._measure(self.covered)
         if top <= self.cursor < top + page and not (jump and top > max(len(self._rows) - page, 0)):
             return False
         half = page // 2
@@ -196,8 +209,9 @@ class LineList(ScrollView, can_focus=True):
             target = self.cursor - half if self.cursor >= top + page else self.cursor - page + half + 1
         else:
             target = self.cursor - half
-        target = max(min(target, len(self._rows) - page), 0)
-        self.scroll_to(y=target, animate=False)
+        target = max(min(target, len(self._rows) - page, self.virtual_size.height - self.page), 0)
+        # A list that was short until now has no scrollbar before the next layout, and would not scroll without force.
+        self.scroll_to(y=target, animate=False, force=True)
         return True
 
     def on_resize(self, event: events.Resize) -> None:
@@ -214,12 +228,20 @@ class LineList(ScrollView, can_focus=True):
                 self.post_message(self.Chosen(self, number))
 
     def on_focus(self, event: events.Focus) -> None:
-        """The cursor looks different."""
+        """Only the cursor looks different; Textual would draw the whole list."""
+        event.prevent_default()
+        self.has_focus = True
         self.refresh_line(self.cursor)
+        if isinstance(self.parent, Widget):
+            self.parent.post_message(events.DescendantFocus(self))
 
     def on_blur(self, event: events.Blur) -> None:
-        """The cursor looks different."""
+        """See `on_focus`."""
+        event.prevent_default()
+        self.has_focus = False
         self.refresh_line(self.cursor)
+        if isinstance(self.parent, Widget):
+            self.parent.post_message(events.DescendantBlur(self))
 
     def render_line(self, y: int) -> Strip:
         """One line of the widget."""

@@ -24,7 +24,10 @@ FindOffers = Callable[[Callable[[], Sequence[str]], Callable[[Sequence[str]], No
 
 
 class Prompt(Horizontal):
-    """Asks for one line at a time."""
+    """Asks for one line at a time, above the footer and over the last line of what stands there.
+
+    Nothing has to make room for it, so that it costs a line of the terminal and not the whole screen.
+    """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -33,6 +36,8 @@ class Prompt(Horizontal):
         self._complete: Complete | None = None
         self._offered: Callable[[Sequence[str]], None] | None = None
         self.find_offers: FindOffers = lambda find, then: then(find())
+        self.shown: Callable[[bool], None] = lambda is_shown: None
+        """Is told when it comes and goes."""
         self._kept: dict[str, list[str]] = {}
         self._kind = ""
         self._older = 0
@@ -44,6 +49,11 @@ class Prompt(Horizontal):
         """The mark and the field."""
         yield Bar(id="prompt-mark")
         yield Field(id="prompt-input", select_on_focus=False)
+
+    def stand_above(self, lines: int) -> None:
+        """Stands above a footer of so many lines."""
+        if self.styles.offset.y.value != -lines:
+            self.styles.offset = (0, -lines)
 
     @property
     def is_asking(self) -> bool:
@@ -84,7 +94,8 @@ class Prompt(Horizontal):
         bar = self.query_one("#prompt-mark", Bar)
         bar.styles.width = cells(mark) + (1 if len(mark) > 1 else 0)
         bar.show((Span(mark, "title"),))
-        self.display = True
+        self.visible = True
+        self.shown(True)
         self.input.value = text
         self.input.cursor_position = len(text)
         self.input.focus()
@@ -107,7 +118,8 @@ class Prompt(Horizontal):
         if done is None:
             return
         self._done = None
-        self.display = False
+        self.visible = False
+        self.shown(False)
         if text:
             kept = self._kept.setdefault(self._kind, [])
             if text in kept:

@@ -1,0 +1,108 @@
+"""The line to type in costs a line, and covers nothing that is looked for."""
+
+from pathlib import Path
+from unittest import mock
+
+from onnxjson_tui.widgets.lines import LineList
+from tests.benchmarks.tui_rows import transformer
+from tests.tui.benches import Bench, run_small
+from tests.tui.sessions import saved
+
+
+def _is_seen(found: Bench) -> bool:
+    """Whether the node under the cursor is on the screen, and nothing over it."""
+    nodes = found.bench.nodes
+    shown = found.lines[nodes.region.y + nodes.cursor - nodes.scroll_offset.y]
+    here = found.bench.here
+    return here is not None and shown.strip().startswith(f"{here.position} ")
+
+
+def test_the_panes_stay_as_they_are_when_something_is_asked(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("j")
+        before = found.bench.nodes.region
+        drawn: list[int] = []
+        real = LineList.render_line
+
+        def counted(lines: LineList, y: int) -> object:
+            drawn.append(y)
+            return real(lines, y)
+
+        with mock.patch.object(LineList, "render_line", counted):
+            await found.press(":")
+        assert found.bench.nodes.region == before
+        # The row of the cursor, which is not in the focus any more, and what the prompt covers.
+        assert len(drawn) <= 6, drawn
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
+
+
+def test_the_cursor_is_seen_while_something_is_asked_on_the_last_row_too(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("G", ":")
+        assert found.bench.nodes.cursor == 99
+        assert _is_seen(found)
+        await found.press("escape")
+        assert _is_seen(found)
+        await found.press("g", "g", "2", "1", "j", "/")
+        assert _is_seen(found)
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
+
+
+def test_the_cursor_is_seen_after_a_filter_was_given_up(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("G", "f", "z", "e", "r", "escape")
+        await found.press("f", *"op:Relu", "escape")
+        assert found.bench.nodes.cursor == 99
+        assert _is_seen(found)
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
+
+
+def test_the_prompt_stands_above_a_message_of_several_lines(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        found.bench.say("a long message " * 12)
+        await found.settle()
+        assert found.lines[-4].startswith(":")
+        assert "a long message" in found.lines[-3]
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
+
+
+def test_what_tab_offers_is_found_in_a_thread_for_a_big_model_and_dropped_for_who_types_on(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        with mock.patch("onnxjson_tui.workbench.BIG", 10):
+            await found.press("f", *"op:Re", "tab")
+            assert found.bench.prompt.input.value == "op:Relu"
+            found.bench.prompt.input.value = "op:So"
+            await found.pilot.pause()
+            found.bench.prompt._next_offer(1)
+            found.bench.prompt.input.value = "op:Sof"
+            await found.settle()
+            assert found.bench.prompt.input.value == "op:Sof"
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
+
+
+def test_the_inspector_of_a_big_model_waits_until_its_names_are_known(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        with mock.patch("onnxjson_tui.workbench.BIG", 10):
+            await found.press("j", "j", ":")
+            await found.type("delete-node . --bypass 0")
+            scope = found.bench.scope
+            assert scope is not None
+            assert scope.knows_names
+            here = found.bench.here
+            assert here is not None
+            assert "in[0]" in "".join(
+                span.text for number in range(8) for span in found.bench.inspector.rows.line(number, 60)
+            )
+            await found.press("u")
+            assert len(scope.graph.node) == 99
+            assert found.bench.scope is not None
+            assert len(found.bench.scope.graph.node) == 100
+            assert len(found.bench.inspector.rows) > 3
+
+    run_small(saved(tmp_path / "m.onnx", transformer(100)), flow)
