@@ -77,7 +77,9 @@ class Soundness:
             return None, key
         origin = self._origin(f"{address}/node", ref.position)
         if isinstance(origin, int):
-            return f"{address}/node/{origin}", None
+            # Where one side put another graph in the place of the base's, its nodes come from nowhere there.
+            is_known = origin < len(self._base[address].graph.node)
+            return (f"{address}/node/{origin}" if is_known else None), None
         return None, added_key(f"{address}/node", *origin)
 
     def _origin(self, list_address: str, position: int) -> int | tuple[int, int]:

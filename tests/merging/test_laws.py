@@ -14,3 +14,8 @@ def test_merges_of_random_triples_keep_the_laws(first: int) -> None:
         except BaseException as error:
             error.add_note(f"seed {seed}")
             raise
+
+
+@pytest.mark.parametrize("seed", [8466])
+def test_merges_that_once_broke_a_law(seed: int) -> None:
+    require_laws(triple(seed))
