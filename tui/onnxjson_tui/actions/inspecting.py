@@ -13,6 +13,7 @@ from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.asking import ask
 from onnxjson_tui.actions.editing import made, ready, rename_output, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
+from onnxjson_tui.edited_model import READ_ONLY
 from onnxjson_tui.forms.attribute_values import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.forms.changes import with_node
 from onnxjson_tui.forms.offers import Offers
@@ -20,7 +21,6 @@ from onnxjson_tui.forms.words import is_plain, meant, node_words, typed
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.screens.choosing import PickerScreen
-from onnxjson_tui.session import READ_ONLY
 
 if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
