@@ -76,7 +76,8 @@ def _read_value(
     elif not _fits(number, tree):
         if tree is not UNREADABLE:
             what = f'"{visible(name)}" of {visible(op_type)} is {ATTRIBUTE_TYPE_NAMES[number]}, {_FITS[number]}'
-            hint = _tag_hint(tree).replace("tag it:", "if it is to be another type, tag it:")
+            hint = _tensor_hint(tree) if number == _TENSOR else ""
+            hint = hint or _tag_hint(tree).replace("tag it:", "if it is to be another type, tag it:")
             context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", hint)
         return None
     return _with_payload(name, number, tree, place, context)
@@ -205,6 +206,17 @@ def _tag_hint(tree: Tree) -> str:
             return 'tag it: {"TENSOR": {...}}'
     near = suggest(next(iter(tree), ""), [*TAGS, FULL]) if isinstance(tree, dict) else ""
     return near or f"the tags are {', '.join(TAGS)} and {FULL}"
+
+
+def _tensor_hint(tree: Tree) -> str:
+    """How a number, or a list of numbers, is written as a tensor; "" for anything else."""
+    items = tree if isinstance(tree, list) else [tree]
+    kinds = {type(item) for item in items}
+    dtype = {bool: "bool", int: "int64", float: "float32"}.get(kinds.pop()) if len(kinds) == 1 else None
+    if dtype is None or not _is_flat(tree):
+        return ""
+    dims = len(items) if isinstance(tree, list) else ""
+    return f'write {{"type": "{dtype}[{dims}]", "values": {visible(json.dumps(tree), 80)}}}'
 
 
 def _list_hint(tree: list[Tree]) -> str:

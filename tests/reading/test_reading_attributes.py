@@ -1,10 +1,13 @@
 """Attributes: bare, tagged and in full."""
 
+import json
 from typing import Any
 
 import pytest
 
+import onnxjson
 from onnxjson import document as d
+from onnxjson.errors import DecodeError
 from tests.reading.documents import attribute, codes, codes_of_attribute, float32, node
 
 
@@ -87,3 +90,19 @@ def test_attributes_in_a_list_are_in_full() -> None:
 def test_a_tag_stands_alone_and_the_name_outside_it() -> None:
     assert codes_of_attribute({"INT": 1, "FLOAT": 2.0}) == ["conflicting-keys"]
     assert codes_of_attribute({"AttributeProto": {"name": "b"}}) == ["conflicting-keys"]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (False, '{"type": "bool[]", "values": false}'),
+        (7, '{"type": "int64[]", "values": 7}'),
+        ([0.5, 1.5], '{"type": "float32[2]", "values": [0.5, 1.5]}'),
+    ],
+)
+def test_a_number_where_a_tensor_belongs_is_told_how_it_is_one(value: Any, written: str) -> None:
+    text = '{"format": "onnxjson/1", "graph": {"node": [{"op_type": "Constant", "attribute": {"value": %s}}]}}'
+    with pytest.raises(DecodeError) as raised:
+        onnxjson.loads(text % json.dumps(value))
+    assert f"write {written}" in str(raised.value)
+    onnxjson.loads(text % written)
