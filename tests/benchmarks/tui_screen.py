@@ -2,10 +2,12 @@
 
 The program runs in a pseudo-terminal of 160x45. A key has been answered when nothing more comes for 60 ms; the time
 said is that of the last byte. The inspector follows when the cursor has rested for 120 ms, and is counted on its own.
-Textual's DataTable and Tree stand beside for scale.
+Then `tests.benchmarks.tui_stalls` says how long each action holds up the loop, filter and undo among them. Textual's
+DataTable and Tree stand beside for scale.
 """
 
 import argparse
+import asyncio
 import fcntl
 import os
 import pty
@@ -19,10 +21,12 @@ import termios
 import time
 from pathlib import Path
 from typing import Final, NamedTuple, Self
+from unittest import mock
 
 import onnxjson
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
+from tests.benchmarks.tui_stalls import HEADS, stall_rows, stalls
 
 NODES: Final = 100_000
 SIZE: Final = (160, 45)
@@ -269,6 +273,9 @@ def main(arguments: list[str]) -> int:
                     f"The workbench {where}, {SIZE[0]}x{SIZE[1]}", [f"{given.nodes:,} nodes", "found", "budget"], rows
                 )
             )
+        with mock.patch.dict(os.environ, XDG_STATE_HOME=name):
+            found = asyncio.run(stalls(path))
+        print(table("How long the loop is held up, CPU", HEADS, stall_rows(found)))
         print(table("For scale", [f"{given.nodes:,} rows", "found", ""], others(given.nodes)))
     return 0
 

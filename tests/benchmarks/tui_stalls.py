@@ -74,6 +74,10 @@ FLOWS: Final[tuple[tuple[str, tuple[str, ...], float], ...]] = (
 """What is pressed, and the seconds that a turn of the loop may take."""
 
 
+HEADS: Final = ["every action once", "longest turn", "all turns", "collection", "budget"]
+"""Of the table."""
+
+
 class Turns:
     """The turns of the loop of this thread, and the processor time that each takes."""
 
@@ -253,7 +257,7 @@ async def stalls(
     return found
 
 
-def rows(found: Sequence[Stall]) -> list[tuple[str, ...]]:
+def stall_rows(found: Sequence[Stall]) -> list[tuple[str, ...]]:
     """Lines of the table: what, its longest turn, all of its turns, how long a turn may be."""
     shown = sorted(found, key=lambda stall: -stall.longest)
     return [
@@ -287,8 +291,7 @@ def main(arguments: list[str]) -> int:
     for stall in found:
         if stall.profile:
             print(f"{stall.name}: {stall.longest * 1000:.0f} ms\n{stall.profile}")
-    heads = ["every action once", "longest turn", "all turns", "collection", "budget"]
-    print(table("How long the loop is held up, CPU", heads, rows(found)))
+    print(table("How long the loop is held up, CPU", HEADS, stall_rows(found)))
     return 0
 
 
