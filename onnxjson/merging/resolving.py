@@ -15,7 +15,7 @@ from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
-from onnxjson.merging.sorting import first_place
+from onnxjson.merging.sorting import fitting_place
 
 R = TypeVar("R", bound=Record)
 
@@ -210,7 +210,7 @@ def _with_member(
             return model, left
         place = len(members) if position is None else min(position, len(members))
         if isinstance(value, Node):
-            place = first_place(value, members, place)
+            place = fitting_place(value, members, place)
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
         return _with(model, slot.owner, slot.name, new), moved

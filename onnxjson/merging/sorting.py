@@ -60,13 +60,16 @@ def stuck(nodes: tuple[Node, ...]) -> list[int]:
     return sorted(set(range(len(nodes))) - set(order))
 
 
-def first_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
-    """The first place from `place` on with all that makes what a node takes before it."""
+def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
+    """The place nearest to `place` behind all that makes what a node takes, and before all that takes what it makes.
+
+    Where a taker stands before a maker there is none; then it is behind the makers.
+    """
     names = {name for name in _taken(node) if name}
-    for position in range(len(nodes) - 1, place - 1, -1):
-        if not names.isdisjoint(nodes[position].output):
-            return position + 1
-    return place
+    made = {name for name in node.output if name}
+    behind = next((at + 1 for at in range(len(nodes) - 1, -1, -1) if not names.isdisjoint(nodes[at].output)), 0)
+    before = next((at for at, each in enumerate(nodes) if not made.isdisjoint(_taken(each))), len(nodes))
+    return max(min(place, before), behind)
 
 
 def _needs(node: Node, makers: Mapping[str, int]) -> set[int]:
