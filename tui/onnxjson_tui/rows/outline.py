@@ -6,6 +6,7 @@ another one shares its row.
 """
 
 import re
+from array import array
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
@@ -71,10 +72,10 @@ class Outline:
         # Scopes have numbers, each more than the one around it; the lists say the rest of them. A big model has as many
         # scopes as nodes, and objects would take four times as long.
         self._names = [""]
-        self._parents = [-1]
-        self._firsts = [0]
-        self._counts = [0]
-        self._contents = [0]
+        self._parents = array("q", [-1])
+        self._firsts = array("q", [0])
+        self._counts = array("q", [0])
+        self._contents = array("q", [0])
         """A number for what each scope holds; the same where two hold the same."""
         self._fill(nodes)
         self._below_of: dict[int, list[int]] | None = None
