@@ -2,7 +2,7 @@
 
 A line is ``SEED ACKNOWLEDGEMENTS``. The child opens FILE, recovers what is there, edits at random, and appends to the
 file of acknowledgements, after each change of the model, the time in seconds and the hash of the model as it is then.
-Its process number is printed.
+Before an undo it appends "undoing". Its process number is printed.
 """
 
 import hashlib
@@ -28,6 +28,7 @@ def edit_for_ever(path: Path, seed: int, acknowledgements: Path) -> None:
         count += 1
         kind = rng.random()
         if kind < 0.2:
+            os.write(descriptor, b"undoing\n")
             session.undo()
         elif kind < 0.3:
             session.redo()

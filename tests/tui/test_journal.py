@@ -3,6 +3,8 @@
 import os
 import random
 import resource
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -454,3 +456,24 @@ def test_what_is_no_journal_is_never_replayed(tmp_path: Path, content: bytes) ->
             assert journal.commands == ()
             journal.discard()
         assert not session.recoverable()
+
+
+def test_a_journal_whose_process_ended_before_its_first_line_is_nothing_to_recover(tmp_path: Path) -> None:
+    path = saved(tmp_path / "m.onnx")
+    with opened(path) as session:
+        session.edit(edits.SetMetadata(key="a", value="b"))
+        journal = session.journal_path
+        assert journal is not None
+        folder, ended = journal.parent, journal.name.split("-")
+        session.undo()
+    folder.mkdir(parents=True, exist_ok=True)
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    empty = folder / f"{ended[0]}-{child.pid}-{ended[2]}"
+    empty.touch(0o600)
+    alive = folder / f"{ended[0]}-{os.getpid()}-{ended[2]}"
+    alive.touch(0o600)
+    with opened(path) as session:
+        assert not session.recoverable()
+    assert not empty.exists()
+    assert alive.exists()  # its process may be about to write

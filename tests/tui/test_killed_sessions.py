@@ -53,13 +53,15 @@ def test_every_edit_older_than_half_a_second_outlives_a_kill_at_any_moment(
         time.sleep(rng.uniform(0, 0.08))
         os.kill(child, signal.SIGKILL)
         assert server.stdout.readline() == "ended\n"
-        told = [line.split()[1] for line in acknowledgements.read_text().splitlines()]
-        state, was_recovered = _recovered(tmp_path / "m.onnx", told[-1] if told else state)
+        lines = acknowledgements.read_text().splitlines()
+        told = [line.split()[1] for line in lines if line != "undoing"]
+        was_undoing = bool(lines) and lines[-1] == "undoing"
+        state, was_recovered = _recovered(tmp_path / "m.onnx", told[-1] if told else state, was_undoing)
         recovered += was_recovered
     assert recovered > KILLS // 2
 
 
-def _recovered(path: Path, told: str) -> tuple[str, bool]:
+def _recovered(path: Path, told: str, was_undoing: bool) -> tuple[str, bool]:
     """The state that is recovered, and whether a journal was; fails where it is not what was told last.
 
     The kill may have come between a step and the telling: then one undo or redo leads to what was told.
@@ -83,7 +85,9 @@ def _recovered(path: Path, told: str) -> tuple[str, bool]:
             if session.redo():
                 around.append(state())
                 session.undo()
-            assert told in around, "an edit is lost"
+            # Where the only step was just undone, there is nothing to offer.
+            is_undone = was_undoing and not found
+            assert told in around or is_undone, f"an edit is lost: {was_undoing=}, {len(found)} journals"
         assert state() == now
         # The next session goes on with this journal, as after a person who looks and leaves.
         return now, bool(found)

@@ -258,7 +258,7 @@ def lock_abandoned(path: Path) -> int | None:
         except BlockingIOError:
             raise
         except OSError:
-            if _is_running(path):
+            if is_running(path):
                 raise
         # Whoever had the lock before may have removed the file.
         if os.fstat(descriptor).st_nlink == 0:
@@ -269,7 +269,8 @@ def lock_abandoned(path: Path) -> int | None:
     return descriptor
 
 
-def _is_running(path: Path) -> bool:
+def is_running(path: Path) -> bool:
+    """Whether the process that began a journal still runs."""
     found = _NAME.fullmatch(path.name)
     try:
         os.kill(int(found[2]) if found else 0, 0)

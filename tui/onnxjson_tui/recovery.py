@@ -30,6 +30,7 @@ from onnxjson_tui.journal import (
     decoded,
     folder_of,
     in_folder,
+    is_running,
     lock_abandoned,
 )
 
@@ -60,6 +61,8 @@ class Abandoned:
         self.lines: tuple[Line, ...] = ()
         self.damage = ""
         """What of it cannot be read; "" where the last line at most was cut short."""
+        self.is_empty = not data
+        """Whether its process ended before the first line was written."""
         self._size = 0
         self._read(data)
 
@@ -229,7 +232,9 @@ def abandoned(key: str) -> tuple[Abandoned, ...]:
         if descriptor is None:
             continue
         journal = Abandoned(path, descriptor)
-        if journal.steps or journal.damage or journal.header.format != FORMAT:
+        if journal.is_empty and is_running(path):
+            journal.release()  # It is about to be begun, and not locked yet.
+        elif journal.steps or journal.damage or (journal.header.format != FORMAT and not journal.is_empty):
             found.append(journal)
         else:
             journal.discard()
