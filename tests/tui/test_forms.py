@@ -81,7 +81,7 @@ def test_look_counts_nodes_and_says_what_would_change(tmp_path: Path) -> None:
         found = look(session, filling, is_trying=True)
         assert (found.text, found.tone) == ("would change 1 place", "good")
         assert found.notes["node"] == "LeakyRelu c"
-        assert found.notes["value"] == "now 0.25; expects a number, such as 0.5; 0.01 where it is left out"
+        assert found.notes["value"] == "now 0.25; expects a number, such as 0.5; 0.01 by default"
         filling.texts["value"] = "linear"
         assert "value" in look(session, filling, is_trying=True).mistakes
         filling.texts |= {"node": "op:LeakyRelo"}
