@@ -293,7 +293,7 @@ def member_key(record: Any) -> Any:
         case d.Node() | d.SparseTensor() | d.TrainingInfo() | d.Dimension() | d.Type() | d.Segment():
             return None
         case d.StringStringEntry() | d.IntIntListEntry():
-            return ("key", record.key)
+            return ("key", record.key) if record.key is not None else None
         case d.OperatorSetId():
             return ("domain", record.domain or "")
         case d.TensorAnnotation() | d.ShardingSpec():
