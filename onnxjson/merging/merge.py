@@ -53,8 +53,10 @@ def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
     if base is None:
         return _all_of_it(base, ours, theirs)
     sides = Side(base, ours), Side(base, theirs)
+    # Before names are parted, which marks each side as what it is here.
+    first = int(sides[1].digest() < sides[0].digest())
     part_names(*sides)
-    result = _merged(base, sides)
+    result = _merged(base, sides, first)
     if result is None or (result.is_clean and not _is_sound(result.model, base, ours, theirs)):
         return _all_of_it(base, ours, theirs)
     return result
@@ -64,10 +66,15 @@ def _all_of_it(base: Model | None, ours: Model, theirs: Model) -> Merged:
     return Merged(ours, (Conflict("1", "", base, ours, theirs),))
 
 
-def _merged(base: Model, sides: tuple[Side, Side]) -> Merged | None:
-    """The merge by slots; None where changes do not go together and nobody can tell which."""
+def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
+    """The merge by slots; None where changes do not go together and nobody can tell which.
+
+    Args:
+        base: what both began with.
+        sides: ours and theirs, their new values under names of their own.
+        first: which of them comes first where the order is nobody's, the same whichever is ours.
+    """
     changes = sides[0].changes, sides[1].changes
-    first = int(sides[1].digest() < sides[0].digest())
     units = Units()
     for keys in rival_units(base, changes):
         units.tie(keys)
