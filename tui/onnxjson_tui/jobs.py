@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from onnxjson.errors import OnnxJsonError
 
 if TYPE_CHECKING:
-    from textual.app import App
+    from textual.screen import Screen
 
 _T = TypeVar("_T")
 
@@ -40,15 +40,18 @@ class Job:
 class Jobs:
     """The jobs of one screen. A new job of a group drops the one before it."""
 
-    def __init__(self, app: "App[Any]", failed: Callable[[BaseException], None], looked: Callable[[], None]) -> None:
+    def __init__(
+        self, screen: "Screen[Any]", failed: Callable[[BaseException], None], looked: Callable[[], None]
+    ) -> None:
         """Begins with none.
 
         Args:
-            app: on whose loop results arrive.
+            screen: to which results belong; those that come when it goes are dropped.
             failed: is given what a job raised, unless the job says itself who wants it.
             looked: is called when a job starts and ends, and every half second between.
         """
-        self._app = app
+        self._screen = screen
+        self._app = screen.app
         self._failed = failed
         self._looked = looked
         self._jobs: dict[str, Job] = {}
@@ -170,7 +173,7 @@ class Jobs:
             return  # The program ended meanwhile, so nobody is there to hear.
 
     def _answered(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
-        if not self._app._running:
+        if not self._app._running or self._screen._pruning or getattr(self._screen, "is_answered", False):
             return  # It is about to end: what would be drawn on is gone.
         with self._app._context():
             try:

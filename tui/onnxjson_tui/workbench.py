@@ -107,7 +107,7 @@ class Workbench(Screen[int]):
 
     def on_mount(self) -> None:
         """Show the model."""
-        self.jobs = Jobs(self.app, self.failed, self.draw_chrome)
+        self.jobs = Jobs(self, self.failed, self.draw_chrome)
         self.drawer.pages = {page.name: page(self) for page in PAGES}
         self.prompt.find_offers = self._find_offers
         self.prompt.shown = self._prompt_shown

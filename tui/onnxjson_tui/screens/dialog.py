@@ -12,7 +12,8 @@ class AnsweringScreen(Screen[ScreenResultType]):
     """
 
     _is_whole = False
-    _is_answered = False
+    is_answered = False
+    """Whether the answer was given, so that the screen is about to go."""
 
     def on_mount(self) -> None:
         """All that it consists of is there; those of its subclasses are called before."""
@@ -20,12 +21,12 @@ class AnsweringScreen(Screen[ScreenResultType]):
 
     def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
         """Gives the answer, once."""
-        if self._is_answered:
+        if self.is_answered:
             return AwaitComplete()
         if not self._is_whole:
             self.call_later(self._answer, result)
             return AwaitComplete()
-        self._is_answered = True
+        self.is_answered = True
         return super().dismiss(result)
 
     def _answer(self, result: ScreenResultType | None) -> None:

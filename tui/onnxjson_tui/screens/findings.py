@@ -128,7 +128,7 @@ class FindingsScreen(Screen[int]):
 
     def on_mount(self) -> None:
         """Show what was found."""
-        self.jobs = Jobs(self.app, lambda error: self._say(failure_said(self.app, error), bad=True), lambda: None)
+        self.jobs = Jobs(self, lambda error: self._say(failure_said(self.app, error), bad=True), lambda: None)
         self._show(self._found)
 
     @property

@@ -74,7 +74,7 @@ class KeyedScreen(AnsweringScreen[_T]):
     @cached_property
     def jobs(self) -> Jobs:
         """What goes on in threads."""
-        return Jobs(self.app, self.failed, self.draw_chrome)
+        return Jobs(self, self.failed, self.draw_chrome)
 
     @property
     def prompt(self) -> Prompt:
@@ -133,7 +133,7 @@ class KeyedScreen(AnsweringScreen[_T]):
             return
         event.stop()
         event.prevent_default()
-        if not self._is_whole or self._is_answered:
+        if not self._is_whole or self.is_answered:
             return  # Keys may come faster than a screen comes and goes.
         key = event.character if event.is_printable and event.character != " " else event.key
         key = self.SAME_KEYS.get(key or "", key)

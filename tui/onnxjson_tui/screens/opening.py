@@ -142,7 +142,7 @@ class OpeningScreen(Dialog[str | None]):
 
     def on_mount(self) -> None:
         """The field has the focus, the keys that move go to the list."""
-        self._jobs = Jobs(self.app, lambda error: self._say(failure_said(self.app, error)), lambda: None)
+        self._jobs = Jobs(self, lambda error: self._say(failure_said(self.app, error)), lambda: None)
         self.query_one("#dialog-title", Bar).show((Span("Open a model: .onnx, .onnx.json, or REV:path", "title"),))
         hint = "enter open   tab take into the field   arrows choose   esc leave"
         self.query_one("#dialog-hint", Bar).show((Span(hint, "quiet"),))
@@ -230,7 +230,7 @@ class StartScreen(Screen[int]):
     def on_mount(self) -> None:
         """Ask."""
         self.query_one(Bar).show((Span(" onnxjson", "title"),))
-        self.jobs = Jobs(self.app, lambda error: None, lambda: None)
+        self.jobs = Jobs(self, lambda error: None, lambda: None)
         self.run_worker(self._ask(), exit_on_error=False)
 
     async def _ask(self) -> None:
