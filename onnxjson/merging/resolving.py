@@ -15,7 +15,7 @@ from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
-from onnxjson.merging.sorting import fitting_place
+from onnxjson.merging.sorting import fitting_place, in_topological_order, is_taken_before
 
 R = TypeVar("R", bound=Record)
 
@@ -213,6 +213,8 @@ def _with_member(
             place = fitting_place(value, members, place)
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
+        if isinstance(value, Node) and is_taken_before(value, new, place):
+            new, moved = _sorted(new, moved, slot.list_address)
         return _with(model, slot.owner, slot.name, new), moved
     _require(conflict, position is not None and position < len(members) and members[position] == conflict.ours)
     assert position is not None
@@ -220,6 +222,24 @@ def _with_member(
         return _with(model, slot.owner, slot.name, (*members[:position], value, *members[position + 1 :])), left
     moved = left if is_named else [_shifted(each, slot.list_address, position, -1, before=conflict) for each in left]
     return _with(model, slot.owner, slot.name, (*members[:position], *members[position + 1 :])), moved
+
+
+def _sorted(
+    nodes: tuple[Node, ...], left: list[Conflict], list_address: str
+) -> tuple[tuple[Node, ...], list[Conflict]]:
+    """Nodes in an order in which values are made before they are taken, and conflicts where their nodes are then."""
+    order = in_topological_order(list(range(len(nodes))), dict(enumerate(nodes)))
+    places = {old: new for new, old in enumerate(order)}
+    prefix = f"{list_address}/"
+    moved = []
+    for each in left:
+        if each.at.startswith(prefix):
+            first, slash, rest = each.at[len(prefix) :].partition("/")
+            is_gap = each.ours is None and not slash
+            place = int(first) if is_gap else places[int(first)]
+            each = msgspec.structs.replace(each, at=f"{prefix}{place}{slash}{rest}")
+        moved.append(each)
+    return tuple([nodes[old] for old in order]), moved
 
 
 def _position(segment: str, members: Sequence[Any], *, is_named: bool) -> int | None:

@@ -72,6 +72,12 @@ def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
     return max(min(place, before), behind)
 
 
+def is_taken_before(node: Node, nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether one of the nodes before a place takes what a node makes."""
+    made = {name for name in node.output if name}
+    return any([not made.isdisjoint(_taken(each)) for each in nodes[:place]])
+
+
 def _needs(node: Node, makers: Mapping[str, int]) -> set[int]:
     return {makers[name] for name in _taken(node) if name in makers}
 
