@@ -34,6 +34,10 @@ class ProgramError(OnnxJsonError):
     exit_code = 74
 
 
+_WAKES: Final = 0.5
+"""Seconds after which it is looked whether a signal has come."""
+
+
 def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
     """``python -m module arguments`` in `folder`, with this Python and none of the folder's own modules.
 
@@ -78,7 +82,8 @@ def run_editor(words: Sequence[str]) -> None:
     name = visible(words[0], None)
     with _interrupts_left_to_the_child():
         try:
-            code = subprocess.run(words, check=False).returncode
+            with subprocess.Popen(words) as process:
+                code = _ended(process)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             message = f"the editor {name} cannot be started ({reason}); set VISUAL or EDITOR to one that is there"
@@ -114,6 +119,17 @@ def page(pieces: Iterable[bytes], command: str | None = None) -> None:
                 process.stdin.write(piece)
         with suppress(BrokenPipeError):
             process.stdin.close()
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """Waits until a program ends; gives its exit code.
+
+    A signal to this process may reach another of its threads, and a call that waits without end would then never come
+    back to answer it: a line that drops sends two signals, of which one does.
+    """
+    while True:
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(_WAKES)
 
 
 @contextmanager
