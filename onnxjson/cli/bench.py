@@ -1,6 +1,5 @@
 """``onnxjson bench``: variants of models side by side: how large, how far off, how fast."""
 
-import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,6 @@ from onnxjson.errors import MissingInputError, OutputError
 if TYPE_CHECKING:
     from onnxjson.benchmarking import Options, Report, Subject, Variant
 
-_NARROWEST: Final = 60
 _WIDEST: Final = 160
 _FORMS: Final = ("table", "csv", "json", "markdown", "svg")
 _ENDINGS: Final = {".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg",
@@ -293,7 +291,7 @@ def _show(report: "Report", form: str, *, color: paging.Colour, pager: bool) -> 
     if form != "table":
         output.Stdout().write(_text(report, form).encode("utf-8", "backslashreplace"))
         return
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width(_WIDEST)
     coloured = paging.is_coloured(color)
     paging.show((paging.styled(line, coloured=coloured) for line in report_lines(report, width)), pager=pager)
 

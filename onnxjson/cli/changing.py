@@ -1,7 +1,6 @@
 """Models that a command changes: to another file, in place with a copy kept, or only shown as a diff."""
 
 import shlex
-import shutil
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 
 _STDOUT: Final = "-"
 _ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json")
-_NARROWEST: Final = 60
-_WIDEST: Final = 120
 
 
 class Changed(NamedTuple):
@@ -262,7 +259,7 @@ def _show(path: Path, before: "Model", after: "Model") -> None:
 
     with output.working("comparing"):
         found = diff_models(before, after, paths=(path, path))
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     lines: Iterable[str] = (
         paging.styled(each, coloured=paging.is_coloured("auto"))
         for each in diff_lines(report(found, str(path), "after the change"), width, details=True)

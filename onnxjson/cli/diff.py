@@ -1,7 +1,6 @@
 """``onnxjson diff``: what differs between two models."""
 
 import itertools
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
@@ -31,9 +30,6 @@ BEHIND: Final = "onnxjson.cli.diff.behind"
 
 INCOMPLETE: Final = MissingInputError.exit_code
 """The exit code where something could not be compared."""
-
-_NARROWEST: Final = 60
-_WIDEST: Final = 120
 
 
 @dataclass(frozen=True)
@@ -315,7 +311,7 @@ def _show(report: "Report", options: Options) -> None:
 def _text_lines(report: "Report", options: Options) -> Iterator[str]:
     from onnxjson.rendering.diff_text import diff_lines, match_lines
 
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     lines = diff_lines(report, width, details=options.details)
     for line in itertools.chain(lines, match_lines(report) if options.matches else ()):
         yield paging.styled(line, coloured=options.coloured)

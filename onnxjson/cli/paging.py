@@ -1,6 +1,7 @@
 """Long results for a person: with colours and a pager on a terminal, plain anywhere else."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Final, Literal
@@ -61,6 +62,11 @@ def is_coloured(color: Colour, stream: object = None) -> bool:
         and not os.environ.get("NO_COLOR")
         and os.environ.get("TERM") != "dumb"
     )
+
+
+def width(widest: int = 120) -> int:
+    """Columns for what a person reads: those of the terminal, at least 60, at most `widest`."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), widest)
 
 
 def is_terminal(stream: object) -> bool:

@@ -1,20 +1,18 @@
 """``onnxjson passes``: what ``onnxjson optimize`` can run."""
 
 import json
-import shutil
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
 from click.shell_completion import CompletionItem
 
-from onnxjson.cli import output
+from onnxjson.cli import output, paging
 from onnxjson.errors import ParameterError
 
 if TYPE_CHECKING:
     from onnxjson.passes.listing import Entry
 
-_NARROWEST: Final = 60
 _WIDEST: Final = 100
 
 
@@ -50,7 +48,7 @@ def command(name: str | None, *, as_json: bool) -> None:
     if as_json:
         output.Stdout().write(f"{json.dumps([entry_as_json(entry) for entry in found], indent=2)}\n".encode())
         return
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width(_WIDEST)
     if name is None:
         lines = overview(known, width)
     else:

@@ -1,6 +1,5 @@
 """``onnxjson run``: what a model gives, how long it takes, and where the time goes."""
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from onnxjson.running.tasks import Report
     from onnxjson.running.values import Value
 
-_NARROWEST: Final = 60
-_WIDEST: Final = 120
 _FORMS: Final = "the ending says the form, .npz, .npy or .pb"
 
 
@@ -147,7 +144,7 @@ def _show(
     if as_json:
         output.Stdout().write((json_text(run_data(result, str(path))) + "\n").encode("ascii"))
         return
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     coloured = paging.is_coloured(color)
     lines = run_lines(result, str(path), width, every_node=all_nodes)
     paging.show((paging.styled(line, coloured=coloured) for line in lines), pager=pager)

@@ -1,7 +1,6 @@
 """``onnxjson show``: what a model, a node or a tensor consists of."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
 _ENDINGS: Final = (".onnx", ".json", ".onnxjson", ".pb")
 """What is named like this is a file, there or not."""
-
-_WIDEST: Final = 120
-_NARROWEST: Final = 60
 
 
 @dataclass(frozen=True)
@@ -87,7 +83,7 @@ def command(
     for path in paths:
         with output.working(f"reading {path}"):
             opened.append(_open(path, weights_from))
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     with output.working(f"looking at {paths[-1]}"):
         if selector is None:
             views, lines = _summaries(opened, width)

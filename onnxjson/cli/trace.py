@@ -1,6 +1,5 @@
 """``onnxjson trace``: what a pipeline of passes did, shown again."""
 
-import shutil
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 Form = Literal["text", "json", "markdown", "html"]
 
 _ENDINGS: Final[dict[str, Form]] = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
-_NARROWEST: Final = 60
-_WIDEST: Final = 120
 
 
 @click.command("trace")
@@ -95,7 +92,7 @@ def command(
 def _text(trace: "Trace", selector: str | None, *, details: bool) -> "Iterator[Line]":
     from onnxjson.rendering.trace_text import story_lines, trace_lines
 
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     if selector is None:
         yield from trace_lines(trace, width, details=details)
     else:

@@ -1,8 +1,7 @@
 """``onnxjson verify``: whether two models compute the same, and if not, where they part."""
 
-import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,9 +10,6 @@ from onnxjson.cli import failures, feeding, output, paging, sides
 if TYPE_CHECKING:
     from onnxjson.running.locating import Location
     from onnxjson.running.verification import Verification
-
-_NARROWEST: Final = 60
-_WIDEST: Final = 120
 
 
 @click.command("verify")
@@ -115,7 +111,7 @@ def _show(
         data = verification_data(verification, base, target, location)
         output.Stdout().write((json_text(data) + "\n").encode("ascii"))
         return
-    width = min(max(shutil.get_terminal_size((80, 24)).columns, _NARROWEST), _WIDEST)
+    width = paging.width()
     lines = verification_lines(verification, base, target, width, location)
     coloured = paging.is_coloured(color)
     paging.show((paging.styled(line, coloured=coloured) for line in lines), pager=pager)

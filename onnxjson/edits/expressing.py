@@ -4,7 +4,6 @@ The edits are made one after the other on the model before, so each is known to 
 the model after. Where they do not lead there, the change is for a patch.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -23,7 +22,7 @@ from onnxjson.edits.names import Rename
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire
 from onnxjson.edits.shapes import SetShape
 from onnxjson.edits.tensor_values import SetTensor
-from onnxjson.edits.values import record_value
+from onnxjson.edits.values import attribute_values, record_value
 from onnxjson.edits.versions import SetMetadata, StampOpset
 from onnxjson.edits.workspace import Workspace
 from onnxjson.errors import OnnxJsonError
@@ -480,19 +479,10 @@ def _may_differ(pair: GraphPair, position: int, place: int) -> bool:
 
 
 def _attribute_values(node: Node) -> dict[str, Any]:
-    """The attributes of a node as JSON values, as in a document."""
-    from onnxjson.canonical.writer import TextWriter
-
-    if not node.attribute:
-        return {}
-    parts: list[bytes] = []
-    writer = TextWriter(parts.append)
-    writer.node(Node(op_type=node.op_type, domain=node.domain, attribute=node.attribute), 0)
-    writer.flush()
-    tree = json.loads(b"".join(parts)).get("attribute")
-    if not isinstance(tree, dict):
+    found = attribute_values(node)
+    if found is None:
         raise _InexpressibleError(f"attributes of {visible(node.op_type or '')} stand in a form that edits do not have")
-    return tree
+    return found
 
 
 def _graph(scope: Scope) -> Graph:

@@ -7,7 +7,7 @@ from typing import Any
 
 from onnxjson.canonical.strings import encode_string
 from onnxjson.display import visible
-from onnxjson.document import Graph, Record, Tensor, Type
+from onnxjson.document import Graph, Node, Record, Tensor, Type
 from onnxjson.reading.context import describe
 from onnxjson.scalars import WrittenFloat
 
@@ -108,6 +108,20 @@ def without_spelling(value: object) -> Any:
 def same_value(one: object, other: object) -> bool:
     """Whether two JSON values are written alike: 1, 1.0 and true are three values, as are 0.0 and -0.0."""
     return one is other or write_value(one) == write_value(other)
+
+
+def attribute_values(node: Node) -> dict[str, Any] | None:
+    """The attributes of a node as JSON values, as in a document; None where they stand there in another form."""
+    from onnxjson.canonical.writer import TextWriter
+
+    if not node.attribute:
+        return {}
+    parts: list[bytes] = []
+    writer = TextWriter(parts.append)
+    writer.node(Node(op_type=node.op_type, domain=node.domain, attribute=node.attribute), 0)
+    writer.flush()
+    found = json.loads(b"".join(parts)).get("attribute")
+    return found if isinstance(found, dict) else None
 
 
 def write_value(value: object) -> str:

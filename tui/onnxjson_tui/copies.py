@@ -10,8 +10,8 @@ from onnxjson.document import Node
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.nodes import AddNode
 from onnxjson.edits.spelling import spell_line
+from onnxjson.edits.values import attribute_values
 from onnxjson.index import Index, NodeRef
-from onnxjson_tui.forms.attribute_values import attribute_values
 from onnxjson_tui.forms.words import node_words
 
 LIMIT: Final = 74_000
@@ -57,7 +57,7 @@ def command_of(ref: NodeRef) -> Edit:
         op_type=node.op_type or "?",
         input=node.input,
         output=node.output,
-        attribute=attribute_values(node),
+        attribute=attribute_values(node) or {},
         name=node.name or None,
         domain=node.domain or None,
         graph=ref.scope.address,

@@ -1,15 +1,13 @@
 """Values of attributes as a person types them: JSON as in a document, and what the operator expects."""
 
-import json
-from typing import Any, Final
+from typing import Final
 
-from onnxjson.canonical.writer import TextWriter
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Node
 from onnxjson.edits.attributes import attribute_of
 from onnxjson.edits.parameters import Shape
 from onnxjson.edits.spelling import json_or_text, texts_of
-from onnxjson.edits.values import ValueMistakeError
+from onnxjson.edits.values import ValueMistakeError, attribute_values
 from onnxjson.errors import OnnxJsonError
 from onnxjson.index import NodeRef
 from onnxjson.names import ATTRIBUTE_TYPE_NAMES
@@ -36,18 +34,6 @@ _KINDS: Final = {
 """Types of attributes for a person."""
 
 
-def attribute_values(node: Node) -> dict[str, Any]:
-    """The attributes of a node as JSON values, as in a document; none where they stand in another form there."""
-    if not node.attribute:
-        return {}
-    parts: list[bytes] = []
-    writer = TextWriter(parts.append)
-    writer.node(Node(op_type=node.op_type, domain=node.domain, attribute=node.attribute), 0)
-    writer.flush()
-    found = json.loads(b"".join(parts)).get("attribute")
-    return found if isinstance(found, dict) else {}
-
-
 def can_be_typed(attribute: Attribute) -> bool:
     """Whether the value of an attribute is short enough to be typed, and no graph."""
     tensor = attribute.t
@@ -69,7 +55,7 @@ def written(ref: NodeRef, name: str) -> str:
     if attribute is None or not can_be_typed(attribute):
         return ""
     single = Node(op_type=ref.node.op_type, domain=ref.node.domain, attribute=(attribute,))
-    values = attribute_values(single)
+    values = attribute_values(single) or {}
     return texts_of(Shape("value"), values[name])[0] if name in values else ""
 
 
