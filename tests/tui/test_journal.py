@@ -1,10 +1,12 @@
 """Journals: what a killed session leaves, and what becomes of it."""
 
+import fcntl
 import os
 import random
 import resource
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -230,6 +232,42 @@ def test_two_sessions_on_one_file_have_journals_of_their_own(tmp_path: Path) -> 
             assert third.model == one.model
             third.discard()
         other.discard()
+
+
+def test_a_lock_that_outlives_a_kill_for_a_moment_hides_no_journal(tmp_path: Path) -> None:
+    # A process that was killed between fork and exec of another one leaves its descriptors to that one until it execs.
+    path = saved(tmp_path / "m.onnx")
+    session = opened(path)
+    session.edit(ALPHA)
+    journal = _left_by(session)
+    held = os.open(journal, os.O_RDWR)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    late = threading.Timer(journals.PATIENCE_SECONDS / 5, os.close, (held,))
+    late.start()
+    with opened(path) as again:
+        again.recover(_only(again))
+        assert again.model == session.model
+        again.discard()
+    late.join()
+
+
+def test_the_folder_of_journals_may_go_while_one_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = journals._let_go
+    removed: list[Path] = []
+
+    def let_go(folder: Path) -> None:
+        real(folder)
+        if not removed:
+            removed.append(folder)
+            folder.rmdir()
+
+    monkeypatch.setattr(journals, "_let_go", let_go)
+    with opened(saved(tmp_path / "m.onnx")) as session:
+        session.edit(ALPHA)
+        assert removed
+        assert not session.trouble
+        assert session.journal_path is not None
+        session.discard()
 
 
 def test_a_journal_goes_with_saving_with_discarding_and_with_undoing_all(tmp_path: Path) -> None:

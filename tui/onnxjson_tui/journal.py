@@ -50,6 +50,10 @@ JOURNALS_A_MODEL: Final = 8
 BYTES_IN_ALL: Final = 2 * 10**9
 """Bytes of all such journals that are kept."""
 
+PATIENCE_SECONDS: Final = 0.25
+"""How long the lock of a journal is waited for. A process that is killed while it starts another one leaves the lock to
+that one until it has become the other program; for the moment the journal looks as if its session lived."""
+
 _NAME: Final = re.compile(r"([0-9]{20})-([0-9]{1,10})-[0-9a-f]{16}")
 
 
@@ -195,13 +199,11 @@ def begin(header: Header) -> Journal:
     """
     folder = folder_of(header.key)
     with system_errors(f"no journal can be kept in {visible(str(folder), None)}"):
-        _make_private(folder)
-        _let_go(folder)
-        path = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(8)}"
-        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(path, flags, 0o600)
-        with suppress(OSError):  # Some network file systems have no locks; there the process is asked for.
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            path, descriptor = _made_in(folder)
+        except FileNotFoundError:
+            # Another session has just removed the folder with its last journal.
+            path, descriptor = _made_in(folder)
     journal = Journal(path, descriptor, 0)
     try:
         journal.append(header)
@@ -209,6 +211,18 @@ def begin(header: Header) -> Journal:
         journal.remove()
         raise
     return journal
+
+
+def _made_in(folder: Path) -> tuple[Path, int]:
+    """A new file that is locked."""
+    _make_private(folder)
+    _let_go(folder)
+    path = folder / f"{time.time_ns():020d}-{os.getpid()}-{secrets.token_hex(8)}"
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+    descriptor = os.open(path, flags, 0o600)
+    with suppress(OSError):  # Some network file systems have no locks; there the process is asked for.
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return path, descriptor
 
 
 def encoded(record: Header | Line) -> bytes:
@@ -243,8 +257,13 @@ def in_folder(folder: Path) -> list[Path]:
         return []
 
 
-def lock_abandoned(path: Path) -> int | None:
-    """A descriptor that holds the lock on a journal whose session has ended; None where it lives, or cannot be had."""
+def lock_abandoned(path: Path, patience: float = 0.0) -> int | None:
+    """A descriptor that holds the lock on a journal whose session has ended; None where it lives, or cannot be had.
+
+    Args:
+        path: the journal.
+        patience: seconds to wait for the lock; see `PATIENCE_SECONDS`.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -254,7 +273,7 @@ def lock_abandoned(path: Path) -> int | None:
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
             raise BlockingIOError
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(descriptor, patience)
         except BlockingIOError:
             raise
         except OSError:
@@ -267,6 +286,17 @@ def lock_abandoned(path: Path) -> int | None:
         os.close(descriptor)
         return None
     return descriptor
+
+
+def _lock(descriptor: int, patience: float) -> None:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= end:
+                raise
+        time.sleep(0.005)
 
 
 def is_running(path: Path) -> bool:

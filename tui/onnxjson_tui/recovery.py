@@ -23,6 +23,7 @@ from onnxjson.payloads import Data, Digest
 from onnxjson_tui.history import Step
 from onnxjson_tui.journal import (
     FORMAT,
+    PATIENCE_SECONDS,
     Header,
     Journal,
     Line,
@@ -228,7 +229,7 @@ def abandoned(key: str) -> tuple[Abandoned, ...]:
     """The journals of a model that no session writes any more and that have steps, newest first; they are locked."""
     found: list[Abandoned] = []
     for path in in_folder(folder_of(key)):
-        descriptor = lock_abandoned(path)
+        descriptor = lock_abandoned(path, PATIENCE_SECONDS)
         if descriptor is None:
             continue
         journal = Abandoned(path, descriptor)
