@@ -87,7 +87,7 @@ def _text(error: Exception) -> str:
         case click.ClickException():
             context = getattr(error, "ctx", None)
             command = context.command_path if context is not None else "onnxjson"
-            return f"{error.format_message().rstrip('.')}; see `{command} --help`"
+            return f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
         case MemoryError():
             return "not enough memory; close other programs, or use a machine with more"
         case OSError():
@@ -98,3 +98,11 @@ def _text(error: Exception) -> str:
                 f"a mistake in onnxjson itself ({type(error).__name__}: {error}); "
                 "please report it with the command and what ONNXJSON_DEBUG=1 prints"
             )
+
+
+def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:
+    """What to do for who names a file to write after the one to read, as `cp` and most converters have it."""
+    is_extra = isinstance(error, click.UsageError) and "unexpected extra argument" in error.message
+    if not is_extra or context is None or not any("-o" in each.opts for each in context.command.params):
+        return ""
+    return "; a file to write is named with -o"

@@ -49,6 +49,13 @@ def test_wrong_command_names_the_nearest() -> None:
     assert result.stderr == "onnxjson: error[2]: no command 'covert'; did you mean convert?; see `onnxjson --help`\n"
 
 
+def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
+    said = run("convert", "m.onnx", "m.onnx.json")
+    assert said.exit_code == 2
+    assert "a file to write is named with -o" in said.stderr
+    assert "-o" not in run("check", "--nope").stderr
+
+
 def test_command_like_no_other_lists_all() -> None:
     assert ", ".join(group.COMMANDS) in run("xyzzy").stderr
 
