@@ -49,7 +49,7 @@ class Origin(msgspec.Struct, frozen=True):
     handed_out: str
     """Hexadecimal SHA-256 of the draft itself before anybody edited it."""
     addresses: tuple[str, ...] = ()
-    """Those of the nodes that it holds; none for the text of a whole model."""
+    """Those of the blocks that it holds; none for the text of a whole model."""
 
 
 class Draft:
@@ -61,7 +61,7 @@ class Draft:
         self.origin = origin
         """None for a file that does not stand in the folder of drafts."""
         self.addresses = () if origin is None else origin.addresses
-        """Those of the nodes that it holds; none for the text of a whole model."""
+        """Those of the blocks that it holds; none for the text of a whole model."""
 
     def content(self) -> bytes:
         """The text as it is now; empty where the editor has removed the file.
@@ -99,7 +99,7 @@ def make(path: Path, text: bytes, ending: str, *, model: bytes | None, addresses
         text: what the person is given.
         ending: how the name of the draft ends.
         model: the text of the whole model; None where it is not to be known whether that is another one later.
-        addresses: of the nodes that `text` holds, if it is not the whole model.
+        addresses: of the blocks that `text` holds, if it is not the whole model.
 
     Raises:
         OutputError, FileError, AccessDeniedError: it cannot be written.

@@ -75,7 +75,7 @@ class ModelEditing:
         """A draft of the whole text, or of the blocks of the nodes at some addresses.
 
         Args:
-            addresses: of nodes; none for the whole text.
+            addresses: of nodes; none for the whole text. Those that follow each other become one block.
             knows_model: whether the draft can tell later that it is of another model, which takes the whole text.
 
         Raises:
@@ -84,12 +84,21 @@ class ModelEditing:
         if not addresses:
             text = self.text
         else:
-            addresses = node_blocks.outermost(addresses)
-            nodes = "a node" if len(addresses) == 1 else f"{len(addresses):,} nodes"
-            remark = f"{nodes} of {self.path.name}; [] deletes a node, [{{...}}, {{...}}] puts two in its place"
-            text = node_blocks.write_blocks(self.model, addresses, remark)
+            addresses = node_blocks.block_addresses(addresses)
+            text = node_blocks.write_blocks(self.model, addresses, self._remark(addresses))
         whole = self.text if knows_model else None
         return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=whole, addresses=addresses)
+
+    def _remark(self, addresses: Sequence[str]) -> str:
+        """What the first line of a draft of some blocks says of them."""
+        count = sum(len(node_blocks.node_addresses(each)) for each in addresses)
+        nodes = "a node" if count == 1 else f"{count:,} nodes"
+        ways = []
+        if any(node_blocks.is_range(each) for each in addresses):
+            ways.append("a list takes the place of all its nodes, [] deletes them")
+        if not all(node_blocks.is_range(each) for each in addresses):
+            ways.append("[] deletes a node, [{...}, {...}] puts two in its place")
+        return "; ".join([f"{nodes} of {self.path.name}", *ways])
 
     def is_of_another_model(self, draft: drafts.Draft) -> bool:
         """Whether the draft is known to have been made from something else than what the file holds now."""

@@ -15,9 +15,11 @@
 
 Each block stands under the address of its node and is written as in a whole text (docs/format.md), but with its
 metadata within it and big tensors as their SHA-256. A list of blocks puts several nodes in the place of the one; an
-empty list, or no entry at all, deletes it.
+empty list, or no entry at all, deletes it. Nodes that stand directly one after another in one graph are one block, a
+list under a range such as ``/graph/node/1-3``, first and last one: the list as it comes back takes their place.
 """
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -44,6 +46,10 @@ FORMAT: Final = "onnxjson-nodes/1"
 """What the key "format" of such a text says."""
 
 
+_RANGE: Final = re.compile(r"(.*/)(0|[1-9][0-9]{0,17})-([1-9][0-9]{0,17})", re.ASCII | re.DOTALL)
+"""The address of the first one of several nodes, and the position of the last one."""
+
+
 class Block(NamedTuple):
     """One node that was read."""
 
@@ -63,12 +69,54 @@ def _has_outer(address: str, given: Collection[str]) -> bool:
     return any("/".join(segments[:length]) in given for length in range(1, len(segments)))
 
 
+def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
+    """Where blocks for some nodes stand: of those that follow each other in a graph a range, of others the address.
+
+    Args:
+        addresses: of nodes, or what this gave before, in any order; those inside others are left out.
+    """
+    graphs: dict[str, list[int]] = {}
+    for address in outermost([each for given in addresses for each in node_addresses(given)]):
+        graph, _, position = address.rpartition("/")
+        graphs.setdefault(graph, []).append(int(position))
+    return tuple([_run(graph, *each) for graph, positions in graphs.items() for each in _runs(positions)])
+
+
+def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last one of positions that follow each other."""
+    first = last = -2
+    for position in sorted(positions):
+        if position != last + 1:
+            if last >= 0:
+                yield first, last
+            first = position
+        last = position
+    yield first, last
+
+
+def _run(graph: str, first: int, last: int) -> str:
+    return f"{graph}/{first}" if first == last else f"{graph}/{first}-{last}"
+
+
+def is_range(address: str) -> bool:
+    """Whether a block is that of several nodes."""
+    return _RANGE.fullmatch(address) is not None
+
+
+def node_addresses(address: str) -> list[str]:
+    """The addresses of the nodes of a block, one for each."""
+    found = _RANGE.fullmatch(address)
+    if found is None:
+        return [address]
+    return [f"{found[1]}{position}" for position in range(int(found[2]), int(found[3]) + 1)]
+
+
 def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
     """The text of the nodes at some addresses, UTF-8.
 
     Args:
         model: the model.
-        addresses: of nodes, none inside another.
+        addresses: of blocks, see `block_addresses`, none inside another.
         remark: what a comment in the first line says, of any characters.
 
     Raises:
@@ -78,16 +126,20 @@ def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
     parts = [b"// " + visible(remark, None).encode() + b'\n{\n"format": "' + FORMAT.encode() + b'"']
     writer = TextWriter(parts.append, Weights("digest"))
     for address in addresses:
-        node = resolve(model, address)
-        assert isinstance(node, Node), address
-        parts.append(b",\n" + string(address) + b":\n  ")
-        writer.node(node, 2)
+        nodes = [resolve(model, each) for each in node_addresses(address)]
+        is_list = is_range(address)
+        parts.append(b",\n" + string(address) + (b": [\n  " if is_list else b":\n  "))
+        for number, node in enumerate(nodes):
+            assert isinstance(node, Node), address
+            parts.append(b",\n  " if number else b"")
+            writer.node(node, 2)
+        parts.append(b"\n]" if is_list else b"")
     parts.append(b"\n}\n")
     return b"".join(parts)
 
 
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
-    """The nodes that are to stand at each of the addresses.
+    """The nodes that are to stand at each of the addresses, which are those of blocks.
 
     Raises:
         DecodeError: the text is no such document; `findings` has all reasons, in the order of the text.
@@ -177,19 +229,25 @@ class Replaced(NamedTuple):
 
 
 def put_back(model: Model, blocks: Mapping[str, Sequence[Block]]) -> Replaced:
-    """`model` with the blocks in the place of the nodes at their addresses; everything else is shared with it.
+    """`model` with the blocks in the place of the nodes at their addresses, or of all nodes of their ranges.
+
+    Everything else is shared with it.
 
     Raises:
         AddressError: nothing stands at an address.
     """
     wanted: dict[str, Any] = {}
     for address, put_in in blocks.items():
-        resolve(model, address)
-        *outer, last = parse_address(address)
+        first, *others = node_addresses(address)
+        # Where the last one is there, so are those before it.
+        resolve(model, others[-1] if others else first)
+        *outer, last = parse_address(first)
         level = wanted
         for segment in outer:
             level = level.setdefault(segment, {})
         level[last] = put_in
+        for each in others:
+            level[each.rpartition("/")[2]] = ()
     places: dict[str, tuple[Key, ...]] = {}
 
     def changed(value: Any, below: Mapping[str, Any], address: str) -> Any:

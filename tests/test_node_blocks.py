@@ -7,7 +7,7 @@ import pytest
 
 from onnxjson import addresses, api, node_blocks
 from onnxjson.document import Model, Node, StringStringEntry
-from onnxjson.errors import DecodeError
+from onnxjson.errors import AddressError, DecodeError
 from onnxjson.rendering.unified import digest_text
 
 MODELS = Path(__file__).parent / "models"
@@ -59,6 +59,56 @@ def test_node_inside_a_chosen_node_has_no_block_of_its_own() -> None:
         "/graph/node/40",
     )
     assert node_blocks.outermost([INNER, "/graph/node/40"]) == (INNER, "/graph/node/40")
+
+
+def test_nodes_that_follow_each_other_share_a_block() -> None:
+    start = "/graph/node/4/attribute/body/g/node"
+    assert node_blocks.block_addresses([f"/graph/node/{each}" for each in (10, 2, 3, 1, 7, 9)]) == (
+        "/graph/node/1-3",
+        "/graph/node/7",
+        "/graph/node/9-10",
+    )
+    mixed = (f"{start}/1", "/graph/node/5", f"{start}/0", "/graph/node/6")
+    blocks = node_blocks.block_addresses(mixed)
+    assert blocks == (f"{start}/0-1", "/graph/node/5-6")
+    assert node_blocks.block_addresses(blocks) == blocks
+    assert node_blocks.block_addresses([*mixed, "/graph/node/4"]) == ("/graph/node/4-6",)
+
+
+@pytest.mark.parametrize("name", ["branches_ts.onnx", "encoder_dynamo.onnx", "mobile_ts.onnx"])
+def test_ranges_that_nobody_changed_give_the_same_model(name: str) -> None:
+    model = api.load(MODELS / name)
+    every = nodes_of(model)
+    inner = [each for each in every if each.count("/node/") > 1]
+    for chosen in (every, every[::3], [*every[2:5], *every[6:9]], inner):
+        blocks = node_blocks.block_addresses(chosen)
+        assert all(map(node_blocks.is_range, blocks)) or chosen is not every
+        text = node_blocks.write_blocks(model, blocks, "some nodes")
+        back = node_blocks.put_back(model, node_blocks.read_blocks(text, blocks))
+        assert digest_text(back.model) == digest_text(model)
+
+
+def test_a_range_is_replaced_as_a_whole_and_knows_its_places() -> None:
+    model = api.load(MODELS / "mobile_ts.onnx")
+    (block,) = blocks = node_blocks.block_addresses([f"/graph/node/{each}" for each in (1, 2, 3)])
+    text = node_blocks.write_blocks(model, blocks, "")
+    (read,) = node_blocks.read_blocks(text, blocks).values()
+    before = model.graph.node if model.graph else ()
+    assert [each.node for each in read] == list(before[1:4])
+    for put_in in ((), read[:1], read[::-1], (*read, *read)):
+        back = node_blocks.put_back(model, {block: put_in})
+        assert back.model.graph is not None
+        assert list(back.model.graph.node) == [before[0], *[each.node for each in put_in], *before[4:]]
+        assert back.places == {f"/graph/node/{1 + at}": each.path for at, each in enumerate(put_in)}
+    place = node_blocks.put_back(model, {block: read}).locate(text, ["/graph/node/2/op_type"])
+    line, column = place["/graph/node/2/op_type"]
+    assert text.decode().splitlines()[line - 1][column - 1 :].startswith(f'"{before[2].op_type}"')
+
+
+def test_a_range_that_ends_behind_the_last_node_is_refused(branches: Model) -> None:
+    assert branches.graph is not None
+    with pytest.raises(AddressError):
+        node_blocks.put_back(branches, {f"/graph/node/0-{len(branches.graph.node)}": ()})
 
 
 def test_places_are_addresses_of_the_new_model(branches: Model) -> None:

@@ -78,15 +78,15 @@ def command(
 
 
 def _addresses(editing: "Editing", selector: str | None) -> tuple[str, ...]:
-    """Those of the nodes that a selector finds; none without one."""
+    """Those of the blocks of the nodes that a selector finds; none without one."""
     if selector is None:
         return ()
     from onnxjson.index import Index
-    from onnxjson.node_blocks import outermost
+    from onnxjson.node_blocks import block_addresses
     from onnxjson.selectors import select_nodes
 
     found = select_nodes(editing.model, Index(editing.model), selector)
-    return outermost(ref.address for ref in found)
+    return block_addresses(ref.address for ref in found)
 
 
 def _mention_kept(path: Path) -> None:

@@ -368,8 +368,8 @@ def test_selected_node_can_be_deleted_and_doubled(binary: Path, editor: Editor) 
     import json
     start = text.index('\\n{')
     tree = json.loads(text[start:])
-    tree['/graph/node/2']['input'] = tree['/graph/node/1']['input']
-    tree['/graph/node/1'] = []
+    one, two = tree['/graph/node/1-2']
+    tree['/graph/node/1-2'] = [dict(two, input=one['input'])]
     text = json.dumps(tree)
     """
     result = edit(binary, editor(body), "--yes", "re:one|two")

@@ -35,11 +35,9 @@ _EXPRESSED: Final = 3_000
 async def edit_text(bench: "Workbench", given: Given) -> None:
     """The selected nodes, or the one under the cursor, in $EDITOR."""
     from onnxjson.editing import ModelEditing
-    from onnxjson.node_blocks import outermost
 
     session = bench.session
-    chosen = [ref.address for ref in session.index.node_refs if ref.address in session.places.selected]
-    addresses = outermost(chosen or ([bench.here.address] if bench.here is not None else []))
+    addresses = list(session.places.selected) or ([bench.here.address] if bench.here is not None else [])
     if not addresses:
         bench.say("there is no node here to edit")
         return
@@ -184,9 +182,11 @@ class _Round:
             self._bench.say(f"{reason}; the text is kept, :take-up opens it again", "changed")
 
     def _preview(self, model: "Model") -> Preview:
+        from onnxjson.node_blocks import node_addresses
+
         session = self._bench.session
         edits = _expressed(self._editing.model, model)
-        count = len(self._draft.addresses)
+        count = sum(len(node_addresses(each)) for each in self._draft.addresses)
         title = "" if edits else f"edit the text of {counted(count, 'node') if count else 'the model'}"
         preview = session.preview_model(model, title, edits)
         _ = preview.patch
@@ -247,7 +247,7 @@ ACTIONS: Final = (
         "Edit",
         changes=True,
         footer="$EDITOR",
-        help="weights stand as digests; what comes back is one step",
+        help="Nodes that follow each other are one list, replaced as a whole; weights stand as digests.",
     ),
     Action("take-up", "open a text again that $EDITOR left and that was kept", (), take_up, "Edit", changes=True),
 )
