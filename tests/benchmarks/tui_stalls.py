@@ -46,33 +46,50 @@ _LEAVES: Final = frozenset({"quit", "save-quit", "discard-quit", "suspend", "ope
 _LONGEST: Final = 40.0
 """Seconds after which an action is not waited for any more."""
 
-FLOWS: Final[tuple[tuple[str, tuple[str, ...], float], ...]] = (
-    ("filter op:Softmax, letter by letter", ("f", *"op:Softmax"), 0.03),
-    ("filter, enter", ("enter",), 0.03),
-    ("filter, given up", ("escape",), BUDGET),
-    ("search act, letter by letter", ("/", *"act"), BUDGET),
-    ("search, enter", ("enter",), BUDGET),
-    ("next match", ("n",), BUDGET),
-    ("tab over names", ("f", *"/layers.77", "tab"), BUDGET),
-    ("tab, given up", ("escape",), BUDGET),
-    ("command line, tab over names", (":", *"rename node ", "tab"), BUDGET),
-    ("command line, given up", ("escape",), BUDGET),
-    ("rename, asked", ("r", "enter"), BUDGET),
-    ("rename, made", ("X", "enter"), BUDGET),
-    ("rename, undone", ("u",), 0.01),
-    ("rename, redone", ("U",), BUDGET),
-    ("rename, undone again", ("u",), 0.01),
-    ("rewire, asked", ("k", "1", "w"), BUDGET),
-    ("rewire, letters", tuple("layers.9/attn"), BUDGET),
-    ("rewire, chosen", ("enter",), BUDGET),
-    ("rewire, undone", ("u",), 0.01),
-    ("delete and bridge", ("D",), BUDGET),
-    ("delete and bridge, undone", ("u",), BUDGET),
-    ("edits, a letter, a form", ("a", *"set-at", "enter"), BUDGET),
-    ("form, given up", ("escape", "escape"), BUDGET),
-)
-"""What is pressed, and the seconds that a turn of the loop may take."""
 
+class Flow(NamedTuple):
+    """What is pressed, and what is to come of it."""
+
+    name: str
+    keys: tuple[str, ...]
+    budget: float = BUDGET
+    """Seconds that a turn of the loop may take."""
+    steps: int = 0
+    """How many changes of the model it makes; one that makes others does not measure what its name says."""
+    row: str = ""
+    """How the name of the node ends to which the cursor is put before, "" where it stays."""
+
+
+FLOWS: Final = (
+    Flow("filter op:Softmax, letter by letter", ("f", *"op:Softmax"), 0.03),
+    Flow("filter, enter", ("enter",), 0.03),
+    Flow("filter, given up", ("escape",)),
+    Flow("search act, letter by letter", ("/", *"act")),
+    Flow("search, enter", ("enter",)),
+    Flow("next match", ("n",)),
+    Flow("tab over names", ("f", *"/layers.77", "tab")),
+    Flow("tab, given up", ("escape",)),
+    Flow("command line, tab over names", (":", *"rename node ", "tab")),
+    Flow("command line, given up", ("escape",)),
+    Flow("edits, a letter, a form", ("a", *"set-at", "enter")),
+    Flow("form, given up", ("escape", "escape")),
+)
+"""What people do most, to its end."""
+
+EDITS: Final = (
+    Flow("rename, asked", ("r", "enter"), row="/attn/Softmax"),
+    Flow("rename, made", ("X", "enter"), steps=1),
+    Flow("rename, undone", ("u",), 0.01, steps=1),
+    Flow("rename, redone", ("U",), steps=1),
+    Flow("rename, undone again", ("u",), 0.01, steps=1),
+    Flow("rewire, asked", ("1", "w"), row="/attn/Add"),
+    Flow("rewire, letters", tuple("9/up")),
+    Flow("rewire, chosen", ("enter",), steps=1),
+    Flow("rewire, undone", ("u",), 0.01, steps=1),
+    Flow("delete and bridge", ("D",), steps=1, row="/mlp/act/Relu"),
+    Flow("delete and bridge, undone", ("u",), steps=1),
+)
+"""The same of edits, on the model that is made for it."""
 
 HEADS: Final = ["every action once", "longest turn", "all turns", "collection", "budget"]
 """Of the table."""
@@ -166,15 +183,41 @@ class _Hands:
             await self.pilot.pause(0.05)
         await self.pilot.pause(0.05)
 
-    async def press(self, name: str, keys: Sequence[str], budget: float) -> Stall:
-        """Presses keys, each when what the one before it began is done."""
-        self.turns.begin()
-        for key in keys:
+    async def press(self, flow: Flow) -> Stall:
+        """Presses keys, each when what the one before it began is done.
+
+        Raises:
+            RuntimeError: the model was changed otherwise than it should be, so that something else was measured.
+        """
+        bench, turns = self.bench, self.turns
+        if flow.row:
+            await self.go_to(flow.row)
+        before = bench.session.revision
+        turns.begin()
+        for key in flow.keys:
             await self.pilot.press(_NAMED.get(key, key))
-            if not isinstance(self.bench.app.focused, Input):
+            if not isinstance(bench.app.focused, Input):
                 await self.settle()
         await self.settle()
-        return Stall(name, self.turns.longest, self.turns.whole, self.turns.collecting, budget, self.turns.profile)
+        if (made := bench.session.revision - before) != flow.steps:
+            said = bench.said[-1][0] if bench.said else "nothing"
+            raise RuntimeError(f"{flow.name}: {made} changes of the model instead of {flow.steps}; it said: {said}")
+        return Stall(flow.name, turns.longest, turns.whole, turns.collecting, flow.budget, turns.profile)
+
+    async def go_to(self, end: str) -> None:
+        """Puts the cursor on the first node behind the middle whose name ends so.
+
+        Raises:
+            RuntimeError: there is none.
+        """
+        bench = self.bench
+        nodes = bench.scope.graph.node if bench.scope is not None else ()
+        found = (place for place in range(len(nodes) // 2, len(nodes)) if (nodes[place].name or "").endswith(end))
+        number = bench.number_of(next(found, -1))
+        if number is None:
+            raise RuntimeError(f"no node whose name ends with {end} is in the list")
+        bench.nodes.move_to(number)
+        await self.settle()
 
     async def do(self, action: Any) -> Stall:
         """Does an action, and gives up what it asks."""
@@ -224,12 +267,18 @@ async def _workbench(path: Path, turns: Turns, size: tuple[int, int]) -> AsyncIt
 
 
 async def stalls(
-    path: Path, *, profiled: bool = False, only: str = "", size: tuple[int, int] = (160, 45)
+    path: Path,
+    flows: Sequence[Flow] = (*FLOWS, *EDITS),
+    *,
+    profiled: bool = False,
+    only: str = "",
+    size: tuple[int, int] = (160, 45),
 ) -> list[Stall]:
     """Does everything once.
 
     Args:
         path: a model.
+        flows: what is done beside every action.
         profiled: whether to say where the time went.
         only: a word in the name of what is done; everything if it is empty.
         size: columns and lines.
@@ -244,9 +293,9 @@ async def stalls(
             middle = len(hands.bench.nodes.rows) // 2
             hands.bench.nodes.move_to(middle)
             await hands.settle()
-            for name, keys, budget in FLOWS:
-                stall = await hands.press(name, keys, budget)
-                if only in name:
+            for flow in flows:
+                stall = await hands.press(flow)
+                if only in flow.name:
                     found.append(stall)
             for action in ACTIONS:
                 if action.id in _LEAVES or only not in f":{action.id}":
@@ -287,7 +336,8 @@ def main(arguments: list[str]) -> int:
             onnxjson.save(transformer(given.nodes), path)
         else:
             shutil.copyfile(given.model, path)
-        found = asyncio.run(stalls(path, profiled=given.profile, only=given.only))
+        flows = (*FLOWS, *EDITS) if given.model is None else FLOWS
+        found = asyncio.run(stalls(path, flows, profiled=given.profile, only=given.only))
     for stall in found:
         if stall.profile:
             print(f"{stall.name}: {stall.longest * 1000:.0f} ms\n{stall.profile}")
