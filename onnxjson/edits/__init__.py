@@ -16,11 +16,13 @@ from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deduplication import DeduplicateInitializers
 from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.doc_strings import SetDoc
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
+from onnxjson.edits.node_names import SetName
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.script import Script
@@ -61,7 +63,9 @@ __all__ = [
     "SetAttribute",
     "SetBatchSize",
     "SetDim",
+    "SetDoc",
     "SetMetadata",
+    "SetName",
     "SetShape",
     "SetTensor",
     "StampOpset",

@@ -10,11 +10,13 @@ from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit, name_of
 from onnxjson.edits.deduplication import DeduplicateInitializers
 from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.doc_strings import SetDoc
 from onnxjson.edits.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.edits.layout import TransposeInput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
 from onnxjson.edits.native import ConvertOpset, InferShapes, InlineFunctions
+from onnxjson.edits.node_names import SetName
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.edits.shapes import SetDim, SetShape
 from onnxjson.edits.stripping import Strip
@@ -38,9 +40,11 @@ EDITS: Final[tuple[type[Edit], ...]] = (
     ConvertOpset,
     StampOpset,
     SetMetadata,
+    SetDoc,
     Extract,
     Combine,
     Rename,
+    SetName,
     NameNodes,
     Prefix,
     DeduplicateInitializers,

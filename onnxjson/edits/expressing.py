@@ -11,15 +11,18 @@ import msgspec
 
 from onnxjson.diffing.difference import diff
 from onnxjson.display import visible
-from onnxjson.document import Function, Graph, Model, Node, StringStringEntry, Tensor, Type, ValueInfo
+from onnxjson.document import Attribute, Function, Graph, Model, Node, StringStringEntry, Tensor, Type, ValueInfo
 from onnxjson.edits.applying import new_findings
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.dead_code import Prune
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.doc_strings import SetDoc
+from onnxjson.edits.expressing_texts import Named, doc_edits, name_edits
 from onnxjson.edits.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.edits.names import Rename
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire
+from onnxjson.edits.referring import maker_of, selector_of
 from onnxjson.edits.shapes import SetShape
 from onnxjson.edits.tensor_values import SetTensor
 from onnxjson.edits.values import attribute_values, record_value
@@ -29,7 +32,6 @@ from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.matching.alignment import Alignment, GraphPair
 from onnxjson.operators import plain_domain
-from onnxjson.selector_syntax import spelled
 from onnxjson.types import format_type
 
 MOST_EDITS: Final = 1000
@@ -123,6 +125,8 @@ class _Writer:
         pairs = [pair for pair in self.alignment.graphs if pair.base.kind != "training"]
         self._versions()
         self._metadata(self.base.metadata_props, self.target.metadata_props)
+        if (self.base.doc_string or "") != (self.target.doc_string or ""):
+            self.make(SetDoc(text=self.target.doc_string or ""))
         bypassing = {pair.base.address: self._bypasses(pair) for pair in pairs}
         for pair in pairs:
             # While positions and names are those of the base.
@@ -145,6 +149,8 @@ class _Writer:
             self._delete_rest(pair)
         self._prune()
         self._types()
+        for pair in pairs:
+            self._docs(pair)
 
     # What stands in no graph
 
@@ -210,7 +216,7 @@ class _Writer:
         changed = {
             each.name
             for each in new.attribute
-            if each != before.get(each.name) and not (each.g is not None and each.name in before)
+            if not _is_same(before.get(each.name), each) and not (each.g is not None and each.name in before)
         }
         if changed:
             values = _attribute_values(new)
@@ -283,7 +289,7 @@ class _Writer:
         nodes = pair.base.graph.node
         for position in sorted(bypasses, reverse=True):
             scope = self.workspace.scope(pair.base.address)
-            ref = _maker(scope, nodes[position])
+            ref = maker_of(scope, nodes[position])
             if ref is None:
                 raise _InexpressibleError("a node that goes cannot be named")
             several = sum(1 for name in nodes[position].input if name) > 1
@@ -298,13 +304,15 @@ class _Writer:
         names = {old: new for old, new in pair.values.items() if old != new and old in here}
         if names:
             self.make(Rename(kind="tensor", names=names, within=scope.address))
-        nodes = {}
-        for position, place in enumerate(self.target_of[pair.base.address]):
-            old, new = pair.base.graph.node[position].name, pair.target.graph.node[place].name if place >= 0 else None
-            if old and new and old != new:
-                nodes[old] = new
-        if nodes:
-            self.make(Rename(kind="node", names=nodes, within=scope.address))
+        nodes = []
+        scope = self._scope(pair)
+        for place in self.target_of[pair.base.address]:
+            node = pair.target.graph.node[place] if place >= 0 else None
+            ref = None if node is None else maker_of(scope, node)
+            if node is not None and ref is not None:
+                nodes.append(Named(ref, node.name or ""))
+        for edit in name_edits(self.workspace, scope, nodes):
+            self.make(edit)
 
     def _scope(self, pair: GraphPair) -> Scope:
         """The graph of a pair as it is now; it stands in a node that makes what it made."""
@@ -316,7 +324,7 @@ class _Writer:
         outer = self._scope(self.alignment.by_base[pair.base.owner.scope.address])
         owner = self.alignment.by_base[pair.base.owner.scope.address]
         place = self.target_of[owner.base.address][pair.base.owner.position]
-        ref = _maker(outer, owner.target.graph.node[place]) or _maker(outer, pair.base.owner.node)
+        ref = maker_of(outer, owner.target.graph.node[place]) or maker_of(outer, pair.base.owner.node)
         if ref is None:
             raise _InexpressibleError(f"{pair.base.address} cannot be found any more")
         address = ref.address + pair.base.address[len(pair.base.owner.address) :]
@@ -343,7 +351,7 @@ class _Writer:
                 )
             )
             if node.metadata_props:
-                ref = _maker(self._scope(pair), node)
+                ref = maker_of(self._scope(pair), node)
                 if ref is not None:
                     self._metadata((), node.metadata_props, node=self.selector(ref))
 
@@ -360,7 +368,7 @@ class _Writer:
             if not _may_differ(pair, position, place):
                 continue
             scope = self._scope(pair)
-            ref = _maker(scope, wanted)
+            ref = maker_of(scope, wanted)
             if ref is None:
                 raise _InexpressibleError("a node that takes something else cannot be named")
             for slot, name in enumerate(wanted.input):
@@ -370,7 +378,7 @@ class _Writer:
                 if slot >= len(now) or not name:
                     raise _InexpressibleError("a node takes more or fewer inputs than before")
                 self.make(Rewire(node=self.selector(ref), input=slot, tensor=name))
-                again = _maker(self._scope(pair), wanted)
+                again = maker_of(self._scope(pair), wanted)
                 assert again is not None
                 ref = again
 
@@ -381,7 +389,7 @@ class _Writer:
             if place < 0 and (pair.base.address, position) not in self.bypassed
         ]
         for position in reversed(gone):
-            ref = _maker(self._scope(pair), pair.base.graph.node[position])
+            ref = maker_of(self._scope(pair), pair.base.graph.node[position])
             if ref is not None:
                 self.make(DeleteNode(node=self.selector(ref)))
 
@@ -434,20 +442,19 @@ class _Writer:
                     raise _InexpressibleError(f'the type of "{visible(value.name)}" changed')
                 self.make(SetShape(tensor=value.name, shape=shape, propagate=False))
 
+    # What is said beside
+
+    def _docs(self, pair: GraphPair) -> None:
+        try:
+            scope = self._scope(pair)
+        except _InexpressibleError:
+            return  # It cannot be found by what it makes; whether that matters is seen in the end.
+        for edit in list(doc_edits(self.workspace, scope, pair.target.graph)):
+            self.make(edit)
+
     def selector(self, ref: NodeRef) -> str:
         """How a person would name a node, so that it is found in the next version of the model too."""
-        node = ref.node
-        texts = []
-        if node.name:
-            texts += [node.name, spelled("name", node.name)]
-        texts += [spelled("output", name) for name in node.output if name][:1]
-        for text in texts:
-            try:
-                if [found.address for found in self.workspace.select(text)] == [ref.address]:
-                    return text
-            except OnnxJsonError:
-                continue
-        return f"@{ref.address}"
+        return selector_of(self.workspace, ref)
 
 
 def _path(scope: Scope, gone: set[int], position: int, wanted: str) -> dict[int, int] | None:
@@ -463,12 +470,9 @@ def _path(scope: Scope, gone: set[int], position: int, wanted: str) -> dict[int,
     return None
 
 
-def _maker(scope: Scope, node: Node) -> NodeRef | None:
-    """The node that makes what a node makes."""
-    for name in node.output:
-        if name in scope.makers:
-            return NodeRef(scope, scope.makers[name][0])
-    return None
+def _is_same(old: Attribute | None, new: Attribute) -> bool:
+    """Whether an attribute says the same; its doc string is another matter."""
+    return old is not None and msgspec.structs.replace(old, doc_string=new.doc_string) == new
 
 
 def _may_differ(pair: GraphPair, position: int, place: int) -> bool:

@@ -6,9 +6,10 @@ import msgspec
 from msgspec import Meta
 
 from onnxjson.display import visible
-from onnxjson.document import Function, Record, SparseTensor, StringStringEntry, Tensor, ValueInfo
+from onnxjson.document import Record, StringStringEntry
 from onnxjson.edits.conversion import affected, domain_text, imported_version, with_version
 from onnxjson.edits.declaration import Edit
+from onnxjson.edits.described import described
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.workspace import Workspace
@@ -121,26 +122,9 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
         return Outcome(sum(map(len, by_scope.values())))
 
     def _tensor(self, workspace: Workspace, ref: TensorRef) -> Outcome:
-        if isinstance(ref.tensor, Tensor):
-            workspace.replace_tensor(ref, self._set(ref.tensor, ref.address))
-            return Outcome(1)
-        if isinstance(ref.tensor, SparseTensor):
-            values = ref.tensor.values or Tensor()
-            workspace.replace_tensor(ref, msgspec.structs.replace(ref.tensor, values=self._set(values, ref.address)))
-            return Outcome(1)
-        assert ref.scope is not None
-        graph = ref.scope.graph
-        fields = ("value_info",) if isinstance(graph, Function) else ("input", "output", "value_info")
-        for field in fields:
-            for position, value in enumerate(getattr(graph, field)):
-                if isinstance(value, ValueInfo) and value.name == ref.name:
-                    address = f"{ref.scope.address}/{field}/{position}"
-                    workspace.replace_record(address, self._set(value, address))
-                    return Outcome(1)
-        raise EditError(
-            f'nothing is said of "{visible(ref.name)}", so there is no place for metadata; infer-shapes makes one',
-            ref.address,
-        )
+        address, record = described(ref, "metadata")
+        workspace.replace_record(address, self._set(record, ref.address))
+        return Outcome(1)
 
     def _has(self, record: Record) -> bool:
         return any(each.key == self.key for each in _entries(record))

@@ -96,6 +96,8 @@ def random_edit(model: Model, rng: random.Random) -> Edit:
         edits.CastTensor(tensor=value, dtype=rng.choice(["float16", "int64"]), lossy=True),
         edits.Rename(kind="tensor", from_=value, to=rng.choice([new, other])),
         edits.NameNodes(),
+        edits.SetName(node=node, name=rng.choice([new, ""])),
+        edits.SetDoc(text=rng.choice([new, ""]), address=rng.choice(["/graph", node, "/graph/input/0"])),
         edits.Prefix(prefix="p_"),
         edits.Prune(),
         edits.Strip(),

@@ -13,9 +13,11 @@ from onnxjson.document import Graph, Model
 from onnxjson.edits import Edit, Script, apply
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.doc_strings import SetDoc
 from onnxjson.edits.expressing import Expressed, express
 from onnxjson.edits.interface import AddOutput, RemoveOutput
 from onnxjson.edits.names import NameNodes, Prefix, Rename
+from onnxjson.edits.node_names import SetName
 from onnxjson.edits.nodes import AddNode, ReplaceNode, Rewire
 from onnxjson.edits.script import write_script
 from onnxjson.edits.shapes import SetShape
@@ -91,6 +93,14 @@ CHAIN = """g (float[N,4] x) => (float[N,4] y) <float[4] k = {1, 2, 3, 4}>
 { a = Relu (x)  b = Mul (a, k)  c = Neg (b)  y = Abs (c) }"""
 
 
+NESTED = """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+g (float[4] x, bool c) => (float[4] y) {
+    d = local.both(x)
+    y = If(c) <then_branch = t () => (float[4] p) { p = Exp(d) }, else_branch = f () => (float[4] q) { q = Neg(d) }>
+}
+<domain: "local", opset_import: ["" : 20]> both (s) => (t) { u = Relu(s) t = Add(u, u) }"""
+
+
 def chain() -> Model:
     return apply(model_of(CHAIN), NameNodes())
 
@@ -126,6 +136,76 @@ def test_replaced_rewired_and_changed_constants() -> None:
         [Rename(kind="node", from_="Neg_0", to="negation")],
     ):
         require_said(base, apply(base, edits))
+
+
+def test_names_of_nodes_that_had_none_or_shared_one() -> None:
+    base = model_of(CHAIN)
+    named = apply(base, [SetName(node="output:b", name="product"), SetName(node="output:y", name="last")])
+    assert require_said(base, named) == (
+        SetName(node="output:b", name="product"),
+        SetName(node="output:y", name="last"),
+    )
+    assert require_said(named, base) == (SetName(node="product", name=""), SetName(node="last", name=""))
+    nodes = tuple([msgspec.structs.replace(node, name="twin") for node in graph_of(base).node])
+    twins = msgspec.structs.replace(base, graph=msgspec.structs.replace(graph_of(base), node=nodes))
+    assert require_said(twins, apply(twins, SetName(node="output:b", name="other"))) == (
+        SetName(node="output:b", name="other"),
+    )
+    together = apply(twins, Rename(kind="node", from_="twin", to="same"))
+    assert require_said(twins, together) == (Rename(kind="node", names={"twin": "same"}, within="/graph"),)
+
+
+def test_names_that_move_from_node_to_node() -> None:
+    base = apply(chain(), SetName(node="output:a", name=""))
+    moves: list[Edit] = [
+        SetName(node="Abs_0", name=""),
+        Rename(kind="node", from_="Neg_0", to="Abs_0"),
+        SetName(node="output:a", name="Neg_0"),
+        Rename(kind="tensor", from_="a", to="start"),
+        DeleteNode(node="Mul_0", bypass=0),
+    ]
+    require_said(base, apply(base, moves))
+
+
+def test_doc_strings_of_everything_that_stays_or_comes() -> None:
+    base = apply(chain(), SetDoc(text="old", node="Neg_0"))
+    edits = (
+        SetDoc(text="of the model"),
+        SetDoc(text="of the graph", graph="/graph"),
+        SetDoc(text="two\nlines", node="Mul_0"),
+        SetDoc(text="", node="Neg_0"),
+        SetDoc(text="of a constant", tensor="k"),
+        SetDoc(text="of an input", tensor="x"),
+        SetDoc(text="of an output", tensor="y"),
+    )
+    assert require_said(base, apply(base, edits)) == edits
+    more = [
+        *edits,
+        Rename(kind="tensor", names={"x": "image", "b": "between"}),
+        AddNode(op_type="Relu", input=("between",), output=("new",), name="new", insert=True),
+        SetDoc(text="comes", node="new"),
+    ]
+    found = require_said(base, apply(base, more))
+    assert SetDoc(text="comes", node="new") in found
+    assert SetDoc(text="of an input", tensor="image") in found
+
+
+def test_a_doc_string_of_an_attribute_does_not_bring_its_value_to_the_next_version() -> None:
+    base = apply(chain(), ReplaceNode(node="Neg_0", op_type="LeakyRelu", attribute={"alpha": 0.5}))
+    edit = SetDoc(text="steep", address="/graph/node/2/attribute/alpha")
+    assert require_said(base, apply(base, edit)) == (edit,)
+
+
+def test_doc_strings_in_subgraphs_and_functions() -> None:
+    base = model_of(NESTED)
+    edits = (
+        SetDoc(text="of a function", graph="/functions/0"),
+        SetDoc(text="inside", node="output:p"),
+        SetDoc(text="of a branch", graph="/graph/node/1/attribute/else_branch/g"),
+        SetName(node="output:u", name="doubled"),
+        SetName(node="output:q", name="negated"),
+    )
+    assert set(map(str, require_said(base, apply(base, edits)))) == set(map(str, edits))
 
 
 def test_selectors_are_names_that_the_next_version_has_too() -> None:

@@ -26,7 +26,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
                    "initializers-to-constants", "initializers-to-inputs")),
     ("interface", ("add-input", "remove-input", "add-output", "remove-output", "transpose-input")),
     ("shapes", ("set-shape", "set-dim", "set-batch-size", "infer-shapes")),
-    ("names", ("rename", "prefix", "set-metadata", "strip")),
+    ("names", ("rename", "set-name", "prefix", "set-metadata", "set-doc", "strip")),
     ("model", ("extract", "combine", "prune", "convert-opset", "stamp-opset")),
 )  # fmt: skip
 
