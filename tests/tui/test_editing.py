@@ -7,6 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from onnxjson.document import Node
+from onnxjson.edits import SetDoc, SetName, apply
 from onnxjson.edits.spelling import parse_line, spell_line
 from onnxjson.index import Index
 from onnxjson.patching import Patch
@@ -97,6 +98,76 @@ def test_a_name_that_is_taken_is_refused_while_it_is_typed(tmp_path: Path) -> No
         assert nodes(found)[3].name == "sum1"
         await found.press("u")
         assert nodes(found)[3].name is None
+
+    on_model(tmp_path, flow)
+
+
+def test_a_name_for_a_node_that_has_none_is_a_command_in_the_history_and_the_script(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await found.press("r", "enter")
+        await found.type("leaky")
+        assert commands(found) == ("set-name output:c leaky",)
+        assert found.session.history.made[-1].title == "set-name output:c leaky"
+        exported = found.session.export_script()
+        assert exported.script.edits == (SetName(node="output:c", name="leaky"),)
+        assert not exported.left_out
+        assert apply(model(), exported.script) == found.session.model
+
+    on_model(tmp_path, flow)
+
+
+def test_comments_of_nodes_are_commands_too(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press(":")
+        await found.type("set-doc 'a sum' --node .")
+        assert commands(found) == ("set-doc 'a sum' --node name:sum",)
+        await row(found, "doc")
+        await found.press("enter")
+        assert found.bench.prompt.input.value == "a sum"
+        await rub_out(found, "of two")
+        assert commands(found) == ("set-doc 'of two' --node name:sum",)
+        assert nodes(found)[1].doc_string == "of two"
+        await found.press("d")
+        assert commands(found) == ("set-doc '' --node name:sum",)
+        assert nodes(found)[1].doc_string is None
+        exported = found.session.export_script()
+        assert not exported.left_out
+        assert apply(model(), exported.script) == found.session.model
+        await found.press("u", "u", "u")
+        assert bytes_of(found.session.model) == bytes_of(model())
+
+    on_model(tmp_path, flow)
+
+
+def test_a_comment_of_several_lines_is_edited_in_its_form(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.changed(found.session.edit(SetDoc(text="one\ntwo", node="sum")))
+        await at(found, 1)
+        await row(found, "doc")
+        await found.press("enter")
+        screen = found.app.screen
+        assert isinstance(screen, FormScreen)
+        assert "one" in found.text
+        assert "two" in found.text
+        await found.press("!", "ctrl+s")
+        await until(found, lambda: found.app.screen is found.bench)
+        assert nodes(found)[1].doc_string == "one\ntwo!"
+        assert commands(found) == ("set-doc 'one\ntwo!' --node name:sum",)
+
+    on_model(tmp_path, flow)
+
+
+def test_a_comment_of_which_not_all_is_seen_is_edited_as_json(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.changed(found.session.edit(SetDoc(text="one\n\x1b[31mtwo", node="sum")))
+        await at(found, 1)
+        await row(found, "doc")
+        await found.press("enter")
+        assert found.bench.prompt.input.value == '"one\\n\\u001b[31mtwo"'
+        await rub_out(found, '"one\\ntwo"')
+        assert nodes(found)[1].doc_string == "one\ntwo"
 
     on_model(tmp_path, flow)
 

@@ -56,6 +56,8 @@ def test_every_edit_has_a_sample(tmp_path: Path) -> None:
         '{"edit": "rewire", "node": "x", "input": 0, "tensor": ""}',
         '{"edit": "rewire", "node": "x", "input": "", "tensor": "a"}',
         '{"edit": "add-node", "op_type": "Clip", "input": ["a", "", "c"], "output": ["[b", "line\\nend"]}',
+        '{"edit": "set-name", "node": "x", "name": ""}',
+        '{"edit": "set-doc", "text": "two\\n\\nlines\\n"}',
         '{"edit": "rename", "kind": "node", "names": {"a=b": "c", "{d": "e"}}',
         '{"edit": "set-attribute", "node": "x", "attribute": "a", "value": "12"}',
         '{"edit": "set-attribute", "node": "x", "attribute": "a", "value": ""}',
@@ -152,6 +154,7 @@ def test_forms_begin_with_the_node_or_the_selection(tmp_path: Path) -> None:
     with session_on(tmp_path) as session:
         here = ref_of(session, "b")
         assert prefilled(session, edit_named("rewire"), here) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("set-name"), here) == {"node": "name:sum"}
         assert prefilled(session, edit_named("set-metadata"), here) == {}
         assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w", "value": "[1.0, 2.0, 3.0, 4.0]"}
         assert prefilled(session, edit_named("add-output"), here) == {"tensor": "b"}

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import counted, visible
 from onnxjson.edits.declaration import Edit
 from onnxjson.edits.deletion import DeleteNode
+from onnxjson.edits.node_names import SetName
 from onnxjson.edits.nodes import Rewire
 from onnxjson.errors import EditError, OnnxJsonError
 from onnxjson.index import Index, NodeRef, Use
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.actions.asking import ask
 from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.changes import name_mistake, rename_node, rename_value, value_mistake, with_node
+from onnxjson_tui.forms.changes import name_mistake, rename_node, rename_value, value_mistake
 from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, slots, value_choices
 from onnxjson_tui.forms.words import meant, node_words, typed
 from onnxjson_tui.rows.choices import Choice
@@ -110,8 +111,7 @@ async def rename_this(bench: "Workbench", ref: NodeRef) -> None:
     if old:
         await made(bench, rename_node(session.index, ref, meant(answer)))
     else:
-        name = meant(answer)
-        bench.accept(with_node(session, ref, f"name {ref.address} {visible(name, 200)}", name=name))
+        await made(bench, SetName(node=node_words(session.index, ref), name=meant(answer)))
 
 
 async def rename_output(bench: "Workbench", ref: NodeRef, old: str) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import visible
 from onnxjson.edits.attributes import RemoveAttribute, SetAttribute
 from onnxjson.edits.declaration import Edit
+from onnxjson.edits.doc_strings import SetDoc
 from onnxjson.edits.nodes import Rewire
 from onnxjson.edits.spelling import json_or_text
 from onnxjson.edits.versions import SetMetadata
@@ -15,9 +16,8 @@ from onnxjson_tui.actions.editing import made, ready, rename_output, rename_this
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.edited_model import READ_ONLY
 from onnxjson_tui.forms.attribute_values import can_be_typed, expected, value_mistake, written
-from onnxjson_tui.forms.changes import with_node
 from onnxjson_tui.forms.offers import Offers
-from onnxjson_tui.forms.words import is_plain, meant, node_words, typed
+from onnxjson_tui.forms.words import meant, node_words, typed
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.screens.choosing import PickerScreen
@@ -90,7 +90,7 @@ async def remove_entry(bench: "Workbench", given: Given) -> None:
         case "metadata":
             await made(bench, SetMetadata(key=entry.name, node=words, remove=True))
         case "doc":
-            bench.accept(with_node(bench.session, ref, f"no comment for {words}", doc_string=None))
+            await made(bench, SetDoc(text="", node=words))
         case "input":
             await made(bench, Rewire(node=words, input=entry.slot, tensor=""))
         case _:
@@ -154,15 +154,15 @@ async def edit_metadata(bench: "Workbench", ref: NodeRef, key: str) -> None:
 
 
 async def edit_documentation(bench: "Workbench", ref: NodeRef) -> None:
-    """Asks for the comment of a node."""
-    old = ref.node.doc_string or ""
-    if not is_plain(old) and "\n" in old:
-        bench.say("the comment has several lines; E opens the node in an editor", "changed")
+    """Asks for the comment of a node: in a form where it has several lines, all of which are seen."""
+    old, words = ref.node.doc_string or "", session_words(bench, ref)
+    lines = old.split("\n")
+    if len(lines) > 1 and all(visible(line, None) == line for line in lines):
+        await fill_in(bench, "set-doc", {"text": old, "node": words}, focus="text")
         return
     answer = await ask(bench, "comment: ", text=typed(old) if old else "")
     if answer is not None and meant(answer) != old:
-        title = f"comment of {session_words(bench, ref)}"
-        bench.accept(with_node(bench.session, ref, title, doc_string=meant(answer) or None))
+        await made(bench, SetDoc(text=meant(answer), node=words))
 
 
 def to_inspector(bench: "Workbench", given: Given) -> None:

@@ -3,13 +3,8 @@
 from collections.abc import Sequence
 from typing import Literal
 
-import msgspec
-
-from onnxjson.document import Node
 from onnxjson.edits.names import Rename
-from onnxjson.edits.workspace import Workspace
 from onnxjson.index import Index, NodeRef, Scope
-from onnxjson_tui.answers import Preview
 from onnxjson_tui.forms.words import is_plain, value_words
 from onnxjson_tui.session import Session
 
@@ -31,21 +26,6 @@ def _rename(kind: Literal["node", "tensor"], old: str, new: str, within: str | N
     if is_plain(old) and is_plain(new) and not old.startswith("re:"):
         return Rename(kind=kind, from_=old, to=new, within=within)
     return Rename(kind=kind, names={old: new}, within=within)
-
-
-def with_node(session: Session, ref: NodeRef, title: str, **fields: object) -> Preview:
-    """A change of a node that no edit makes, such as giving a name to one that has none.
-
-    Args:
-        session: has the model.
-        ref: the node.
-        title: what the step is called.
-        fields: what is different.
-    """
-    workspace = Workspace(session.model)
-    node: Node = msgspec.structs.replace(ref.node, **fields)
-    workspace.replace_node(NodeRef(workspace.scope(ref.scope.address), ref.position), node)
-    return session.preview_model(workspace.model, title)
 
 
 def name_mistake(index: Index, ref: NodeRef, text: str, old: str) -> str:

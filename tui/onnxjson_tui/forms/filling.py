@@ -51,7 +51,8 @@ class Filling:
     def has_lines(self, field: Field) -> bool:
         """Whether a field has room for several lines."""
         shape = self._parameters[field.name].shape
-        return shape.form == "mapping" or (shape.form == "list" and _item(shape).form not in _JOINED)
+        is_list = shape.form == "list" and _item(shape).form not in _JOINED
+        return is_list or shape.form == "mapping" or field.role == "text"
 
     def options(self, field: Field) -> tuple[str, ...]:
         """What a field is one of; nothing for a field with a text."""

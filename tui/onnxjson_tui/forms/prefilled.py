@@ -29,8 +29,8 @@ def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[
     """
     found: dict[str, str] = {}
     for parameter in parameters(edit):
-        if parameter.role == "nodes" and parameter.required:
-            if session.places.selected:
+        if parameter.role in ("node", "nodes") and parameter.required:
+            if session.places.selected and parameter.role == "nodes":
                 found[parameter.name] = SELECTION
             elif here is not None:
                 found[parameter.name] = node_words(session.index, here)
