@@ -14,7 +14,7 @@ from onnxjson.edits.operator_checks import Known, check_node, dtype_conflict, dt
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.result_types import ResultTypes, replace_nodes
-from onnxjson.edits.rewiring import Changes
+from onnxjson.edits.rewiring import Changes, taking
 from onnxjson.edits.workspace import NodeChange, Workspace
 from onnxjson.errors import EditError, SelectorError
 from onnxjson.index import Index, NodeRef, Scope
@@ -207,7 +207,7 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
                 names[slot] = wanted
             while names and not names[-1]:
                 names.pop()
-            new = msgspec.structs.replace(ref.node, input=tuple(names))
+            new = taking(ref.node, tuple(names))
             _check_rewired(workspace, ref, new, name_of(self), dtypes)
             changes.setdefault(ref.scope, {})[ref.position] = new
             rewired.append((ref, wanted))

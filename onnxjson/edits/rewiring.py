@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import msgspec
 
@@ -58,9 +59,9 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
     for position in sorted({*changes.nodes, *changes.inputs, *changes.outputs}, reverse=True):
         node = nodes[position]
         if position in changes.inputs:
-            node = msgspec.structs.replace(node, input=_with(node.input, changes.inputs[position]))
+            node = taking(node, _with(node.input, changes.inputs[position]))
         if position in changes.outputs:
-            node = msgspec.structs.replace(node, output=_with(node.output, changes.outputs[position]))
+            node = making(node, _with(node.output, changes.outputs[position]))
         new = changes.nodes.get(position, node)
         nodes[position : position + 1] = [new] if isinstance(new, Node) else new or ()
     is_moving = bool(changes.nodes or changes.inputs or changes.outputs)
@@ -79,6 +80,39 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
             )
         fields["quantization_annotation"] = _annotations(graph.quantization_annotation, changes)
     return msgspec.structs.replace(graph, **fields)
+
+
+def taking(node: Node, names: tuple[str, ...]) -> Node:
+    """The node with other inputs; what is said of their sharding is said of those that stand in their places."""
+    return _sharded(msgspec.structs.replace(node, input=names), node.input, names)
+
+
+def making(node: Node, names: tuple[str, ...]) -> Node:
+    """The node with other outputs; what is said of their sharding follows."""
+    return _sharded(msgspec.structs.replace(node, output=names), node.output, names)
+
+
+def _sharded(node: Node, old: tuple[str, ...], new: tuple[str, ...]) -> Node:
+    """The node with the sharding of what it takes and makes now; of each name that is said once."""
+    if not node.device_configurations:
+        return node
+    there = {*node.input, *node.output}
+    moved = {name: other for name, other in zip_longest(old, new, fillvalue="") if name and name not in there}
+    if not moved:
+        return node
+    devices = []
+    for device in node.device_configurations:
+        taken = {each.tensor_name for each in device.sharding_spec}
+        specs = []
+        for each in device.sharding_spec:
+            name = moved.get(each.tensor_name or "", each.tensor_name)
+            if name == each.tensor_name:
+                specs.append(each)
+            elif name and name not in taken:
+                taken.add(name)
+                specs.append(msgspec.structs.replace(each, tensor_name=name))
+        devices.append(msgspec.structs.replace(device, sharding_spec=tuple(specs)))
+    return msgspec.structs.replace(node, device_configurations=tuple(devices))
 
 
 def _with(names: tuple[str, ...], new: Mapping[int, str]) -> tuple[str, ...]:
