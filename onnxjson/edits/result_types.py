@@ -155,9 +155,10 @@ def replace_nodes(
     Raises:
         EditError: see `ResultTypes`.
     """
+    made_of = {scope: scope.graph.node for scope in changes}
     found = ResultTypes(workspace, edit, changes)
     found.make()
-    workspace.replace_nodes_in(changes)
+    workspace.replace_nodes_in(changes, made_of)
     return tuple(found.notes)
 
 

@@ -204,10 +204,26 @@ class Workspace:
         else:
             self._follow(scope, changed, positions)
 
-    def replace_nodes_in(self, changes: Mapping[Scope, Mapping[int, NodeChange]]) -> None:
-        """`replace_nodes` in several graphs of one index, the inner before the outer."""
+    def replace_nodes_in(
+        self, changes: Mapping[Scope, Mapping[int, NodeChange]], made_of: Mapping[Scope, tuple[Node, ...]] | None = None
+    ) -> None:
+        """`replace_nodes` in several graphs of one index, the inner before the outer.
+
+        Args:
+            changes: what stands in the place of nodes. Graphs in them that are those of the nodes as they were follow
+                what changes inside.
+            made_of: the nodes of the graphs when the changes were thought out; as they are now where left out.
+        """
+        before = {scope: scope.graph.node for scope in changes} if made_of is None else made_of
         for scope in sorted(changes, key=lambda each: each.address.count("/"), reverse=True):
-            self.replace_nodes(scope, changes[scope])
+            now = scope.graph.node
+            followed = {
+                position: new
+                if now[position] is before[scope][position]
+                else _followed(new, before[scope][position], now[position])
+                for position, new in changes[scope].items()
+            }
+            self.replace_nodes(scope, followed)
 
     def replace_graph(self, scope: Scope, graph: Graph | Function) -> None:
         """Puts another graph, or body of a function, in the place of one; the nodes may be any."""
@@ -289,6 +305,32 @@ class Workspace:
         self._index = index
 
 
+def _followed(new: NodeChange, old: Node, now: Node) -> NodeChange:
+    """What is to stand in the place of a node, with its graphs as they are now where it has them as they were."""
+    if new is None:
+        return None
+    if not isinstance(new, Node):
+        return tuple([_with_graphs(each, old, now) for each in new])
+    return _with_graphs(new, old, now)
+
+
+def _with_graphs(node: Node, old: Node, now: Node) -> Node:
+    graphs = dict(zip(_graphs(old), _graphs_of(now), strict=True))
+    attributes = tuple(
+        [
+            msgspec.structs.replace(
+                each,
+                g=graphs.get(id(each.g), each.g),
+                graphs=tuple([graphs.get(id(graph), graph) for graph in each.graphs]),
+            )
+            if each.g is not None or each.graphs
+            else each
+            for each in node.attribute
+        ]
+    )
+    return msgspec.structs.replace(node, attribute=attributes)
+
+
 def _is_inside(place: Path, folder: Path) -> bool:
     """Whether a path leads to a place in a folder, links followed."""
     return place.resolve().is_relative_to(folder.resolve())
@@ -300,9 +342,14 @@ def _model(made: Mapping[str, Any]) -> Model:
     return model
 
 
+def _graphs_of(node: Node) -> list[Graph]:
+    """The subgraphs of a node."""
+    return [graph for each in node.attribute for graph in (each.g, *each.graphs) if graph is not None]
+
+
 def _graphs(node: Node) -> list[int]:
     """The subgraphs of a node, by identity."""
-    return [id(graph) for each in node.attribute for graph in (each.g, *each.graphs) if graph is not None]
+    return [id(graph) for graph in _graphs_of(node)]
 
 
 def _same_names(old: Node, new: Node) -> bool:
