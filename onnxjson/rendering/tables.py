@@ -3,6 +3,7 @@
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from onnxjson.display import ELLIPSIS, counted, visible
@@ -18,9 +19,12 @@ def cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
     if text.isascii():
         return len(text)
-    return sum(
-        0 if unicodedata.combining(each) else 2 if unicodedata.east_asian_width(each) in "WF" else 1 for each in text
-    )
+    return sum(map(_character_cells, text))
+
+
+@lru_cache(4096)
+def _character_cells(character: str) -> int:
+    return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
 def shortened(text: str, limit: int) -> str:

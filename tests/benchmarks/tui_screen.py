@@ -155,8 +155,8 @@ class Terminal:
 
 _DOWN: Final = b"j"
 _PAGE: Final = b"\x1b[6~"
-_END: Final = b"G"
-_HOME: Final = b"gg"
+_END: Final = b"\x1b[F"
+_HOME: Final = b"\x1b[H"
 
 
 def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, str]]:
@@ -180,6 +180,7 @@ def measure(path: Path, folder: Path, *, remote: bool) -> list[tuple[str, str, s
         found += _figures("a key inside the view", inside, "10 ms, 1 kB")
         found += _figures("a page", [terminal.press(_PAGE) for _ in range(9)], "20 ms, 20 kB")
         found += _figures("end and home", [terminal.press(keys) for keys in (_END, _HOME) * 3], "20 ms, 20 kB")
+        found += _figures("G and gg", [terminal.press(keys) for keys in (b"G", b"gg") * 3], "20 ms, 20 kB")
         found.append(("held down, mean of 90 keys", f"{terminal.hold(_DOWN, 90) / 90:,.0f} B", "2 kB"))
         terminal.read(quiet=1.0)
         size, _ = terminal.read(quiet=5.0)

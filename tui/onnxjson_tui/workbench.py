@@ -47,6 +47,9 @@ from onnxjson_tui.widgets.prompt import Prompt
 SETTLES: Final = 0.12
 """Seconds that the cursor rests on a node before the inspector and the drawer follow."""
 
+AWAITS: Final = 0.15
+"""Seconds before keys that are the beginning of something stand at the bottom."""
+
 BIG: Final = 3_000
 """Nodes from which work on all of them is done in a thread."""
 
@@ -89,6 +92,7 @@ class Workbench(Screen[int]):
         """Scopes and groups of the outline that are open, by their keys."""
         self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
         self._settling: Any = None
+        self._awaiting: Any = None
         self._built = -1
         self._is_frozen = False
 
@@ -449,7 +453,13 @@ class Workbench(Screen[int]):
         heard = self._keys.feed(key or event.key, self.pane)
         if self._message[0]:
             self._message = ("", "plain", 0.0)
-        self.draw_chrome()
+        if self._awaiting is not None:
+            self._awaiting.stop()
+        if heard.kind == "more" and self._keys.pending:
+            # Whoever goes on typing does not read it, and what the last key does would be drawn two frames later.
+            self._awaiting = self.set_timer(AWAITS, self.draw_chrome)
+        else:
+            self.draw_chrome()
         if heard.kind == "action" and heard.action is not None:
             self.do(heard.action, heard.given)
         elif heard.kind == "nothing":

@@ -89,6 +89,8 @@ class LineList(ScrollView, can_focus=True):
         """The number of the row that the cursor stands on."""
         self.covered = 0
         """Lines at the bottom over which something else stands, so that the cursor keeps out of them."""
+        self._drawn: dict[int, tuple[int, int, Line | None]] = {}
+        """What was drawn last in each line of the widget: row, width, what it said."""
 
     def on_mount(self) -> None:
         """Learn how much there is."""
@@ -101,32 +103,27 @@ class LineList(ScrollView, can_focus=True):
 
     def show(self, rows: Rows, cursor: int | None = None) -> None:
         """Shows other rows, the cursor on one of them; it stays where it is, if there is such a row, for None."""
-        before = self._seen()
         self._rows = rows
         self._measure()
-        wanted = self.cursor if cursor is None else cursor
-        self.cursor = max(min(wanted, len(rows) - 1), 0)
-        if self._see_cursor(jump=True) or before is None:
+        before = self.cursor
+        self.cursor = max(min(before if cursor is None else cursor, len(rows) - 1), 0)
+        if self._see_cursor(jump=True):
             self.refresh()
             return
-        # A line that looks as before costs nothing.
-        after = self._seen()
-        for place, (old, new) in enumerate(zip(before, after or (), strict=False)):
-            if old != new:
-                self.refresh_line(self.scroll_offset.y + place)
+        if self.cursor != before:
+            self.refresh_line(before)
+            self.refresh_line(self.cursor)
+        self.look_again()
 
-    def _seen(self) -> "list[Line | None] | None":
-        """The lines that are seen, and which of them the cursor is on; None before there is a size."""
+    def look_again(self) -> None:
+        """Draws the lines that say something else than before; a line that looks as it did costs nothing."""
         width, height = self.scrollable_content_region.size
-        if not width or not self.is_attached:
-            return None
         top, count = self.scroll_offset.y, len(self._rows)
-        numbers = range(top, top + height)
-        lines: list[Line | None] = [self._rows.line(each, width) if each < count else None for each in numbers]
-        at = self.cursor - top
-        if self._has_cursor and 0 <= at < height:
-            lines[at] = (*(lines[at] or ()), Span("cursor"))
-        return lines
+        for place in range(height if self.is_attached else 0):
+            number = top + place
+            line = self._rows.line(number, width) if number < count else None
+            if self._drawn.get(place) != (number, width, line):
+                self.refresh_line(number)
 
     def move_to(self, number: int) -> None:
         """Puts the cursor on a row; the first or the last one for a number beyond them."""
@@ -211,7 +208,8 @@ class LineList(ScrollView, can_focus=True):
             target = self.cursor - half
         target = max(min(target, len(self._rows) - page, self.virtual_size.height - self.page), 0)
         # A list that was short until now has no scrollbar before the next layout, and would not scroll without force.
-        self.scroll_to(y=target, animate=False, force=True)
+        # What is done after a refresh waits for one where something else, such as the footer, has changed before.
+        self.scroll_to(y=target, animate=False, force=True, immediate=self.is_attached and bool(self.size))
         return True
 
     def on_resize(self, event: events.Resize) -> None:
@@ -248,9 +246,10 @@ class LineList(ScrollView, can_focus=True):
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
         base = self.get_component_rich_style("lines--plain")
-        if number >= len(self._rows):
+        line = self._rows.line(number, width) if number < len(self._rows) else None
+        self._drawn[y] = number, width, line
+        if line is None:
             return Strip.blank(width, base)
-        line = self._rows.line(number, width)
         cursor: RichStyle | None = None
         if self._has_cursor and number == self.cursor:
             cursor = self.get_component_rich_style("lines--cursor" if self.has_focus else "lines--cursor-blurred")
