@@ -10,8 +10,6 @@ from onnxjson.patching.changes import Change, Fields, Members, segment
 _NODES_ONLY = frozenset({"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"})
 """Fields of a graph that say nothing about which names it defines but by its nodes."""
 
-_WIRES = frozenset({"input", "output"})
-
 
 class _MovedError(Exception):
     """Nodes or graphs came, went or moved, so that the index must be made anew."""
@@ -60,20 +58,6 @@ def _changed(model: Fields, scopes: dict[str, Scope]) -> Iterator[tuple[str, lis
                 yield from _graph(below, f"/functions/{position}", scopes)
         elif name == "training_info":
             raise _MovedError
-
-
-def rewires(change: Fields | None) -> bool:
-    """Whether a change, given as the tree of its patch, makes nodes take or make other values, so that lanes differ."""
-    pending: list[tuple[str, Change]] = [] if change is None else list(change.changes.items())
-    while pending:
-        field, below = pending.pop()
-        if field in _WIRES or (field == "node" and isinstance(below, Members) and below.sequence is not None):
-            return True
-        if isinstance(below, Fields):
-            pending += below.changes.items()
-        elif isinstance(below, Members):
-            pending += [(name, inner) for member in below.changes.values() for name, inner in member.changes.items()]
-    return False
 
 
 def _members(change: Change) -> list[tuple[int | str, Fields]]:

@@ -26,14 +26,14 @@ from onnxjson_tui.chrome import footer_line, scope_path, title_line
 from onnxjson_tui.edited_model import READ_ONLY
 from onnxjson_tui.entering import failure_said
 from onnxjson_tui.finder import Finder
-from onnxjson_tui.index_following import rewires
 from onnxjson_tui.jobs import Jobs
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.model_names import Names
 from onnxjson_tui.pages.catalogue import PAGES
 from onnxjson_tui.places import place_of
+from onnxjson_tui.redrawing import Redrawn, redrawn
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
-from onnxjson_tui.rows.listing import NodeLines, OutlineLines
+from onnxjson_tui.rows.listing import NodeLines, OpenedRows, OutlineLines
 from onnxjson_tui.rows.nodes import NodeRows
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.screens.recovery import offer_recovery
@@ -93,7 +93,7 @@ class Workbench(Screen[int]):
         self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
         self._settling: Any = None
         self._awaiting: Any = None
-        self._built = -1
+        self._built = self._followed = -1
         self._is_frozen = False
 
     # What is on it
@@ -260,7 +260,7 @@ class Workbench(Screen[int]):
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
         revision, session = self.session.revision, self.session
-        self._built = revision
+        self._built = self._followed = revision
         if scope is None:
             self._take(NodeLines(None, session), OutlineLines(None, self), position)
             return
@@ -272,18 +272,17 @@ class Workbench(Screen[int]):
             return
         opened = frozenset(self.opened)
 
-        def make() -> tuple[NodeRows, Outline]:
+        def make() -> tuple[NodeRows, Outline, OpenedRows]:
             # What is asked of every node is found out here, not when the cursor first rests.
             graph.find_names()
             rows, outline = NodeRows(graph, chosen, glyphs=glyphs), Outline(graph.graph.node)
             assert rows.operators_width >= 0
-            outline.rows(opened)
-            return rows, outline
+            return rows, outline, (opened, outline.rows(opened))
 
-        def made(found: tuple[NodeRows, Outline]) -> None:
+        def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
-                self._take(NodeLines(found[0], session), OutlineLines(found[1], self), position)
+                self._take(NodeLines(found[0], session), OutlineLines(found[1], self, found[2]), position)
                 self._settle_memory()
 
         if len(scope.graph.node) < BIG:
@@ -416,14 +415,45 @@ class Workbench(Screen[int]):
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope)
-            self.nodes.refresh()
+            self.nodes.look_again()
             self.draw_outline()
             self.settle()
-            if rewires(changed.patch.root) or (self.scope is not None and not self.scope.knows_names and self.is_big):
-                self.build(is_alike=True)
+            self._follow(redrawn(changed.patch.root))
         for page in self.drawer.pages.values():
             page.model_changed()
         self.draw_chrome()
+
+    def _follow(self, needed: Redrawn) -> None:
+        """Finds out about all nodes what a change that moved none of them made different."""
+        scope, revision, former = self.scope, self.session.revision, self._followed
+        self._followed = revision
+        is_building = any(job.group == "rows" for job in self.jobs.running)
+        is_known = scope is None or scope.knows_names or not self.is_big
+        if needed.lanes or is_building or not is_known or former + 1 != revision:
+            self.build(is_alike=True)
+            return
+        if self._whole is not None and self._whole[:2] == (scope, former):
+            self._whole = (self._whole[0], revision, self._whole[2])
+        if needed.outline:
+            self._build_outline()
+
+    def _build_outline(self) -> None:
+        scope, revision, opened = self.scope, self.session.revision, frozenset(self.opened)
+        assert scope is not None
+        nodes = scope.graph.node
+
+        def make() -> tuple[Outline, OpenedRows]:
+            outline = Outline(nodes)
+            return outline, (opened, outline.rows(opened))
+
+        def made(found: tuple[Outline, OpenedRows]) -> None:
+            if self.session.revision == revision:
+                self.outline.show(OutlineLines(found[0], self, found[1]))
+
+        if self.is_small:
+            made(make())
+        else:
+            self.jobs.start("rows", "drawing the outline", make, made)
 
     def _prompt_shown(self, is_shown: bool) -> None:
         lists = (self.drawer.lines,) if self.drawer.is_open else (self.outline, self.nodes, self.inspector)

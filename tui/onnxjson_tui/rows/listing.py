@@ -1,7 +1,7 @@
 """The rows of the node list and of the outline as lines with styles, in the columns of a width."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from onnxjson.index import Scope
 from onnxjson.rendering.spans import Line, Span
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from onnxjson_tui.workbench import Workbench
 
 _EMPTY = "no nodes"
+
+OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
+"""Keys of scopes that are open, and the rows of an outline that are seen then."""
 
 
 class NodeLines:
@@ -59,24 +62,22 @@ class NodeLines:
 class OutlineLines:
     """The outline, section by section; what is open is known to the workbench."""
 
-    def __init__(self, outline: Outline | None, bench: "Workbench", before: "OutlineLines | None" = None) -> None:
-        """Finds out which rows there are; `before` had those of the same outline."""
+    def __init__(self, outline: Outline | None, bench: "Workbench", known: OpenedRows | None = None) -> None:
+        """Finds out which rows there are; `known` are those of the outline with what was open then."""
         self._outline = outline
         self._bench = bench
-        self._opened = frozenset(bench.opened)
+        opened = frozenset(bench.opened)
         session = bench.session
-        scopes: Sequence[OutlineRow]
-        if before is not None and before._opened == self._opened:
-            scopes = before.sections.scopes
-        else:
-            scopes = [] if outline is None else outline.rows(self._opened)
+        if known is None or known[0] != opened:
+            known = opened, [] if outline is None else outline.rows(opened)
+        self._known = known
         self.sections: Sections = Sections(
-            session.model, session.index, bench.scope, scopes, self._opened, session.places.marks
+            session.model, session.index, bench.scope, known[1], opened, session.places.marks
         )
 
     def again(self) -> "OutlineLines":
         """The lines after something was opened or closed, or after the model or its marks have changed."""
-        return OutlineLines(self._outline, self._bench, self)
+        return OutlineLines(self._outline, self._bench, self._known)
 
     def __len__(self) -> int:
         return len(self.sections)

@@ -1,0 +1,89 @@
+"""What is drawn anew after a change, and what is left as it is."""
+
+from pathlib import Path
+
+import pytest
+
+from onnxjson import edits
+from onnxjson.document import Graph, Model, Node, OperatorSetId, ValueInfo
+from onnxjson.types import parse_type
+from onnxjson_tui.redrawing import Redrawn, redrawn
+from onnxjson_tui.workbench import AWAITS
+from tests.tui.benches import Bench, run
+from tests.tui.sessions import opened, saved
+
+
+def scoped() -> Model:
+    """Three nodes in two scopes."""
+    return chain(
+        ("/one/first", "Relu", "x", "a"), ("/one/second", "Neg", "a", "b"), ("/two/third", "LeakyRelu", "b", "y")
+    )
+
+
+def chain(*nodes: tuple[str, str, str, str]) -> Model:
+    said = parse_type("float[4]")
+    graph = Graph(
+        tuple([Node((taken,), (made,), name, operator) for name, operator, taken, made in nodes]),
+        "g",
+        input=(ValueInfo("x", said),),
+        output=(ValueInfo("y", said),),
+    )
+    return Model(ir_version=10, opset_import=(OperatorSetId("", 20),), graph=graph)
+
+
+@pytest.mark.parametrize(
+    ("edit", "wanted"),
+    [
+        (edits.SetAttribute(node="/two/third", attribute="alpha", value=0.5), Redrawn(False, False)),
+        (edits.Rename(kind="node", from_="/one/first", to="/one/other"), Redrawn(False, False)),
+        (edits.Rename(kind="node", from_="/one/first", to="/two/first"), Redrawn(False, True)),
+        (edits.Rewire(node="/two/third", input=0, tensor="a"), Redrawn(True, False)),
+        (edits.Rename(kind="tensor", from_="b", to="c"), Redrawn(True, False)),
+    ],
+)
+def test_lanes_and_outline_are_found_out_anew_where_they_differ(
+    tmp_path: Path, edit: edits.Edit, wanted: Redrawn
+) -> None:
+    with opened(saved(tmp_path / "m.onnx", scoped())) as session:
+        assert session.index.scopes
+        changed = session.edit(edit)
+        assert changed is not None
+        assert not changed.is_restructured
+        assert redrawn(changed.patch.root) == wanted
+
+
+def test_undo_draws_only_the_line_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+    async def flow(found: Bench) -> None:
+        found.bench.perform(edits.Rename(kind="node", from_="/one/second", to="/two/second"))
+        await found.settle()
+        assert "/two/second" in found.text
+        assert found.bench.outline.rows.line(1, 30)[0].text.split() == ["one", "1"]
+        lines: list[int] = []
+        real = found.bench.nodes.refresh_line
+
+        def refresh_line(y: int) -> None:
+            lines.append(y)
+            real(y)
+
+        monkeypatch.setattr(found.bench.nodes, "refresh_line", refresh_line)
+        await found.press("u")
+        assert lines == [1]
+        assert "/two/second" not in found.text.partition("undone")[0]
+        assert found.bench.outline.rows.line(1, 30)[0].text.split() == ["one", "2"]
+
+    run(saved(tmp_path / "m.onnx", scoped()), flow)
+
+
+def test_keys_that_begin_something_are_shown_when_the_person_waits(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("1")
+        await found.pilot.pause(AWAITS + 0.05)
+        assert found.lines[-1].rstrip().endswith(" 1")
+        await found.press("2")
+        await found.pilot.pause(AWAITS + 0.05)
+        assert found.lines[-1].rstrip().endswith(" 12")
+        await found.press("escape")
+        assert found.lines[-1].rstrip().endswith("? keys")
+
+    run(saved(tmp_path / "m.onnx", scoped()), flow)
