@@ -29,6 +29,7 @@ from onnxjson_tui.finder import Finder
 from onnxjson_tui.jobs import Jobs
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.model_names import Names
+from onnxjson_tui.node_marks import NodeMarks
 from onnxjson_tui.pages.catalogue import PAGES
 from onnxjson_tui.places import place_of
 from onnxjson_tui.redrawing import Redrawn, redrawn
@@ -85,6 +86,7 @@ class Workbench(Screen[int]):
         """What was said at the bottom, the newest last."""
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
+        self._marks = NodeMarks(self)
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and the revision that they are of."""
@@ -268,7 +270,8 @@ class Workbench(Screen[int]):
         if self._whole is not None and self._whole[:2] == (graph, revision):
             # Lanes and outline are those of the graph, whatever is left out of the list.
             whole = self._whole[2]
-            self._take(NodeLines(whole if chosen is None else whole.restricted(chosen), session), None, position)
+            shown = whole if chosen is None else whole.restricted(chosen)
+            self._take(NodeLines(shown, session, self._marks.of(graph)), None, position)
             return
         opened = frozenset(self.opened)
 
@@ -282,7 +285,8 @@ class Workbench(Screen[int]):
         def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
-                self._take(NodeLines(found[0], session), OutlineLines(found[1], self, found[2]), position)
+                rows = NodeLines(found[0], session, self._marks.of(graph))
+                self._take(rows, OutlineLines(found[1], self, found[2]), position)
                 self._settle_memory()
 
         if len(scope.graph.node) < BIG:
@@ -290,7 +294,8 @@ class Workbench(Screen[int]):
             return
         if not is_alike:
             # Until lanes, types and outline are there, the nodes are.
-            self._take(NodeLines(NodeRows(graph, chosen, glyphs=glyphs, is_bare=True), session), None, position)
+            bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
+            self._take(NodeLines(bare, session, self._marks.of(graph)), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
     def _settle_memory(self) -> None:
@@ -319,6 +324,11 @@ class Workbench(Screen[int]):
             self.inspector.show(inspected(self.session.model, self.session.index, here))
         if self.drawer.page is not None:
             self.drawer.page.settled()
+
+    def draw_marks(self) -> None:
+        """Draws the marks of changed nodes again: what is saved is another model now, or is known by now."""
+        self._rows = self._rows.marked(self._marks.of(self.scope))
+        self.nodes.show(self._rows)
 
     def draw_outline(self) -> None:
         """Draws the outline again: something in it was opened or closed, or its names, types or marks have changed."""
@@ -414,7 +424,7 @@ class Workbench(Screen[int]):
                 self._filter = None
             self.build(place[1] if place else None)
         else:
-            self._rows.refresh(self.scope)
+            self._rows.refresh(self.scope, self._marks.of(self.scope))
             self.nodes.look_again()
             self.draw_outline()
             self.settle()

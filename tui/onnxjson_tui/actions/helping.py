@@ -36,7 +36,7 @@ Editing
 Every edit is one step: u takes it back, ctrl+r makes it again, without limit. e edits what stands in a row of the
 inspector, a lists all edits, and after : an edit is typed as on the command line, completed by tab. v and V select
 nodes; an edit on the selection shows what it would change before it does. The history lists each step as the
-command that repeats it.
+command that repeats it. Behind the number of a node ~ says that it is changed since the last save, + that it is new.
 
 Saving
 ctrl+s replaces the file at once or not at all, after reading back what was written; the file before is kept as a

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from onnxjson.index import Scope
-from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson_tui.rows.nodes import NodeRows, node_line
 from onnxjson_tui.rows.outline import Outline, OutlineRow
 from onnxjson_tui.rows.outline_sections import Row, Sections, row_line
+from onnxjson_tui.saved_nodes import SavedNodes
 
 if TYPE_CHECKING:
     from onnxjson_tui.session import Session
@@ -20,18 +21,26 @@ OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
 
 
 class NodeLines:
-    """The nodes of one graph; those that are selected are marked."""
+    """The nodes of one graph; those that are selected are marked, and those that are not as they are saved."""
 
-    def __init__(self, rows: NodeRows | None, session: "Session") -> None:
+    def __init__(self, rows: NodeRows | None, session: "Session", saved: SavedNodes | None = None) -> None:
+        """Takes the rows.
+
+        Args:
+            rows: of the graph; None where there is none.
+            session: knows what is selected.
+            saved: the nodes of the graph as they are saved; None where no node is to be marked.
+        """
         self.rows = rows
         self._session = session
+        self._saved = saved
         self._digits = len(str(len(rows.scope.graph.node))) if rows is not None else 1
 
     def __len__(self) -> int:
         return len(self.rows) if self.rows is not None else 0
 
     def line(self, number: int, width: int) -> Line:
-        """A mark for selected nodes, then position, lanes, operator, name, type."""
+        """A mark for selected nodes, then position, a mark for changed and new ones, lanes, operator, name, type."""
         assert self.rows is not None
         row = self.rows.row(number)
         lanes = min(self.rows.lanes_width, max(width // 3, 8))
@@ -39,9 +48,17 @@ class NodeLines:
         operators = min(self.rows.operators_width, max(room // 4, 10))
         text = node_line(row, room, digits=self._digits, lanes=lanes, operators=operators)
         is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
+        mark = "" if self._saved is None else self._saved.mark(self.rows.scope.graph.node, row.position)
         if is_selected:
-            return (Span("*" + text, "changed"),)
+            return (Span("*" + text[: self._digits] + (mark or " ") + text[self._digits + 1 :], "changed"),)
+        if mark:
+            style: Style = "added" if mark == "+" else "changed"
+            return Span(" " + text[: self._digits]), Span(mark, style), Span(text[self._digits + 1 :])
         return (Span(" " + text),)
+
+    def marked(self, saved: SavedNodes | None) -> "NodeLines":
+        """The same rows, marked by what is saved now."""
+        return NodeLines(self.rows, self._session, saved)
 
     def position(self, number: int) -> int | None:
         """The position of the node of a row."""
@@ -53,10 +70,11 @@ class NodeLines:
         """The row of a node."""
         return None if self.rows is None else self.rows.number_of(position)
 
-    def refresh(self, scope: Scope | None) -> None:
-        """The graph has other nodes at the same places."""
+    def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
+        """The graph has other nodes at the same places; `saved` as at the beginning."""
         if self.rows is not None and scope is not None:
             self.rows.scope = scope
+        self._saved = saved
 
 
 class OutlineLines:

@@ -98,6 +98,7 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
 def _tell_saved(bench: "Workbench", answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
     bench.say(f"saved {written} in {seconds:.2f} s, read back and compared: {answer.path}", "good")
+    bench.draw_marks()
     for page in bench.drawer.pages.values():
         page.model_changed()
 
@@ -205,6 +206,7 @@ async def _merge(bench: "Workbench") -> bool:
         bench.failed(error)
         return False
     bench.changed(changed)
+    bench.draw_marks()
     bench.say(f"merged with what stands in {visible(session.opened.name, 200)}; not saved yet", "good")
     bench.draw_chrome()
     return await save(bench) if wanted == "save" else False

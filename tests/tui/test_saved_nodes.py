@@ -1,0 +1,187 @@
+"""Which nodes are marked as changed or new since the model was saved."""
+
+import random
+import re
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from onnxjson import edits
+from onnxjson.document import Model, Node
+from onnxjson.edits.applying import run as made
+from onnxjson.index import Index
+from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, way_to
+from tests.edits.graphs import exported, model_of
+from tests.tui.benches import Bench, run_small
+from tests.tui.sessions import edit_somehow, opened, saved, small
+
+INNER = """g (bool c, float[4] x) => (float[4] y) {
+    a = Relu(x)
+    y = If (c) <
+        then_branch = yes () => (float[4] t) { s = Neg(a) t = LeakyRelu<alpha = 0.1>(s) },
+        else_branch = no () => (float[4] e) { e = Exp(a) }
+    >
+}"""
+
+
+def nodes(*texts: str) -> tuple[Node, ...]:
+    """Nodes such as ``Relu a b``: operator, what is made, what is taken; ``Relu@name a b`` with a name."""
+    found = []
+    for text in texts:
+        operator, output, *inputs = text.split()
+        operator, _, name = operator.partition("@")
+        found.append(Node(op_type=operator, output=(output,), input=tuple(inputs), name=name or None))
+    return tuple(found)
+
+
+SAVED = nodes("Relu a x", "Neg@neg b a", "Abs c b", "Exp@exp d c")
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (SAVED, "    "),
+        (tuple(replace(node) for node in SAVED), "    "),
+        (SAVED[1:], "   "),
+        (SAVED[::-1], "    "),
+        ((*SAVED[:2], *nodes("Sin n b"), *SAVED[2:]), "  +  "),
+        (nodes("Sigmoid a x") + SAVED[1:], "~   "),
+        # Another name, another value, or both where as many nodes stand as did.
+        ((SAVED[0], *nodes("Neg@other b a"), *SAVED[2:]), " ~  "),
+        ((SAVED[0], *nodes("Neg@neg z a", "Abs c z"), SAVED[3]), " ~~ "),
+        ((*SAVED[:2], *nodes("Abs z b", "Exp@exp d z")), "  ~~"),
+        ((SAVED[0], *nodes("Neg@new z a", "Abs zz z", "Exp@neu zzz zz")), " ~~~"),
+        ((SAVED[0], *nodes("Cos z a"), *SAVED[2:]), " +  "),
+        ((), ""),
+    ],
+)
+def test_a_node_differs_from_the_one_that_makes_the_same_value_or_has_its_name_or_its_place(
+    now: tuple[Node, ...], expected: str
+) -> None:
+    known = SavedNodes(SAVED)
+    assert "".join([known.mark(now, at) or " " for at in range(len(now))]) == expected
+
+
+def test_nodes_that_claim_to_be_the_same_are_not_taken_for_changed() -> None:
+    twins = nodes("Relu@n a x", "Neg@n a x", "Abs@n c a", "Abs@n d a")
+    known = SavedNodes(twins)
+    again = tuple(replace(node) for node in twins)
+    assert [known.mark(again, at) for at in range(4)] == [""] * 4
+    nameless = (Node(op_type="Print", input=("a",)),) * 40
+    assert {SavedNodes(nameless).mark(nameless[1:], at) for at in range(39)} == {""}
+
+
+def marks(model: Model, now: Model) -> dict[str, str]:
+    """The marks of all nodes of all graphs, by address."""
+    known = SavedModel(model)
+    found: dict[str, str] = {}
+    for scope in Index(now).scopes:
+        saved_nodes = known.find(way_to(scope))
+        assert saved_nodes is not None
+        for position in range(len(scope.graph.node)):
+            mark = saved_nodes.mark(scope.graph.node, position)
+            if mark:
+                found[f"{scope.address}/node/{position}"] = mark
+    return found
+
+
+def test_a_node_in_a_subgraph_and_the_one_around_it_are_marked_wherever_they_stand_now() -> None:
+    model = model_of(INNER)
+    assert not marks(model, model)
+    inner = made(model, edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)).model
+    assert marks(model, inner) == {"/graph/node/1": "~", "/graph/node/1/attribute/then_branch/g/node/1": "~"}
+    assert inner.graph is not None
+    moved = replace(inner, graph=replace(inner.graph, node=(*nodes("Sin n x"), *inner.graph.node)))
+    assert marks(model, moved) == {
+        "/graph/node/0": "+",
+        "/graph/node/2": "~",
+        "/graph/node/2/attribute/then_branch/g/node/1": "~",
+    }
+
+
+@pytest.mark.parametrize("name", ["branches_ts.onnx", "encoder_dynamo.onnx"])
+def test_no_node_is_marked_after_undo_and_none_that_was_not_touched_before(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    rng = random.Random(7)
+    model = exported(name)
+    with opened(saved(tmp_path / "m.onnx", model)) as session:
+        base = session.model
+        done = 0
+        while done < 12:
+            if edit_somehow(session, rng):
+                done += 1
+                same = {id(node) for scope in Index(base).scopes for node in scope.graph.node}
+                marked = marks(base, session.model)
+                for scope in session.index.scopes:
+                    for position, node in enumerate(scope.graph.node):
+                        if id(node) in same:
+                            assert f"{scope.address}/node/{position}" not in marked
+        while session.undo():
+            pass
+        assert not marks(base, session.model)
+        session.discard()
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return saved(tmp_path / "m.onnx", small())
+
+
+def shown(found: Bench) -> str:
+    """What stands behind the numbers of the rows that are seen."""
+    rows = [re.match(r"[ *]\d+([ ~+])", line) for line in found.lines[1:-1]]
+    return "".join([row[1] for row in rows if row])
+
+
+@pytest.mark.parametrize("most", [3_000, 2])
+def test_marks_come_with_an_edit_and_go_with_undo_and_save(
+    path: Path, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("onnxjson_tui.workbench.BIG", most)
+
+    async def flow(found: Bench) -> None:
+        assert shown(found) == "    "
+        await found.press(":")
+        await found.type("set-attribute op:LeakyRelu alpha 0.5")
+        assert shown(found) == "  ~ "
+        await found.press("v")
+        await found.press("u")
+        assert shown(found) == "    "
+        await found.press("ctrl+r")
+        assert shown(found) == "  ~ "
+        await found.press(":")
+        await found.type("delete-node op:Relu --bypass 0")
+        assert shown(found) == "~~~"
+        await found.press("u")
+        assert shown(found) == "  ~ "
+        await found.press("ctrl+s")
+        assert "read back and compared" in " ".join(found.text.split())
+        assert shown(found) == "    "
+        await found.press("u")
+        assert shown(found) == "  ~ "
+        await found.press("ctrl+r")
+        assert shown(found) == "    "
+
+    run_small(path, flow)
+
+
+def test_marks_are_seen_in_a_filter_and_in_a_graph_of_a_node(path: Path) -> None:
+    saved(path, model_of(INNER))
+
+    async def flow(found: Bench) -> None:
+        assert found.bench.go("/graph/node/1/attribute/then_branch/g/node/1")
+        await found.settle()
+        await found.press(":")
+        await found.type("set-attribute . alpha 0.5")
+        assert shown(found) == " ~"
+        await found.press("-")
+        assert shown(found) == " ~"
+        await found.press("f")
+        await found.type("op:If")
+        assert shown(found) == "~"
+
+    run_small(path, flow)

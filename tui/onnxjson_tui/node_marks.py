@@ -1,0 +1,38 @@
+"""The marks of nodes that are not as they are saved, for the list that is shown."""
+
+from typing import TYPE_CHECKING
+
+from onnxjson.index import Scope
+from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, way_to
+
+if TYPE_CHECKING:
+    from onnxjson_tui.workbench import Workbench
+
+
+class NodeMarks:
+    """Knows the saved counterparts of the graphs that were shown since something is changed."""
+
+    def __init__(self, bench: "Workbench") -> None:
+        self._bench = bench
+        self._saved: SavedModel | None = None
+
+    def of(self, scope: Scope | None) -> SavedNodes | None:
+        """The counterpart of a graph; None where nothing is changed, or until a thread has it: then no node is marked.
+
+        Args:
+            scope: the graph as it is now.
+        """
+        bench = self._bench
+        if scope is None or not bench.session.is_changed:
+            return None
+        base = bench.session.unsaved().base
+        if self._saved is None or self._saved.model is not base:
+            self._saved = SavedModel(base)
+        saved, way = self._saved, way_to(scope)
+        if not bench.is_big:
+            return saved.find(way)
+        found = saved.find(way, may_wait=False)
+        if found is None:
+            label = "finding out which nodes are changed"
+            bench.jobs.start("marks", label, lambda: saved.find(way), lambda _: bench.draw_marks())
+        return found
