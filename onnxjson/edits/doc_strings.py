@@ -25,9 +25,10 @@ _NOTHING: Final = "there is no doc string to take away"
 
 
 class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
-    """Set the doc string of the model, of a graph, of nodes, of a tensor, or of what stands at an address.
+    """Set the doc string of the model, or of something in it.
 
-    It takes the place of the one that is there; an empty text takes that away.
+    Nodes, tensors and graphs have their own parameters; anything else is named by its address. The text takes the place
+    of the one that is there; an empty text takes that away.
     """
 
     words: ClassVar = ("text",)
