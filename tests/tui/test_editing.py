@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from onnxjson.document import Node
-from onnxjson.edits import SetDoc, SetName, apply
+from onnxjson.edits import NameNodes, SetDoc, SetName, apply
 from onnxjson.edits.spelling import parse_line, spell_line
 from onnxjson.index import Index
 from onnxjson.patching import Patch
@@ -22,6 +22,7 @@ from onnxjson_tui.widgets.lines import LineList
 from tests.tui.benches import Bench, bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved
+from tests.tui.test_comparing import finished
 from tests.tui.test_form_screen import looked, until
 
 # The nodes of the model: 0 Relu a, 1 Add b (sum), 2 Constant k, 3 LeakyRelu c, 4 Mul d, 5 twice e, 6 Sub y, 7 Add z,
@@ -113,6 +114,20 @@ def test_a_name_for_a_node_that_has_none_is_a_command_in_the_history_and_the_scr
         assert exported.script.edits == (SetName(node="output:c", name="leaky"),)
         assert not exported.left_out
         assert apply(model(), exported.script) == found.session.model
+
+    on_model(tmp_path, flow)
+
+
+def test_a_pass_that_is_an_edit_is_that_edit_in_the_script(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("run-pass name-nodes{prefix=n_}")
+        await finished(found)
+        await found.pilot.press("a")
+        await found.settle()
+        assert commands(found) == ("name-nodes --prefix n_",)
+        assert found.session.history.made[-1].title == "optimize -p name-nodes{prefix=n_}"
+        assert found.session.export_script().script.edits == (NameNodes(prefix="n_"),)
 
     on_model(tmp_path, flow)
 

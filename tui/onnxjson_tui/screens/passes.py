@@ -10,9 +10,11 @@ from textual.containers import Vertical
 from textual.widgets import Input
 
 from onnxjson.display import visible
+from onnxjson.edits.declaration import Edit
 from onnxjson.edits.values import write_value
 from onnxjson.errors import OnnxJsonError
 from onnxjson.passes import Pipeline, files_written, parse_step
+from onnxjson.passes.edits import EditPass
 from onnxjson.passes.listing import Entry, Option, entries
 from onnxjson.rendering.pass_lines import lines
 from onnxjson.rendering.spans import Line, Span
@@ -26,6 +28,7 @@ from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
+    from onnxjson.document import Model
     from onnxjson.passes import NewFile
     from onnxjson_tui.workbench import Workbench
 
@@ -227,6 +230,17 @@ class PassRun:
         if self._pipeline is not None:
             self._pipeline.interrupt()
 
+    def _edits(self, model: "Model") -> tuple[Edit, ...]:
+        """The edit that the pass is, where it is one, and makes what the pass made."""
+        subject = self.step.subject
+        if not isinstance(subject, EditPass) or self.step.repeats or self._files:
+            return ()
+        edit = subject.edit
+        try:
+            return (edit,) if self._bench.session.preview(edit).model == model else ()
+        except OnnxJsonError:
+            return ()
+
     def accept(self, found: Compared) -> None:
         """Makes what it gave the model, one step, called as the command that repeats it."""
         bench, title, model = self._bench, self.title, found.target.model
@@ -235,7 +249,7 @@ class PassRun:
             return
 
         def make() -> Any:
-            preview = bench.session.preview_model(model, title)
+            preview = bench.session.preview_model(model, title, self._edits(model))
             assert preview.patch is not None  # made here, where it may take a while
             return preview
 
