@@ -167,6 +167,11 @@ def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Pat
         before = bytes_of(found.session.model)
         await command(found, "run-pass prune")
         await finished(found)
+        # It changed nothing, so that there is nothing to take.
+        assert "a take it" not in found.text
+        await found.pilot.press("a")
+        await found.pilot.pause()
+        assert "there is nothing to take here" in found.text
         await found.pilot.press("q")
         await found.settle()
         assert bytes_of(found.session.model) == before
@@ -315,8 +320,10 @@ def test_two_files_are_compared_filtered_searched_and_written(tmp_path: Path, mo
         assert json.loads((tmp_path / "o.json").read_text())["format"] == "onnxjson-diff/1"
         await found.press("ctrl+e")
         await found.type("o.json")
-        assert "such a file already" in found.text
+        assert "there is such a file" in found.text
         await found.press("r")
+        assert "there is such a file" in found.text
+        await found.press("R")
         assert "wrote" in found.text
 
     asyncio.run(two(tmp_path, flow, EDIT, "delete-node op:Relu --bypass 0"))

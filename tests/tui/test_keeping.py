@@ -82,14 +82,38 @@ def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
         await changed(found)
         await found.press(":")
         await found.type(f"save-as {other}")
-        assert "Replace that file?" in found.text
+        assert "there is such a file" in found.text
         await found.press("enter")
         assert other.read_bytes() == b"mine"
         assert "not saved" in said(found)
         await found.press(":")
         await found.type(f"save-as {other}")
+        # As for whatever else cannot be taken back by a key: no small letter does it.
         await found.press("r")
+        assert isinstance(found.app.screen, ConfirmScreen)
+        assert other.read_bytes() == b"mine"
+        await found.press("R")
         assert other.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_a_script_replaces_a_file_only_by_a_capital_letter(path: Path) -> None:
+    other = path.with_name("edits.json")
+    other.write_bytes(b"mine")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        for key in ("enter", "escape", "R"):
+            assert other.read_bytes() == b"mine"
+            await found.press(":")
+            await found.type(f"export {other}")
+            assert "there is such a file" in found.text
+            await found.press("r", "y")
+            assert isinstance(found.app.screen, ConfirmScreen)
+            await found.press(key)
+            assert ("stays as it is" in said(found)) == (key != "R")
+        assert Script.load(other).edits
 
     run(path, flow)
 

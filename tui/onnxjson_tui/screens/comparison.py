@@ -97,7 +97,7 @@ class ComparisonScreen(DifferenceScreen):
     def offered(self, key: ScreenKey) -> bool:
         """Accepting is for what somebody could accept, and until something is known one can only leave."""
         if key.run.__name__ == "accept":
-            return self.compared is not None and self._accept is not None
+            return self.compared is not None and self._accept is not None and not self.compared.equal
         return self.compared is not None or key.run.__name__ in ("leave", "show_keys")
 
     # Keys
@@ -151,7 +151,7 @@ class ComparisonScreen(DifferenceScreen):
 
     def accept(self, given: Given) -> None:
         """Makes the target the model."""
-        if self._accept is None:
+        if self._accept is None or (self.compared is not None and self.compared.equal):
             self.say("there is nothing to take here", "changed")
         elif self.compared is not None:
             accept, found = self._accept, self.compared
@@ -213,8 +213,8 @@ class ComparisonScreen(DifferenceScreen):
             if answer == "replace":
                 self._write(path)
 
-        answers = [("k", "keep it", "keep"), ("r", "replace it", "replace")]
-        question = ConfirmScreen("There is such a file already.", answers, lines=[visible(str(path), None)])
+        answers = [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")]
+        question = ConfirmScreen("Not written: there is such a file", answers, lines=[visible(str(path), None)])
         self.app.push_screen(question, answered)
 
     def _write(self, path: Path) -> None:

@@ -142,11 +142,11 @@ async def _changed(bench: "Workbench", answer: SaveAnswer) -> str:
 
 
 async def _exists(bench: "Workbench", answer: SaveAnswer) -> str:
-    lines = paragraphs(f"{visible(str(answer.path), None)} is there already.")
+    lines = paragraphs(f"{visible(str(answer.path), None)} is there already, and is not the file that you opened.")
     return await bench.app.push_screen_wait(
         ConfirmScreen(
-            "Replace that file?",
-            [("s", "stay", "stay"), ("a", "another name", "save-as"), ("r", "replace (a backup is kept)", "overwrite")],
+            "Not saved: there is such a file",
+            [("s", "stay", "stay"), ("a", "another name", "save-as"), ("R", "replace (a backup is kept)", "overwrite")],
             lines=lines,
         )
     )
@@ -250,11 +250,12 @@ async def write_edits(bench: "Workbench", path: Path, script: Script, left_out: 
         return
     if path.exists():
         question = ConfirmScreen(
-            "Replace that file?",
-            [("s", "stay", "stay"), ("r", "replace", "replace")],
+            "Not written: there is such a file",
+            [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")],
             lines=paragraphs(f"{visible(str(path), None)} is there already."),
         )
         if await bench.app.push_screen_wait(question) != "replace":
+            bench.say(f"no script was written; {path} stays as it is", "changed")
             return
     try:
         await bench.jobs.awaited("export", "writing", lambda: _write_edits(path, script))
