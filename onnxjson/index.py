@@ -8,11 +8,12 @@ defines it, so a subgraph sees the names of the graphs around it (ONNX IR, "Name
 as inputs, initializers, then nodes in their order; a name that nothing defines has uses and no definition.
 """
 
+from array import array
 from bisect import insort
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, overload
 
 from onnxjson.addresses import attribute_segments, escape
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Record, SparseTensor, Tensor, Type
@@ -40,6 +41,45 @@ class NodeRef(NamedTuple):
     def address(self) -> str:
         """Where it stands in the model."""
         return f"{self.scope.address}/node/{self.position}"
+
+
+_POSITION_BITS: Final = 40
+"""Of the number of a node, those that say its position in its graph."""
+
+_POSITION: Final = (1 << _POSITION_BITS) - 1
+
+
+class NodeRefs(Sequence[NodeRef]):
+    """Nodes as numbers: 100,000 objects would take 8 MB, and be looked through by the collector of garbage."""
+
+    def __init__(self, scopes: "Sequence[Scope]", numbers: Sequence[int]) -> None:
+        """Takes the nodes.
+
+        Args:
+            scopes: the graphs of the index.
+            numbers: of each node, that of its graph before its position of 40 bits.
+        """
+        self._scopes = scopes
+        self.numbers = numbers
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __iter__(self) -> Iterator[NodeRef]:
+        scopes = self._scopes
+        return (NodeRef(scopes[number >> _POSITION_BITS], number & _POSITION) for number in self.numbers)
+
+    @overload
+    def __getitem__(self, at: int) -> NodeRef: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> "NodeRefs": ...
+
+    def __getitem__(self, at: int | slice) -> "NodeRef | NodeRefs":
+        if isinstance(at, slice):
+            return NodeRefs(self._scopes, self.numbers[at])
+        number = self.numbers[at]
+        return NodeRef(self._scopes[number >> _POSITION_BITS], number & _POSITION)
 
 
 class Use(NamedTuple):
@@ -286,8 +326,8 @@ class Index:
 
     def __init__(self, model: Model) -> None:
         self.model = model
-        self._tables: dict[str, dict[str, int | list[NodeRef]]] = {}
-        """Nodes by the texts in one of their fields; one alone as number of its scope and position, see `_numbered`."""
+        self._tables: dict[str, dict[str, int | array[int]]] = {}
+        """The numbers of nodes, see `NodeRefs`, by the texts in one of their fields."""
         self._asked: dict[str, int] = {}
         """How often each of those fields was asked for."""
         self.scopes: tuple[Scope, ...] = tuple(_scopes(model))
@@ -348,28 +388,23 @@ class Index:
                 )
             table = self._tables[field] = self._table(field)
         found = table.get(text, ())
-        return (self._numbered(found),) if isinstance(found, int) else found
+        return NodeRefs(self.scopes, (found,) if isinstance(found, int) else found)
 
-    def _table(self, field: str) -> dict[str, int | list[NodeRef]]:
-        # Most names are those of one node. 100,000 numbers are less than as many objects, and not looked through by the
-        # collector of garbage.
-        table: dict[str, int | list[NodeRef]] = {}
-        numbers = {scope: number << _POSITION_BITS for number, scope in enumerate(self.scopes)}
+    def _table(self, field: str) -> "dict[str, int | array[int]]":
+        # Most names are those of one node.
+        table: dict[str, int | array[int]] = {}
         is_many = field in ("input", "output")
-        for ref in self.nodes():
+        for number, ref in zip(self.node_refs.numbers, self.node_refs, strict=True):
             value = getattr(ref.node, field)
             for each in dict.fromkeys(value) if is_many else (value or "",):
                 others = table.get(each)
                 if others is None:
-                    table[each] = numbers[ref.scope] | ref.position
+                    table[each] = number
                 elif isinstance(others, int):
-                    table[each] = [self._numbered(others), ref]
+                    table[each] = array("q", (others, number))
                 else:
-                    others.append(ref)
+                    others.append(number)
         return table
-
-    def _numbered(self, number: int) -> NodeRef:
-        return NodeRef(self.scopes[number >> _POSITION_BITS], number & ((1 << _POSITION_BITS) - 1))
 
     def _in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
         """Nodes that were found graph by graph, in the order of `nodes`."""
@@ -388,9 +423,28 @@ class Index:
         return sorted(refs, key=place)
 
     @cached_property
-    def node_refs(self) -> "tuple[NodeRef, ...]":
-        """`nodes`, found once."""
-        return tuple(self.nodes())
+    def node_refs(self) -> NodeRefs:
+        """Every node; those of a subgraph stand after the node that has it, as in the file."""
+        starts = {scope: number << _POSITION_BITS for number, scope in enumerate(self.scopes)}
+        runs = [range(start, start + len(scope.graph.node)) for scope, start in starts.items()]
+        if len(runs) == 1:
+            return NodeRefs(self.scopes, runs[0])
+        inside: dict[int, list[int]] = {}
+        for number, scope in enumerate(self.scopes):
+            if scope.owner is not None:
+                inside.setdefault(starts[scope.owner.scope] | scope.owner.position, []).append(number)
+        numbers = array("q")
+        for scope, run in zip(self.scopes, runs, strict=True):
+            pending = [iter(run)] if scope.owner is None else []
+            while pending:
+                for number in pending[-1]:
+                    numbers.append(number)
+                    if number in inside:
+                        pending += [iter(runs[each]) for each in reversed(inside[number])]
+                        break
+                else:
+                    pending.pop()
+        return NodeRefs(self.scopes, numbers)
 
     def operator_counts(self) -> Counter[str]:
         """How many nodes call each operator or function, by `onnxjson.operators.operator_name`; without overloads."""
@@ -415,23 +469,8 @@ class Index:
         return captures
 
     def nodes(self) -> Iterator[NodeRef]:
-        """Every node; those of a subgraph stand after the node that has it, as in the file."""
-        inside: dict[NodeRef, list[Scope]] = {}
-        for scope in self.scopes:
-            if scope.owner is not None:
-                inside.setdefault(scope.owner, []).append(scope)
-        for top in self.scopes:
-            if top.owner is not None:
-                continue
-            pending = [_node_refs(top)]
-            while pending:
-                for ref in pending[-1]:
-                    yield ref
-                    if inside and ref in inside:
-                        pending += [_node_refs(scope) for scope in reversed(inside[ref])]
-                        break
-                else:
-                    pending.pop()
+        """`node_refs`, one after the other."""
+        return iter(self.node_refs)
 
     @staticmethod
     def home(scope: Scope, name: str) -> Scope | None:
@@ -461,15 +500,8 @@ class Index:
         return None
 
 
-_POSITION_BITS: Final = 40
-"""Of a number that stands for a node, those that say its position in its graph."""
-
 _SEARCHES: Final = 8
 """Questions that are answered by looking through all nodes, before a table is made."""
-
-
-def _node_refs(scope: Scope) -> Iterator[NodeRef]:
-    return (NodeRef(scope, position) for position in range(len(scope.graph.node)))
 
 
 def _first(names: Sequence[str | None]) -> dict[str, int]:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from onnxjson.display import counted, visible
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import function_key, operator_key, operator_name
@@ -106,9 +108,11 @@ async def definition(bench: "Workbench", given: Given) -> None:
         slot = slots[0]
     if slot is None:
         makers = {each: _maker(bench.session.index, here, each) for each in slots}
-        choices = [_input(here, each, makers)._replace(refused="") for each in slots]
+        choices = [msgspec.structs.replace(_input(here, each, makers), refused="") for each in slots]
         described = [
-            choice if makers[each] is not None else choice._replace(detail=_origin(bench.session.index, here, each))
+            choice
+            if makers[each] is not None
+            else msgspec.structs.replace(choice, detail=_origin(bench.session.index, here, each))
             for choice, each in zip(choices, slots, strict=True)
         ]
         chosen = await _choose(bench, "Show what defines", described)

@@ -1,7 +1,9 @@
 """Things to choose from, as rows, and how they are searched."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+import msgspec
 
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened
@@ -10,8 +12,8 @@ _LOOKED_AT: Final = 500
 """Choices whose labels say how wide their column is."""
 
 
-class Choice(NamedTuple):
-    """One of several things to choose from."""
+class Choice(msgspec.Struct, frozen=True, gc=False):
+    """One of several things to choose from; there may be 100,000, and the collector of garbage looks through none."""
 
     key: str
     """What the screen gives back."""
@@ -33,10 +35,13 @@ class Searchable(list[Choice]):
 
     def having(self, words: Sequence[str]) -> list[Choice]:
         """Those that have every word; those that begin with the first one come first."""
-        found = [place for place, text in enumerate(self.texts) if all([word in text for word in words])]
-        if words:
-            found.sort(key=lambda place: not self.texts[place].startswith(words[0]))
-        return [self[place] for place in found]
+        texts = self.texts
+        found: Sequence[int] = range(len(texts))
+        for word in words:
+            found = [place for place in found if word in texts[place]]
+        first = [place for place in found if texts[place].startswith(words[0])] if words else found
+        beginning = set(first)
+        return [self[place] for place in (*first, *[place for place in found if place not in beginning])]
 
 
 class ChoiceRows:
