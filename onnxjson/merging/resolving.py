@@ -1,6 +1,7 @@
 """Conflicts settled: each slot gets what one of the sides has, and the addresses of the others follow."""
 
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any, Final, Literal, TypeVar
 
 import msgspec
@@ -70,7 +71,7 @@ def _with_others(
             same = (each for each in left if each.id == conflict.id)
             current = next(each for each in same if not (but_texts and isinstance(each.ours, str)))
             left.remove(current)
-            model, left = _settled(model, current, getattr(current, choice), left)
+            model, left = _settled(model, current, choice, left)
     return model, tuple(left)
 
 
@@ -153,8 +154,9 @@ class _ChosenNames:
         return msgspec.structs.replace(conflict, **values)
 
 
-def _settled(model: Model, conflict: Conflict, value: Any, left: list[Conflict]) -> tuple[Model, list[Conflict]]:
+def _settled(model: Model, conflict: Conflict, choice: Choice, left: list[Conflict]) -> tuple[Model, list[Conflict]]:
     slot = slot_at(conflict.at)
+    value = getattr(conflict, choice)
     if not slot.name:
         _require(conflict, model == conflict.ours)
         return (Model() if value is None else value), left
@@ -168,7 +170,7 @@ def _settled(model: Model, conflict: Conflict, value: Any, left: list[Conflict])
         return _with(model, slot.owner, slot.name, absent if value is None else value), left
     if slot.field is not None and slot.field.message is None:
         return _with_string(model, slot, conflict, current, value), left
-    return _with_member(model, slot, conflict, current, value, left)
+    return _with_member(model, slot, conflict, current, choice, left)
 
 
 def _same(current: Any, ours: Any) -> bool:
@@ -199,20 +201,23 @@ def _with_string(model: Model, slot: Slot, conflict: Conflict, current: tuple[st
 
 
 def _with_member(
-    model: Model, slot: Slot, conflict: Conflict, members: tuple[Any, ...], value: Any, left: list[Conflict]
+    model: Model, slot: Slot, conflict: Conflict, members: tuple[Any, ...], choice: Choice, left: list[Conflict]
 ) -> tuple[Model, list[Conflict]]:
     """One member of a list comes, goes, or is another."""
+    value = getattr(conflict, choice)
     is_named = slot.message is Node and slot.name == "attribute"
     position = _position(slot.member or "", members, is_named=is_named)
     if conflict.ours is None:
         _require(conflict, not is_named or position is None)
         if value is None:
             return model, left
-        place = len(members) if position is None else min(position, len(members))
-        if isinstance(value, Node):
-            place = fitting_place(value, members, place)
+        asked = len(members) if position is None else min(position, len(members))
+        place = fitting_place(value, members, asked) if isinstance(value, Node) else asked
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
+        if place != asked:
+            beside = partial(_beside, list_address=slot.list_address, nodes=new, place=place, before=conflict)
+            moved = [beside(each, getattr(each, choice)) for each in moved]
         if isinstance(value, Node) and is_taken_before(value, new, place):
             new, moved = _sorted(new, moved, slot.list_address)
         return _with(model, slot.owner, slot.name, new), moved
@@ -265,6 +270,31 @@ def _shifted(conflict: Conflict, list_address: str, position: int, by: int, befo
     if by < 0 and place <= position:
         return conflict
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + by}{slash}{rest}")
+
+
+def _beside(
+    conflict: Conflict, node: Any, list_address: str, nodes: tuple[Node, ...], place: int, before: Conflict
+) -> Conflict:
+    """A conflict after a node came to a place that is not the one of its slot, but where its values can be had.
+
+    A `node` of another conflict that would come right beside it for the same reason keeps to the order of their slots,
+    whichever is settled first.
+    """
+    prefix = f"{list_address}/"
+    if conflict.ours is not None or not isinstance(node, Node) or not conflict.at.startswith(prefix):
+        return conflict
+    asked = int(conflict.at[len(prefix) :])
+    is_later = (asked, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
+    neighbour = nodes[place - 1 : place] if is_later else nodes[place + 1 : place + 2]
+    if not any([_makes(each, node) or _makes(node, each) for each in neighbour]):
+        return conflict
+    if fitting_place(node, nodes, asked) != (place if is_later else place + 1):
+        return conflict
+    return msgspec.structs.replace(conflict, at=f"{prefix}{place + 1 if is_later else place}")
+
+
+def _makes(maker: Node, taker: Node) -> bool:
+    return is_taken_before(maker, (taker,), 1)
 
 
 def _rank(conflict: Conflict) -> tuple[int, str]:
