@@ -307,6 +307,8 @@ class Workbench(Screen[int]):
     def _take(self, rows: NodeLines, outline: OutlineLines | None, position: int | None) -> None:
         self._rows = rows
         number = None if position is None else rows.number_of(position)
+        # Lanes stand out from the beginning, not only when the cursor rests.
+        rows.light(rows.position(min(self.nodes.cursor if number is None else number, len(rows) - 1)))
         self.nodes.show(rows, number)
         if outline is not None:
             self.outline.show(outline)
@@ -317,6 +319,8 @@ class Workbench(Screen[int]):
         """Shows the node under the cursor in the inspector, and tells the page of the drawer."""
         here = self.here
         self.session.places.cursor = None if here is None else here.address
+        for numbers, column in self._rows.light(None if here is None else here.position):
+            self.nodes.column_changed(numbers, column)
         if here is None or (not here.scope.knows_names and len(here.scope.graph.node) >= BIG):
             # Where names are still being found out, this is called again when they are.
             self.inspector.show(InspectorRows([]))
@@ -531,6 +535,8 @@ class Workbench(Screen[int]):
     def on_resize(self, event: events.Resize) -> None:
         """Another width has room for other words."""
         self.call_after_refresh(self.draw_chrome)
+        if self.drawer.is_open:
+            self.call_after_refresh(self.drawer.draw_tabs)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """The inspector follows when the cursor rests."""

@@ -30,7 +30,8 @@ of their names. esc goes back one step each time: what runs, the pane, the selec
 Following values
 gp goes to the node that makes an input, gc to a node that takes an output, gd shows what an input is, gs goes into
 a graph or function and - out of it. [ and ] go back and forward through the places where you were; ma marks a node
-and 'a comes back. :cone in and :cone out list what a node depends on and what depends on it.
+and 'a comes back. :cone in and :cone out list what a node depends on and what depends on it. The lane of what the node
+under the cursor makes is drawn heavy, down to the last node that takes it.
 
 Editing
 Every edit is one step: u takes it back, ctrl+r makes it again, without limit. e edits what stands in a row of the

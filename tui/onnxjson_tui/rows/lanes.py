@@ -38,8 +38,12 @@ Glyphs = Literal["unicode", "ascii"]
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}
 """The character for each sum of directions."""
+_HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
+"""The same for a lane that stands out, also where there are no colours."""
 _NODES: Final = {"unicode": "●○", "ascii": "*o"}
 """A node that makes a value with a lane, and one that does not."""
+_HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
+"""The same for one that takes the value of a lane that stands out, and stands on that lane itself."""
 
 
 class Row(NamedTuple):
@@ -55,6 +59,14 @@ class Row(NamedTuple):
     """Lanes of values that it makes."""
     column: int
     """The lane on which the node stands."""
+
+
+class Lit(NamedTuple):
+    """A lane that stands out in the rows of one value."""
+
+    lane: int
+    rows: range
+    """Those below the node that makes the value, down to the last one that takes it."""
 
 
 class Lanes:
@@ -83,9 +95,19 @@ class Lanes:
             self._block = (block, list(self._rows(block * _BLOCK)))
         return self._block[1][position - block * _BLOCK]
 
-    def text(self, position: int, glyphs: Glyphs = "unicode") -> str:
+    def text(self, position: int, glyphs: Glyphs = "unicode", lit: Sequence[Lit] = ()) -> str:
         """The characters beside the node at a position."""
-        return drawn(self.row(position), glyphs)
+        return drawn(self.row(position), glyphs, heavy=[each.lane for each in lit if position in each.rows])
+
+    def made_by(self, position: int) -> tuple[Lit, ...]:
+        """The lanes of the values that a node makes."""
+        number = bisect_left(self._starts, position)
+        found = []
+        while number < len(self._starts) and self._starts[number] == position:
+            if self._lanes[number] >= 0:
+                found.append(Lit(self._lanes[number], range(position + 1, self._ends[number] + 1)))
+            number += 1
+        return tuple(found)
 
     def _find(self, scope: Scope) -> list[int]:
         """Finds who makes each value and who takes it last; how many take it."""
@@ -182,8 +204,8 @@ def _captured(scope: Scope) -> dict[int, list[str]]:
     return found
 
 
-def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES) -> str:
-    """A row as text: lanes two columns apart, and how many are not drawn."""
+def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
+    """A row as text: lanes two columns apart, and how many are not drawn; those of `heavy` stand out."""
     boxes = _BOXES[glyphs]
     joined = (*row.taken, *row.made, row.column)
     left, right = min(joined), max(joined)
@@ -194,7 +216,8 @@ def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES) -> str:
         if left <= lane <= right and (lane in joined or not sides):
             # A lane that only passes stays a line down, so that nobody takes it for one that is joined.
             sides |= (_LEFT if lane > left else 0) | (_RIGHT if lane < right else 0)
-        cells.append(_NODES[glyphs][not row.made] if lane == row.column else boxes[sides])
+        kind, circles = (_HEAVY[glyphs], _HEAVY_NODES[glyphs]) if lane in heavy else (boxes, _NODES[glyphs])
+        cells.append(circles[not row.made] if lane == row.column else kind[sides])
         cells.append(boxes[_LEFT | _RIGHT] if left <= lane < right else " ")
     hidden = len({lane for lane in (*row.before, *row.after, row.column) if lane >= most})
     return "".join(cells).rstrip() + (f" +{hidden}" if hidden else "")

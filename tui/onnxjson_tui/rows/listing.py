@@ -60,6 +60,14 @@ class NodeLines:
         """The same rows, marked by what is saved now."""
         return NodeLines(self.rows, self._session, saved)
 
+    def light(self, position: int | None) -> list[tuple[range, int]]:
+        """Makes the lanes of what a node makes stand out; gives the rows and the column of what looks different now."""
+        if self.rows is None:
+            return []
+        # Only a list of all nodes has lanes, so that rows are positions.
+        start = 2 + self._digits
+        return [(each.rows, start + 2 * each.lane) for each in self.rows.light(position)]
+
     def position(self, number: int) -> int | None:
         """The position of the node of a row."""
         if self.rows is None or not 0 <= number < len(self.rows):

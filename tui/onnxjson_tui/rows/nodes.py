@@ -8,7 +8,7 @@ from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import operator_name
 from onnxjson.rendering.tables import cells, padded, shortened
 from onnxjson.types import format_type
-from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes
+from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes, Lit
 
 _LONGEST_NAME: Final = 1000
 """Characters of a name that are looked at; more never fit into a row."""
@@ -54,6 +54,7 @@ class NodeRows:
         self._glyphs: Glyphs = glyphs
         self._is_bare = is_bare
         self._lanes = Lanes(scope) if positions is None and not is_bare else None
+        self._lit: tuple[Lit, ...] = ()
         self._operators_width: int | None = None
         self._owners = {child.owner.position for child in scope.children if child.owner is not None}
 
@@ -71,12 +72,18 @@ class NodeRows:
         name = node.name or next((each for each in node.output if each), "")
         return NodeRow(
             position,
-            "" if self._lanes is None else self._lanes.text(position, self._glyphs),
+            "" if self._lanes is None else self._lanes.text(position, self._glyphs, self._lit),
             visible(operator_name(node.domain, node.op_type)),
             visible(name, _LONGEST_NAME),
             "" if self._is_bare and not self.scope.knows_types else output_type(self.scope, node.output),
             position in self._owners,
         )
+
+    def light(self, position: int | None) -> tuple[Lit, ...]:
+        """Makes the lanes of what a node makes stand out, and no others; gives those that look different now."""
+        before = self._lit
+        self._lit = () if self._lanes is None or position is None else self._lanes.made_by(position)
+        return () if before == self._lit else (*before, *self._lit)
 
     def number_of(self, position: int) -> int | None:
         """The row of a node; None where a filter leaves it out."""

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Protocol
 from rich.segment import Segment
 from rich.style import Style as RichStyle
 from textual import events
-from textual.geometry import Size
+from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -181,6 +181,13 @@ class LineList(ScrollView, can_focus=True):
             self._see_cursor()
         else:
             self._measure()
+
+    def column_changed(self, numbers: range, column: int) -> None:
+        """Draws one column of some rows anew, as far as they are seen; it costs the bytes of that column only."""
+        top, (width, height) = self.scroll_offset.y, self.scrollable_content_region.size
+        first, last = max(numbers.start, top), min(numbers.stop, top + height)
+        if first < last and column < width:
+            self.refresh(Region(column, first - top, 1, last - first))
 
     def row_changed(self, number: int) -> None:
         """Draws one row anew."""
