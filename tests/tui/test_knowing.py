@@ -171,6 +171,7 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
             " [2,:]       1  1.125   1.25  1.375",
         ]
         assert found.bench.pane == "drawer"
+        assert "column" not in found.lines[found.text[: found.text.index("[Tensor")].count("\n")]
         await found.press("l", "l")
         assert _shown(found)[3:5] == [" [:, :]      2      3", " [0,:]    0.25  0.375"]
         assert "column 2 of 4" in found.text
@@ -178,6 +179,20 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
         assert _shown(found)[3] == " [:, :]      1      2      3"
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
+
+
+def test_columns_are_counted_where_not_all_of_them_are_seen(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press("t")
+        assert "from column 0 of 40" in found.text
+        await found.pilot.resize_terminal(600, 40)
+        await found.settle()
+        assert "of 40" not in found.text
+        await found.pilot.resize_terminal(80, 24)
+        await found.settle()
+        assert "from column 0 of 40" in found.text
+
+    run(saved(tmp_path / "m.onnx", _weights(numpy.zeros((3, 40), numpy.float32))), flow)
 
 
 def test_a_slice_is_asked_for_and_a_wrong_one_says_why(tmp_path: Path) -> None:

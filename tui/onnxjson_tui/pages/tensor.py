@@ -138,12 +138,12 @@ class TensorPage(Page):
 
     @property
     def note(self) -> str:
-        """Its name, and which columns are seen."""
+        """Its name, and which columns are seen where there are more."""
         if self.ref is None:
             return ""
         name = shortened(visible(self.ref.name or self.ref.address, 300), 24)
         grid = self._grid
-        if grid is None or grid.columns < 2 or grid.is_list:
+        if grid is None or grid.is_list or len(self._columns(grid, self.width)) == grid.columns:
             return name
         return f"{name}  from column {grid.column_label(self.column)} of {grid.columns:,}"
 
