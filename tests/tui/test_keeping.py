@@ -157,6 +157,62 @@ def test_what_both_changed_is_merged_shown_and_saved(path: Path) -> None:
     run(path, flow)
 
 
+@pytest.mark.parametrize("is_saved", [True, False])
+@pytest.mark.parametrize("is_edited", [True, False])
+def test_what_another_program_saved_is_not_taken_back_unasked(path: Path, is_saved: bool, is_edited: bool) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        theirs(path)
+        await found.press("ctrl+s")
+        await found.press("m", "s" if is_saved else "t")
+        await found.press("u")
+        if is_edited:  # which makes history forget the merge
+            await changed(found, "set-metadata mine --value 2")
+        now = path.read_bytes()
+        for answer in ("enter", "escape"):
+            await found.press("ctrl+s")
+            assert "this takes back what another program saved" in said(found)
+            await found.press(answer)
+            assert path.read_bytes() == now
+            assert found.session.is_changed
+        # Another program may have saved again meanwhile.
+        model = onnxjson.load(path)
+        onnxjson.save(made(model, edits.SetMetadata(key="again", value="1")).model, path)
+        again = path.read_bytes()
+        await found.press("ctrl+s")
+        await found.press("O")
+        assert "the file was changed meanwhile" in said(found)
+        assert path.read_bytes() == again
+        await found.press("O")
+        assert path.read_bytes() == bytes_of(found.session.model)
+        assert "theirs" not in [entry.key for entry in found.session.model.metadata_props]
+        # It was said once, and the file no longer has it.
+        await changed(found, "set-metadata more --value 3")
+        await found.press("ctrl+s")
+        assert path.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+def test_a_merge_that_is_made_again_or_saved_elsewhere_asks_nothing(path: Path) -> None:
+    other = path.with_name("other.onnx")
+
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        theirs(path)
+        await found.press("ctrl+s")
+        await found.press("m", "s")
+        await found.press("u", "ctrl+r", "u")
+        await found.press(":")
+        await found.type(f"save-as {other}")
+        assert other.read_bytes() == bytes_of(found.session.model)
+        await found.press("ctrl+r", "ctrl+s")
+        assert other.read_bytes() == bytes_of(found.session.model)
+        assert "theirs" in [entry.key for entry in found.session.model.metadata_props]
+
+    run(path, flow)
+
+
 def test_a_save_that_fails_says_why_and_can_go_elsewhere(path: Path) -> None:
     if os.geteuid() == 0:
         path.unlink()

@@ -105,7 +105,7 @@ class Changed(NamedTuple):
 class SaveAnswer(NamedTuple):
     """How a save went. Only "saved" means that the file has the model."""
 
-    kind: Literal["saved", "changed-on-disk", "exists", "weights-elsewhere"]
+    kind: Literal["saved", "changed-on-disk", "takes-back", "exists", "weights-elsewhere"]
     path: Path
     message: str
     exit_code: int

@@ -30,6 +30,8 @@ class Step:
         """What a person should hear of it."""
         self.files: Mapping[Path, Tensor] = files or {}
         """Values that go into .npy files when the model is saved."""
+        self.is_merge = False
+        """Whether it brought what another program had saved to the file."""
 
     @cached_property
     def backward(self) -> Patch:

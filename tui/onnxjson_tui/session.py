@@ -37,6 +37,7 @@ from onnxjson.identity import identity
 from onnxjson.patching import Patch
 from onnxjson_tui.answers import Changed, MergeAnswer, Preview, SaveAnswer
 from onnxjson_tui.edited_model import EditedModel
+from onnxjson_tui.history import Step
 from onnxjson_tui.opening import Opened, Unreadable, open_file, open_model
 from onnxjson_tui.recording import Base
 from onnxjson_tui.recovery import Abandoned, Replay, abandoned
@@ -55,6 +56,8 @@ class Session(EditedModel):
         """
         super().__init__(opened, readonly=readonly)
         self._resources = resources or ExitStack()
+        self._merged: tuple[Step, ...] = ()
+        """The merges whose other side the file has."""
         self.abandoned: tuple[Abandoned, ...] = ()
         """Journals of earlier sessions that somebody has yet to decide on; see `find_abandoned`."""
 
@@ -119,6 +122,7 @@ class Session(EditedModel):
         format: Format | None = None,  # noqa: A002 - the word of files.save
         *,
         overwrite: bool = False,
+        take_back: bool = False,
         weights: WeightsMode | None = None,
         lossy: bool = False,
         copy_external: bool | None = None,
@@ -131,6 +135,8 @@ class Session(EditedModel):
             path: another file; that which was opened if it is None.
             format: what to write; else that of the opened file, or what the ending of another path says.
             overwrite: replace a file that another program has changed, or another file that is there.
+            take_back: replace a file that has what another program saved and an undone step had merged; else the answer
+                is "takes-back" there.
             weights: how tensors stand in a text; as they were read where a text stays one, else inline.
             lossy: write proto-JSON even where it cannot hold all of the model.
             copy_external: whether files with weights are copied to another folder; for None the answer is
@@ -143,13 +149,14 @@ class Session(EditedModel):
         """
         self._require_writable()
         with self._changing:
-            return self._save(path, format, overwrite, weights, lossy, copy_external)
+            return self._save(path, format, overwrite, take_back, weights, lossy, copy_external)
 
     def _save(
         self,
         path: str | Path | None,
         format: Format | None,  # noqa: A002
         overwrite: bool,
+        take_back: bool,
         weights: WeightsMode | None,
         lossy: bool,
         copy_external: bool | None,
@@ -166,6 +173,9 @@ class Session(EditedModel):
         expect = self.opened.identity if is_same and not overwrite else None
         if not is_same and not overwrite and target.exists():
             return SaveAnswer("exists", target, "the file is there already; it is replaced only if you say so", 73)
+        if is_same and not take_back and not set(self._merged) <= set(self.history.made):
+            message = "the file has what another program saved, and the model does not any more: the merge is undone"
+            return SaveAnswer("takes-back", target, message, 75)
         away = () if is_same or copy_external is False else self._external_elsewhere(target)
         if away and copy_external is None:
             message = f"{counted(len(away), 'file')} with weights of the model would not be beside it there"
@@ -224,6 +234,9 @@ class Session(EditedModel):
             AccessDeniedError, EditError: see `accept`.
         """
         changed = self.accept(answer.preview)
+        if changed is not None:
+            changed.step.is_merge = True
+            self._merged += (changed.step,)
         theirs = answer.theirs
         self.opened = theirs
         self._saved_model = theirs.model
@@ -250,6 +263,7 @@ class Session(EditedModel):
         )
         for step in self.history.made:
             step.files = {}
+        self._merged = tuple([step for step in self.history.made if step.is_merge])
         self.history.mark_saved()
         self._saved_model = self._model
         self._recorder.finish(Base(self.opened.key, self.opened.name, self._model, self.opened.identity))

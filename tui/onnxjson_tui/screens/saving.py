@@ -63,10 +63,11 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
         if path is None:
             return False
     copy: bool | None = None
+    take_back = False
     while True:
         started = time.monotonic()
         try:
-            work = partial(session.save, path, overwrite=overwrite, copy_external=copy)
+            work = partial(session.save, path, overwrite=overwrite, take_back=take_back, copy_external=copy)
             answer = await bench.jobs.awaited("save", "saving", work)
         except OnnxJsonError as error:
             path = await _after_error(bench, error, path)
@@ -77,12 +78,19 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
         if answer.kind == "saved":
             _tell_saved(bench, answer, time.monotonic() - started)
             return True
-        ask = {"changed-on-disk": _changed, "exists": _exists, "weights-elsewhere": _weights_elsewhere}[answer.kind]
+        ask = {
+            "changed-on-disk": _changed,
+            "takes-back": _takes_back,
+            "exists": _exists,
+            "weights-elsewhere": _weights_elsewhere,
+        }[answer.kind]
         match await ask(bench, answer):
             case "copy" | "leave" as wanted:
                 copy = wanted == "copy"
             case "overwrite":
                 overwrite = True
+            case "take-back":
+                take_back = True
             case "merge":
                 return await _merge(bench)
             case "save-as":
@@ -135,6 +143,24 @@ async def _changed(bench: "Workbench", answer: SaveAnswer) -> str:
                 ("m", "merge", "merge"),
                 ("a", "save as", "save-as"),
                 ("O", "overwrite (a backup is kept)", "overwrite"),
+            ],
+            lines=lines,
+        )
+    )
+
+
+async def _takes_back(bench: "Workbench", answer: SaveAnswer) -> str:
+    lines = paragraphs(
+        f"{visible(str(answer.path), None)} has what another program saved to it. You merged that, and the merge is "
+        "undone, so saving takes it back. ctrl+r makes an undone step again, as long as no other edit was made since."
+    )
+    return await bench.app.push_screen_wait(
+        ConfirmScreen(
+            "Not saved: this takes back what another program saved",
+            [
+                ("s", "stay", "stay"),
+                ("a", "save as", "save-as"),
+                ("O", "save, and take it back (a backup is kept)", "take-back"),
             ],
             lines=lines,
         )
