@@ -1,5 +1,6 @@
 """Everything that has a name in a session, and the few that fit what a person types."""
 
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import accumulate
@@ -37,22 +38,24 @@ class Names:
 
     def __init__(self, index: Index) -> None:
         """Reads all names: of graphs, inputs, outputs, constants, scopes, nodes."""
-        self._lines: list[str] = []
+        lines: list[str] = []
         # Nodes stand in the order of their graphs, so that nothing has to be kept for each of them.
         self._addresses: list[str] = []
         self._nodes: list[tuple[int, Scope]] = []
         for named in _named(index):
             self._addresses.append(named.address)
-            self._lines.append(f"{named.label}\t{named.detail}")
+            lines.append(f"{named.label}\t{named.detail}")
         for scope in index.scopes:
-            self._nodes.append((len(self._lines), scope))
+            self._nodes.append((len(lines), scope))
             for position, node in enumerate(scope.graph.node):
                 name = node.name or next((each for each in node.output if each), "")
                 operator = operator_name(node.domain, node.op_type)
-                self._lines.append(f"{visible(name, _LONGEST)}\t{visible(operator, 60)}, node {position}")
-        lowered = [line.lower() for line in self._lines]
+                lines.append(f"{visible(name, _LONGEST)}\t{visible(operator, 60)}, node {position}")
+        # Tuples and arrays are nothing that the collector of garbage looks through again and again, as lists are.
+        self._lines = tuple(lines)
+        lowered = [line.lower() for line in lines]
         self._text = "\n".join(["", *lowered, ""])
-        self._starts = list(accumulate([len(line) + 1 for line in lowered], initial=1))[:-1]
+        self._starts = array("q", accumulate([len(line) + 1 for line in lowered], initial=1))[:-1]
 
     def __len__(self) -> int:
         return len(self._lines)

@@ -95,7 +95,7 @@ class _Ranking:
 
     def choices(self) -> Searchable:
         ref = self._ref
-        below = _below(self._workspace.index, ref)
+        below = _Below(self._workspace.index, ref)
         ranked: list[tuple[tuple[int, bool, int, bool, int], Choice]] = []
         hidden: set[str] = set()
         for scope in ref.scope.chain():
@@ -199,21 +199,35 @@ def _is_constant(scope: Scope, name: str) -> bool:
     return name in scope.initializers or name in scope.sparse_initializers
 
 
-def _below(index: Index, ref: NodeRef) -> set[NodeRef]:
+class _Below:
     """The nodes that need what a node makes, itself among them; with those that own the graph that it stands in."""
-    start = [ref, *[scope.owner for scope in ref.scope.chain() if scope.owner is not None]]
-    below: set[NodeRef] = set(start)
-    pending = list(start)
-    while pending:
-        each = pending.pop()
-        for name in each.node.output:
-            if not name:
-                continue
-            for use in index.consumers(each.scope, name):
-                found = NodeRef(use.scope, use.position) if use.position is not None else None
-                while found is not None and found not in below:
-                    below.add(found)
-                    pending.append(found)
-                    # Whoever owns the graph that a taker stands in needs the value, too.
-                    found = found.scope.owner
-    return below
+
+    def __init__(self, index: Index, ref: NodeRef) -> None:
+        # Positions: as many nodes as objects would be looked through by the collector of garbage.
+        self._positions: dict[Scope, set[int]] = {}
+        self._pending: dict[Scope, list[int]] = {}
+        self._add(ref)
+        for scope in ref.scope.chain():
+            if scope.owner is not None:
+                self._add(scope.owner)
+        while self._pending:
+            scope, positions = self._pending.popitem()
+            while positions:
+                self._follow(index, scope, scope.graph.node[positions.pop()])
+
+    def __contains__(self, ref: NodeRef) -> bool:
+        return ref.position in self._positions.get(ref.scope, ())
+
+    def _follow(self, index: Index, scope: Scope, node: Node) -> None:
+        for name in node.output:
+            for use in index.consumers(scope, name) if name else ():
+                if use.position is not None:
+                    self._add(NodeRef(use.scope, use.position))
+
+    def _add(self, ref: NodeRef) -> None:
+        found: NodeRef | None = ref
+        while found is not None and found not in self:
+            self._positions.setdefault(found.scope, set()).add(found.position)
+            self._pending.setdefault(found.scope, []).append(found.position)
+            # Whoever owns the graph that a taker stands in needs the value, too.
+            found = found.scope.owner

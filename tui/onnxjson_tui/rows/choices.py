@@ -1,7 +1,7 @@
 """Things to choose from, as rows, and how they are searched."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Final, overload
 
 import msgspec
 
@@ -25,13 +25,26 @@ class Choice(msgspec.Struct, frozen=True, gc=False):
     """Why it cannot be chosen; "" where it can."""
 
 
-class Searchable(list[Choice]):
+class Searchable(Sequence[Choice]):
     """Choices that were made ready to be searched; to be made in a thread where they are many."""
 
     def __init__(self, choices: Iterable[Choice]) -> None:
-        super().__init__(choices)
-        self.texts = [f"{choice.label}\n{choice.detail}".lower() for choice in self]
+        # Tuples of such things are nothing that the collector of garbage looks through again and again, as lists are.
+        self._choices = tuple(choices)
+        self.texts = tuple([f"{choice.label}\n{choice.detail}".lower() for choice in self._choices])
         """Label and detail of each, in lower case."""
+
+    def __len__(self) -> int:
+        return len(self._choices)
+
+    @overload
+    def __getitem__(self, at: int) -> Choice: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Choice, ...]: ...
+
+    def __getitem__(self, at: int | slice) -> Choice | tuple[Choice, ...]:
+        return self._choices[at]
 
     def having(self, words: Sequence[str]) -> list[Choice]:
         """Those that have every word; those that begin with the first one come first."""
@@ -41,7 +54,7 @@ class Searchable(list[Choice]):
             found = [place for place in found if word in texts[place]]
         first = [place for place in found if texts[place].startswith(words[0])] if words else found
         beginning = set(first)
-        return [self[place] for place in (*first, *[place for place in found if place not in beginning])]
+        return [self._choices[place] for place in (*first, *[place for place in found if place not in beginning])]
 
 
 class ChoiceRows:

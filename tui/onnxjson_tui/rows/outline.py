@@ -7,7 +7,9 @@ another one shares its row.
 
 import re
 from array import array
+from collections import Counter
 from collections.abc import Collection, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
@@ -71,14 +73,17 @@ class Outline:
     def __init__(self, nodes: Sequence[Node]) -> None:
         # Scopes have numbers, each more than the one around it; the lists say the rest of them. A big model has as many
         # scopes as nodes, and objects would take four times as long.
-        self._names = [""]
+        self._added = [""]
         self._parents = array("q", [-1])
         self._firsts = array("q", [0])
         self._counts = array("q", [0])
         self._contents = array("q", [0])
         """A number for what each scope holds; the same where two hold the same."""
         self._fill(nodes)
-        self._below_of: dict[int, list[int]] | None = None
+        # Tuples of texts are nothing that the collector of garbage looks through again and again, as lists are.
+        self._names = tuple(self._added)
+        self._added.clear()
+        self._inner: tuple[array[int], array[int]] | None = None
 
     def rows(self, opened: Collection[str] = ()) -> list[OutlineRow]:
         """The rows that are seen where the scopes and groups of these keys are open."""
@@ -128,7 +133,7 @@ class Outline:
         for scope in range(len(counts) - 1, 0, -1):
             parent = self._parents[scope]
             counts[parent] += counts[scope]
-            held = contents[parent] << 64 | names[self._names[scope]] << 32 | contents[scope]
+            held = contents[parent] << 64 | names[self._added[scope]] << 32 | contents[scope]
             contents[parent] = numbers.setdefault(held, start + len(numbers))
 
     def _scope(
@@ -148,8 +153,8 @@ class Outline:
             place = scope << 32 | names[name]
             inner = places.get(place)
             if inner is None:
-                inner = places[place] = len(self._names)
-                self._names.append(name)
+                inner = places[place] = len(self._added)
+                self._added.append(name)
                 self._parents.append(scope)
                 # Nodes come in their order, so nobody stands in it, or in a scope around it that is new, before.
                 self._firsts.append(position)
@@ -167,12 +172,15 @@ class Outline:
             scope = self._parents[scope]
         return "/".join(reversed(names))
 
-    def _children(self, scope: int) -> list[int]:
-        if self._below_of is None:
-            self._below_of = {}
-            for number, parent in enumerate(self._parents):
-                self._below_of.setdefault(parent, []).append(number)
-        return self._below_of.get(scope, [])
+    def _children(self, scope: int) -> "array[int]":
+        if self._inner is None:
+            # Those in one scope after those in the one before it, and where they begin: a list for each would be many.
+            parents = self._parents
+            counts = Counter(parents)
+            ends = accumulate([counts[each] for each in range(len(parents))], initial=0)
+            self._inner = array("q", sorted(range(1, len(parents)), key=parents.__getitem__)), array("q", ends)
+        inner_scopes, begins = self._inner
+        return inner_scopes[begins[scope] : begins[scope + 1]]
 
     def _below(self, parent: int) -> list[_Item]:
         return [self._item(run) for run in self._runs(parent)]
