@@ -2,6 +2,7 @@
 
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.widget import Widget
 
 
 class AnsweringScreen(Screen[ScreenResultType]):
@@ -27,6 +28,9 @@ class AnsweringScreen(Screen[ScreenResultType]):
             self.call_later(self._answer, result)
             return AwaitComplete()
         self.is_answered = True
+        # A cache of Textual keeps this of its last 1,024 widgets, and with it every line that they have drawn.
+        for widget in (self, *self.walk_children(Widget)):
+            widget._styles_cache.clear()
         return super().dismiss(result)
 
     def _answer(self, result: ScreenResultType | None) -> None:
