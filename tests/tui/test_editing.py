@@ -147,10 +147,15 @@ def test_comments_of_nodes_are_commands_too(tmp_path: Path) -> None:
         await found.press("d")
         assert commands(found) == ("set-doc '' --node name:sum",)
         assert nodes(found)[1].doc_string is None
+        # There is a row also where there is no comment, to give the first one.
+        await row(found, "doc")
+        await found.press("enter")
+        await rub_out(found, "first")
+        assert nodes(found)[1].doc_string == "first"
         exported = found.session.export_script()
         assert not exported.left_out
         assert apply(model(), exported.script) == found.session.model
-        await found.press("u", "u", "u")
+        await found.press("u", "u", "u", "u")
         assert bytes_of(found.session.model) == bytes_of(model())
 
     on_model(tmp_path, flow)

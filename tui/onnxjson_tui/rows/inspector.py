@@ -41,6 +41,10 @@ class Entry(NamedTuple):
     """Where the value comes from, for lists that are wide enough. Visible."""
 
 
+_NO_DOC: Final = Entry("doc", "doc", "(none)", style="quiet")
+"""A row all the same, so that a node can be given its first comment."""
+
+
 class InspectorRows:
     """The rows of one node."""
 
@@ -130,7 +134,8 @@ def _attributes(attributes: Sequence[AttributeView]) -> list[Entry]:
 
 
 def _tail(view: NodeView) -> list[Entry]:
-    found = [Entry("doc", "doc", visible(view.doc_string, _LONGEST))] if view.doc_string else []
+    doc = Entry("doc", "doc", visible(view.doc_string, _LONGEST)) if view.doc_string else _NO_DOC
+    found = [doc]
     if view.metadata:
         found.append(Entry("heading", "metadata", ""))
         found += [
