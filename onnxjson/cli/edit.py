@@ -69,7 +69,7 @@ def command(
         draft = editing.new_draft(addresses)
     else:
         draft = taken_up
-        draft.addresses = addresses or draft.addresses
+        draft.addresses = draft.addresses or addresses
         if editing.is_of_another_model(draft):
             output.warn(f"{path} has changed since the draft was begun; the draft may take back what others changed")
     output.findings(editing.warnings, limit=failures.SHOWN)

@@ -511,3 +511,12 @@ def test_editing_50_mb_takes_seconds_and_no_memory_for_the_weights(tmp_path: Pat
         peaks.append(peak)
     assert peaks[1] - peaks[0] < 25_000_000
     assert numpy_helper.to_array(onnx.load(path).graph.initializer[0]).tobytes() == values.tobytes()
+
+
+def test_a_draft_of_nodes_is_read_by_its_own_places_whatever_a_selector_finds(binary: Path, editor: Editor) -> None:
+    result = edit(binary, editor(BREAK), "re:/activation|/fc")
+    assert result.exit_code == 65
+    (draft,) = kept()
+    mended = editor("text = text.replace('zero', '0.2')")
+    assert edit(binary, mended, "--yes", "--draft", draft, "/activation").exit_code == 0
+    assert alpha_of(binary) == 0.2
