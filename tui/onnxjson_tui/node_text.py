@@ -1,7 +1,9 @@
 """The nodes of a graph as one text, so that a search through 100,000 of them takes a few milliseconds."""
 
+from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.display import visible
@@ -48,14 +50,16 @@ class NodeText:
         nodes = scope.graph.node
         self.positions: Sequence[int] = range(len(nodes)) if positions is None else positions
         # Visible text has no line feeds, so what is found never begins in one node and ends in another.
-        self._lines = [
+        lines = [
             visible(" ".join((operator_name(node.domain, node.op_type), node.name or "", *node.output)), _LONGEST)
             for node in (nodes if positions is None else map(nodes.__getitem__, positions))
         ]
-        lowered = [line.lower() for line in self._lines]
-        self._operators = [line.partition(" ")[0] for line in self._lines]
-        self._texts = ("\n".join(self._lines) + "\n", "\n".join(lowered) + "\n")
-        self._starts = (_starts(self._lines), _starts(lowered))
+        lowered = [line.lower() for line in lines]
+        # Tuples of texts are nothing that the collector of garbage looks through again and again, as lists are.
+        self._lines = tuple(lines)
+        self._operators = tuple([line.partition(" ")[0] for line in lines])
+        self._texts = ("\n".join(lines) + "\n", "\n".join(lowered) + "\n")
+        self._starts = (_starts(lines), _starts(lowered))
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -144,10 +148,6 @@ def step(places: Sequence[int], number: int, count: int, direction: Direction) -
     return Found(places[at % len(places)], not 0 <= at < len(places))
 
 
-def _starts(lines: Sequence[str]) -> list[int]:
+def _starts(lines: Sequence[str]) -> "array[int]":
     """Where each line begins in the text of all."""
-    starts, at = [], 0
-    for line in lines:
-        starts.append(at)
-        at += len(line) + 1
-    return starts
+    return array("q", accumulate([len(line) + 1 for line in lines[:-1]], initial=0)) if lines else array("q")
