@@ -77,9 +77,9 @@ class Lanes:
         self._inner = _captured(scope)
         # A number for each value that a node makes, in their order; the lists say the rest of it.
         self._values: dict[str, int] = {}
-        self._starts = array("l")
-        self._ends = array("l")
-        self._lanes = array("l")
+        self._starts = array("i")
+        self._ends = array("i")
+        self._lanes = array("i")
         self.width = 0
         """Lanes that are in use at once."""
         self._assign(self._find(scope))

@@ -74,10 +74,10 @@ class Outline:
         # Scopes have numbers, each more than the one around it; the lists say the rest of them. A big model has as many
         # scopes as nodes, and objects would take four times as long.
         self._added = [""]
-        self._parents = array("q", [-1])
-        self._firsts = array("q", [0])
-        self._counts = array("q", [0])
-        self._contents = array("q", [0])
+        self._parents = array("i", [-1])
+        self._firsts = array("i", [0])
+        self._counts = array("i", [0])
+        self._contents = array("i", [0])
         """A number for what each scope holds; the same where two hold the same."""
         self._fill(nodes)
         # Tuples of texts are nothing that the collector of garbage looks through again and again, as lists are.
@@ -178,7 +178,7 @@ class Outline:
             parents = self._parents
             counts = Counter(parents)
             ends = accumulate([counts[each] for each in range(len(parents))], initial=0)
-            self._inner = array("q", sorted(range(1, len(parents)), key=parents.__getitem__)), array("q", ends)
+            self._inner = array("i", sorted(range(1, len(parents)), key=parents.__getitem__)), array("q", ends)
         inner_scopes, begins = self._inner
         return inner_scopes[begins[scope] : begins[scope + 1]]
 
