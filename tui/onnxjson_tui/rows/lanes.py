@@ -75,8 +75,7 @@ class Lanes:
     def __init__(self, scope: Scope) -> None:
         self._nodes: Sequence[Node] = scope.graph.node
         self._inner = _captured(scope)
-        # A number for each value that a node makes, in their order; the lists say the rest of it.
-        self._values: dict[str, int] = {}
+        # Values that nodes make have numbers in their order; the arrays say the rest of them.
         self._starts = array("i")
         self._ends = array("i")
         self._lanes = array("i")
@@ -111,7 +110,8 @@ class Lanes:
 
     def _find(self, scope: Scope) -> list[int]:
         """Finds who makes each value and who takes it last; how many take it."""
-        values, starts, ends, inner = self._values, self._starts, self._ends, self._inner
+        values: dict[str, int] = {}
+        starts, ends, inner = self._starts, self._ends, self._inner
         constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
         counts: list[int] = []
         number_of = values.get
@@ -161,25 +161,31 @@ class Lanes:
             heappush(ending, (end, lane))
         self.width = width
 
+    def _name(self, number: int) -> str:
+        """What a value is called."""
+        position = self._starts[number]
+        names = [name for name in self._nodes[position].output if name]
+        return names[number - bisect_left(self._starts, position)]
+
     def _rows(self, first: int) -> Iterator[Row]:
         """The rows of a block."""
         starts, ends, lanes = self._starts, self._ends, self._lanes
         # No lane is longer than that, so what comes from above began there at most.
         number = bisect_left(starts, first - LONGEST)
-        live: set[int] = set()
+        live: dict[int, str] = {}
         while number < len(starts) and starts[number] < first:
             if lanes[number] >= 0 and ends[number] >= first:
-                live.add(number)
+                live[number] = self._name(number)
             number += 1
         for position in range(first, min(first + _BLOCK, len(self._nodes))):
             before = sorted([lanes[value] for value in live])
-            names = dict.fromkeys((*self._nodes[position].input, *self._inner.get(position, ())))
-            taken = sorted([lanes[value] for value in map(self._values.get, names) if value in live])
-            live = {value for value in live if ends[value] != position}
+            names = {*self._nodes[position].input, *self._inner.get(position, ())}
+            taken = sorted([lanes[value] for value, name in live.items() if name in names])
+            live = {value: name for value, name in live.items() if ends[value] != position}
             made = []
             while number < len(starts) and starts[number] == position:
                 if lanes[number] >= 0:
-                    live.add(number)
+                    live[number] = self._name(number)
                     made.append(lanes[number])
                 number += 1
             after = sorted([lanes[value] for value in live])
