@@ -42,8 +42,8 @@ class Story(NamedTuple):
 
 STORIES: Final = (
     Story("main", SMALL, ("/Softmax⏎",)),
-    Story("main", MIDDLE, ("/Softmax⏎",)),
-    Story("main", LARGE, ("/Softmax⏎",)),
+    Story("main", MIDDLE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
+    Story("main", LARGE, ("/Softmax⏎", ":set-attribute . axis 2⏎")),
     Story("diff", SMALL, (*_EDITS, "⟨f6⟩")),
     Story("diff", LARGE, (*_EDITS, "c", "⏎", "⟨down⟩", "⏎")),
     Story("tensor", SMALL, (":@/graph/node/46⏎", "t", "S", "+")),

@@ -143,3 +143,16 @@ def test_names_are_found_by_parts_the_best_first() -> None:
     assert names.find("relu constant") == []
     assert [each.label for each in names.find("a", most=1)] == ["a"]
     assert names.find(" ") == []
+
+
+def test_a_short_message_leaves_room_for_the_keys_and_a_long_one_takes_it(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        found.bench.say("done", "good")
+        await found.settle()
+        assert found.footer.startswith("done ")
+        assert "e edit" in found.footer
+        found.bench.say("word " * 40, "good")
+        await found.settle()
+        assert "e edit" not in found.footer
+
+    run_small(saved(tmp_path / "m.onnx"), flow)

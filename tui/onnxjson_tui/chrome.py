@@ -72,8 +72,9 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
     right = f"{visible(pending, 20)} " if pending else _always(bench)
     if message:
         # A blank before the text, two behind it.
-        first, *others = message_lines(message, tone, bench.size.width - cells(right) - 3)
-        return first, right, tuple(others)
+        room = bench.size.width - cells(right) - 3
+        first, *others = message_lines(message, tone, room)
+        return _with_hints(bench, first, room) if not others else first, right, tuple(others)
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
     if slow:
         job = slow[0]
@@ -82,10 +83,19 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
     return hints(bench, bench.size.width - cells(right) - 2), right, ()
 
 
+def _with_hints(bench: "Workbench", message: Line, width: int) -> Line:
+    """A short message, and as many keys as fit behind it: a person who reads it goes on with one of them."""
+    room = width - sum([cells(span.text) for span in message]) - _GAP
+    return (*message, Span(" " * _GAP), *hints(bench, room)) if room > 0 else message
+
+
 def _always(bench: "Workbench") -> str:
     """The keys that nobody should have to look for."""
     return "ctrl+s save  ? keys " if bench.session.is_changed and not bench.session.readonly else "? keys "
 
+
+_GAP: Final = 3
+"""Columns between a message and the keys behind it."""
 
 _MOST_LINES: Final = 3
 """Lines of a message at the bottom."""

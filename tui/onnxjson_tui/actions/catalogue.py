@@ -26,11 +26,11 @@ from onnxjson_tui.actions import (
 
 ACTIONS: Final[tuple[Action, ...]] = (
     *moving.ACTIONS,
+    *inspecting.ACTIONS,
     *finding.ACTIONS,
     *graph.ACTIONS,
     *commanding.ACTIONS,
     *forms.ACTIONS,
-    *inspecting.ACTIONS,
     *editing.ACTIONS,
     *inserting.ACTIONS,
     *interface.ACTIONS,
@@ -44,4 +44,4 @@ ACTIONS: Final[tuple[Action, ...]] = (
     *finding_anything.ACTIONS,
     *helping.ACTIONS,
 )
-"""In the order of the palette, the help and the page of keys."""
+"""In the order of the palette, the help, the page of keys and the keys at the bottom."""
