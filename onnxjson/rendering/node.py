@@ -125,7 +125,7 @@ def view_node(
             for name in node.output
         ]),
         attributes=tuple([
-            _attribute(attribute, f"{ref.address}/attribute/{escape(part)}")
+            view_attribute(attribute, f"{ref.address}/attribute/{escape(part)}")
             for part, attribute in zip(parts, node.attribute, strict=True)
         ]),
         doc_string=node.doc_string,
@@ -142,7 +142,8 @@ def _function(model: Model, ref: NodeRef) -> str | None:
     return None
 
 
-def _attribute(attribute: Attribute, address: str) -> AttributeView:
+def view_attribute(attribute: Attribute, address: str) -> AttributeView:
+    """What there is to know about an attribute."""
     kind = None if attribute.type is None else ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
     return AttributeView(attribute.name, kind, _value(attribute), attribute.ref_attr_name, address)
 

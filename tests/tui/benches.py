@@ -35,7 +35,7 @@ class Bench(Shown[Workbench]):
     def footer(self) -> str:
         """What is said at the bottom, which may take several lines."""
         lines = self.bench.query_one("#footer", Bar).text.count("\n") + 1
-        always = re.compile(r"(?: {2,}ctrl\+s save)? {2,}\? keys$")
+        always = re.compile(r"(?: {2,}u undo)?(?: {2,}ctrl\+s save)? {2,}\? keys$")
         return " ".join([always.sub("", line).strip() for line in self.lines[-lines:]])
 
 

@@ -305,7 +305,7 @@ def test_the_edits_are_exported_as_json_and_as_python_and_make_the_same(path: Pa
         for target in (script, python):
             await found.press(":")
             await found.type(f"export {target}")
-            assert "2 edits" in said(found)
+            assert "2 edits" in found.footer
         expected = found.session.model
         model = onnxjson.load(path)
         for edit in Script.load(script).edits:

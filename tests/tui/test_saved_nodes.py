@@ -13,7 +13,7 @@ from onnxjson.edits.applying import run as made
 from onnxjson.index import Index
 from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, way_to
 from tests.edits.graphs import exported, model_of
-from tests.tui.benches import Bench, run_small
+from tests.tui.benches import Bench, run, run_small
 from tests.tui.sessions import edit_somehow, opened, saved, small
 
 INNER = """g (bool c, float[4] x) => (float[4] y) {
@@ -185,3 +185,37 @@ def test_marks_are_seen_in_a_filter_and_in_a_graph_of_a_node(path: Path) -> None
         assert shown(found) == "~"
 
     run_small(path, flow)
+
+
+def test_the_inspector_says_what_was_saved(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        for command in (
+            "@/graph/node/2", "set-attribute . alpha 0.25", "set-attribute . alpha 0.5", "rewire . 0 x",
+            "set-name . mine",
+        ):  # fmt: skip
+            await found.press(":")
+            await found.type(command)
+        await found.settle()
+        assert "alpha 0.5  (was not there)" in found.text
+        assert "(was b)" in found.text
+        assert "mine  (was none)" in found.text
+        await found.press("u", "u", "u", "u")
+        await found.settle()
+        assert "(was " not in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_the_inspector_says_which_attributes_are_gone(tmp_path: Path) -> None:
+    text = "g (float[4] x) => (float[4] y) { y = LeakyRelu<alpha = 0.25>(x) }"
+
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("remove-attribute . alpha")
+        await found.settle()
+        assert "removed: alpha 0.25" in found.text
+        await found.press("u")
+        await found.settle()
+        assert "removed" not in found.text
+
+    run(saved(tmp_path / "m.onnx", model_of(text)), flow)

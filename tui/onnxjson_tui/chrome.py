@@ -67,12 +67,13 @@ def scope_path(bench: "Workbench") -> str:
     return "  ".join(parts) + " " if parts else ""
 
 
-def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, str, tuple[Line, ...]]:
+def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> tuple[Line, Line, tuple[Line, ...]]:
     """A message, or a running job, or the keys of the pane; at the right what was typed so far; more lines below."""
-    right = f"{visible(pending, 20)} " if pending else _always(bench)
+    right: Line = (Span(f"{visible(pending, 20)} "),) if pending else _always(bench)
+    used = sum([cells(span.text) for span in right])
     if message:
         # A blank before the text, two behind it.
-        room = bench.size.width - cells(right) - 3
+        room = bench.size.width - used - 3
         first, *others = message_lines(message, tone, room)
         return _with_hints(bench, first, room) if not others else first, right, tuple(others)
     slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
@@ -80,7 +81,7 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
         job = slow[0]
         way_out = "" if job.is_kept else "   esc drops it"
         return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
-    return hints(bench, bench.size.width - cells(right) - 2), right, ()
+    return hints(bench, bench.size.width - used - 2), right, ()
 
 
 def _with_hints(bench: "Workbench", message: Line, width: int) -> Line:
@@ -89,9 +90,12 @@ def _with_hints(bench: "Workbench", message: Line, width: int) -> Line:
     return (*message, Span(" " * _GAP), *hints(bench, room)) if room > 0 else message
 
 
-def _always(bench: "Workbench") -> str:
+def _always(bench: "Workbench") -> Line:
     """The keys that nobody should have to look for."""
-    return "ctrl+s save  ? keys " if bench.session.is_changed and not bench.session.readonly else "? keys "
+    session = bench.session
+    wanted = [("u", "undo")] if session.history.position and not session.readonly else []
+    wanted += [("ctrl+s", "save")] if session.is_changed and not session.readonly else []
+    return key_hints([*wanted, ("?", "keys")], bench.size.width)
 
 
 _GAP: Final = 3
@@ -121,4 +125,5 @@ def hints(bench: "Workbench", width: int) -> Line:
         for each in bench.actions
         if each.footer and each.scope == scope and not (each.changes and bench.session.readonly)
     ]
-    return key_hints(wanted, width, {"?", "ctrl+s"} if bench.session.is_changed else {"?"})
+    # These stand at the right where they do something; undo does nothing anywhere else.
+    return key_hints(wanted, width, {"?", "u", "ctrl+s"} if bench.session.is_changed else {"?", "u"})

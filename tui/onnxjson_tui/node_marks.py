@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from onnxjson.index import Scope
+from onnxjson.document import Node
+from onnxjson.index import NodeRef, Scope
 from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, way_to
 
 if TYPE_CHECKING:
@@ -34,5 +35,18 @@ class NodeMarks:
         found = saved.find(way, may_wait=False)
         if found is None:
             label = "finding out which nodes are changed"
-            bench.jobs.start("marks", label, lambda: saved.find(way), lambda _: bench.draw_marks())
+            bench.jobs.start("marks", label, lambda: saved.find(way), lambda _: self._draw())
         return found
+
+    def was(self, ref: NodeRef) -> Node | None:
+        """A node as it is saved; None where it is new, nothing is changed, or until a thread has found it.
+
+        Args:
+            ref: the node as it is now.
+        """
+        saved = self.of(ref.scope)
+        return None if saved is None else saved.counterpart(ref.scope.graph.node, ref.position)
+
+    def _draw(self) -> None:
+        self._bench.draw_marks()
+        self._bench.settle()

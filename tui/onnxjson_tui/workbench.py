@@ -325,7 +325,7 @@ class Workbench(Screen[int]):
             # Where names are still being found out, this is called again when they are.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(inspected(self.session.model, self.session.index, here))
+            self.inspector.show(inspected(self.session.model, self.session.index, here, self._marks.was(here)))
         if self.drawer.page is not None:
             self.drawer.page.settled()
 

@@ -92,7 +92,9 @@ async def fill_in(
 
 
 ACTIONS: Final = (
-    Action("edits", "choose an edit and fill in its form", ("a",), choose_edit, "Edit", changes=True, footer="edits"),
+    Action(
+        "edits", "choose an edit and fill in its form", ("a",), choose_edit, "Edit", changes=True, footer="all edits"
+    ),
     Action(
         "edit-form",
         "the form of an edit that is named: :edit-form set-tensor",

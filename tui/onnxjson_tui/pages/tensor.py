@@ -45,7 +45,7 @@ class TensorPage(Page):
 
     name = "tensor"
     title = "Tensor"
-    hints = (("S", "statistics"), ("s", "slice"), ("h l", "columns"), ("e", "edit"))
+    hints = (("S", "statistics"), ("s", "slice"), ("h l", "columns"), ("e", "edit values"))
 
     ref: TensorRef | None = None
     _gone = ""
@@ -143,9 +143,12 @@ class TensorPage(Page):
             return ""
         name = shortened(visible(self.ref.name or self.ref.address, 300), 24)
         grid = self._grid
-        if grid is None or grid.is_list or len(self._columns(grid, self.width)) == grid.columns:
+        if grid is None or grid.is_list:
             return name
-        return f"{name}  from column {grid.column_label(self.column)} of {grid.columns:,}"
+        seen = self._columns(grid, self.width)
+        if len(seen) == grid.columns:
+            return name
+        return f"{name}  columns {grid.column_label(seen[0])} to {grid.column_label(seen[-1])} of {grid.columns:,}"
 
     @property
     def rows(self) -> Rows:

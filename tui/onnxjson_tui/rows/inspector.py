@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.display import visible
-from onnxjson.document import Model
+from onnxjson.document import Model, Node
 from onnxjson.index import Index, NodeRef
-from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_node
+from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson.rendering.values import Consumer
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
     """Of the value, attribute or key as the model has it: never to be shown as it is."""
     address: str = ""
     """Of the node, initializer or value that the row leads to."""
-    style: Literal["plain", "title", "quiet"] = "plain"
+    style: Literal["plain", "title", "quiet", "changed"] = "plain"
     origin: str = ""
     """Where the value comes from, for lists that are wide enough. Visible."""
 
@@ -65,10 +65,46 @@ class InspectorRows:
         return (Span(label + " ", "quiet"), Span(shortened(entry.text, room), entry.style))
 
 
-def inspected(model: Model, index: Index, ref: NodeRef) -> InspectorRows:
-    """The rows of a node."""
+def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
+    """The rows of a node.
+
+    Args:
+        model: the model.
+        index: its index.
+        ref: the node.
+        was: the node as it is saved, where it is known; what differs says so.
+    """
     view = view_node(model, index, ref, "")
-    return InspectorRows([*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)])
+    entries = [*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)]
+    if was is not None and was is not ref.node and was != ref.node:
+        entries = [_compared(each, was) for each in entries]
+        entries += _removed(ref.node, was)
+    return InspectorRows(entries)
+
+
+def _compared(entry: Entry, was: Node) -> Entry:
+    """A row that says what stood there, where that was something else."""
+    text = None
+    match entry.kind:
+        case "name" if (was.name or "") != entry.name:
+            text = visible(was.name, _LONGEST) if was.name else "none"
+        case "input":
+            old = was.input[entry.slot] if entry.slot < len(was.input) else ""
+            text = None if old == entry.name else visible(old, _LONGEST) if old else "left out"
+        case "attribute":
+            found = next((each for each in was.attribute if (each.name or "") == entry.name), None)
+            text = "not there" if found is None else attribute_value_text(view_attribute(found, ""))
+            text = None if text == entry.text else text
+    return entry if text is None else entry._replace(text=f"{entry.text}  (was {text})", style="changed")
+
+
+def _removed(node: Node, was: Node) -> list[Entry]:
+    """Attributes that are not there any more."""
+    there = {each.name for each in node.attribute}
+    gone = [view_attribute(each, "") for each in was.attribute if each.name not in there]
+    return [
+        Entry("heading", f"removed: {visible(each.name or '', 200)} {attribute_value_text(each)}", "") for each in gone
+    ]
 
 
 def _head(view: NodeView) -> list[Entry]:
@@ -78,7 +114,13 @@ def _head(view: NodeView) -> list[Entry]:
         Entry(
             "operator", "op", visible(operator, _LONGEST), name=view.op_type or "", address=view.address, style="title"
         ),
-        Entry("name", "name", visible(view.name or "", _LONGEST) if view.name else "(none)", address=view.address),
+        Entry(
+            "name",
+            "name",
+            visible(view.name, _LONGEST) if view.name else "(none)",
+            name=view.name or "",
+            address=view.address,
+        ),
     ]
 
 

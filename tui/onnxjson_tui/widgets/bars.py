@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import ClassVar, Literal
 
 from rich.segment import Segment
-from rich.style import Style as RichStyle
 from textual.strip import Strip
 from textual.widget import Widget
 
-from onnxjson.rendering.spans import Line
-from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.lines import one_strip
 
 Tone = Literal["plain", "good", "bad", "changed"]
@@ -21,7 +20,7 @@ class Bar(Widget, can_focus=False):
     def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id, classes=classes)
         self._left: Line = ()
-        self._right = ""
+        self._right: Line = ()
         self._below: Sequence[Line] = ()
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -29,14 +28,16 @@ class Bar(Widget, can_focus=False):
         "lines--changed", "lines--good", "lines--bad",
     }  # fmt: skip
 
-    def show(self, left: Line, right: str = "", below: Sequence[Line] = ()) -> None:
-        """Shows spans from the left and a text at the right; the left gives way.
+    def show(self, left: Line, right: Line | str = "", below: Sequence[Line] = ()) -> None:
+        """Shows spans from the left and others, or a text, at the right; the left gives way.
 
         Args:
             left: what stands at the left.
             right: what stands at the right.
             below: more lines, for which the bar grows.
         """
+        if isinstance(right, str):
+            right = (Span(right),) if right else ()
         if (left, right, below) != (self._left, self._right, self._below):
             if len(below) != len(self._below):
                 self.styles.height = 1 + len(below)
@@ -46,7 +47,9 @@ class Bar(Widget, can_focus=False):
     @property
     def text(self) -> str:
         """What it says, without styles."""
-        first = "".join(span.text for span in self._left) + (f"  {self._right}" if self._right else "")
+        first = "".join(span.text for span in self._left)
+        if self._right:
+            first += "  " + "".join(span.text for span in self._right)
         return "\n".join([first, *["".join(span.text for span in line) for line in self._below]])
 
     def render_line(self, y: int) -> Strip:
@@ -57,8 +60,9 @@ class Bar(Widget, can_focus=False):
             if y > len(self._below):
                 return Strip.blank(width, base)
             return one_strip(self._below[y - 1], width, base, None, self.get_component_rich_style)
-        right = shortened(self._right, max(width // 2, 10)) if self._right else ""
-        room = width - cells(right) - (2 if right else 0)
-        left = one_strip(self._left, max(room, 0), base, None, self.get_component_rich_style)
-        tail = padded(right, width - left.cell_length, right=True)
-        return Strip([*left, Segment(tail, base if right else RichStyle.null() + base)]).adjust_cell_length(width, base)
+        used = min(sum([cells(span.text) for span in self._right]), max(width // 2, 10))
+        room = max(width - used - (2 if used else 0), 0)
+        left = one_strip(self._left, room, base, None, self.get_component_rich_style)
+        right = one_strip(self._right, used, base, None, self.get_component_rich_style)
+        gap = Segment(" " * max(width - room - used, 0), base)
+        return Strip([*left, gap, *right]).adjust_cell_length(width, base)
