@@ -1,5 +1,6 @@
 """Problems, tensors, documentation, drawings and the outline, as a person uses them."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +388,43 @@ def test_the_drawing_without_another_centre_stays_where_it_was(tmp_path: Path) -
         assert found.bench.here.position == 0
 
     run(saved(tmp_path / "m.onnx"), flow, (80, 24), terminal=ASCII)
+
+
+ENCODER = Path(__file__).parent.parent / "models" / "encoder_ts.onnx"
+
+
+def test_what_a_node_takes_and_what_takes_it_is_on_the_screen(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":", *"101", "enter", "g", "v")
+        assert "101 Softmax" in found.lines[1]
+        assert all(box in found.text for box in ("[100 Add]", "[101 Softmax]", "[102 MatMul]+1"))
+        assert "[193 Add]" not in found.text
+        assert "up to 3 steps away   9 boxes   +1: 1 more neighbour, not drawn" in found.lines[2]
+        assert "enter centre  + - more steps, fewer  [ back  esc close" in found.lines[-2]
+        await found.press("escape", ":", *"45", "enter", "g", "v")
+        assert "up to 1 step away" in found.lines[2]
+        for box in ("43 Sub", "45 Mul", "100 Add", "193 Add", "286 Add", "379 Add", "472 Add", "565 Add"):
+            assert f"[{box}]" in found.text
+
+    run(ENCODER, flow, (80, 24))
+
+
+def test_boxes_that_do_not_fit_into_the_window_are_counted_at_its_edge(tmp_path: Path) -> None:
+    takers = "\n".join(f"y{place} = Relu(a)" for place in range(30))
+    model = model_of(f"g (float[N,4] x) => (float[N,4] y0) {{ a = Neg(x)\n {takers} }}")
+
+    async def flow(found: Bench) -> None:
+        await found.press("g", "v")
+        row = next(line.strip("│ ") for line in found.lines if "Relu]" in line)
+        parts = re.fullmatch(r"< (\d+) +((?:\[\d+ Relu\] +)+)(\d+) >", row)
+        assert parts is not None
+        assert int(parts[1]) + parts[2].count("[") + int(parts[3]) == 30
+        await found.press("j", *["l"] * 30)
+        row = next(line.strip("│ ") for line in found.lines if "Relu]" in line)
+        assert row.startswith("< ")
+        assert row.endswith("[30 Relu]")
+
+    run(saved(tmp_path / "m.onnx", model), flow, (80, 24))
 
 
 # Outline

@@ -10,11 +10,11 @@ line that only passes another one stays a line down, so that nobody takes it for
        [5 Add]
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.rendering import layered_layout
-from onnxjson.rendering.layered_layout import BETWEEN_LAYERS, Point, laid_out
+from onnxjson.rendering.layered_layout import BETWEEN_BOXES, BETWEEN_LAYERS, Point, laid_out
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import Glyphs
 
@@ -23,6 +23,12 @@ LONGEST: Final = 8
 
 _COLUMN: Final = 6.0
 """Units of the layout in a column."""
+
+WIDE: Final = 4
+"""Columns between two boxes of a layer."""
+
+NARROW: Final = 2
+"""The same where there is little room: fewer lines pass between boxes, so those that do make a detour."""
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
@@ -58,6 +64,15 @@ class Place(NamedTuple):
         return self.x + self.width // 2
 
 
+class Extent(NamedTuple):
+    """A part of a drawing; right and bottom are no longer in it."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
 class Drawing(NamedTuple):
     """Lines of characters, one a column (wide characters have an empty one after them), and the places of the boxes."""
 
@@ -66,6 +81,18 @@ class Drawing(NamedTuple):
     width: int
     cut: int
     """Lines that are too long to be drawn."""
+    more: tuple[int, ...]
+    """For each box the number behind it: what it is joined to by no line of the drawing."""
+
+    def extent(self, boxes: Iterable[int]) -> Extent:
+        """The smallest part that holds some boxes, of which there is one at least."""
+        found = [self.places[box] for box in boxes]
+        return Extent(
+            min([place.x for place in found]),
+            min([place.y for place in found]),
+            max([place.x + place.width for place in found]),
+            max([place.y + 1 for place in found]),
+        )
 
     def text(self) -> list[str]:
         """The lines, without spaces at their ends."""
@@ -127,36 +154,36 @@ class _Aside(NamedTuple):
         return not (is_same_end and (self.high == other.low or other.high == self.low))
 
 
-def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode") -> Drawing:
+def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode", *, between: int = WIDE) -> Drawing:
     """Draws a graph of some dozens of boxes.
 
     Args:
         boxes: what stands in them.
         edges: which are joined.
         glyphs: the characters of lines.
+        between: columns between two boxes of a layer.
     """
-    texts = [box.label + (f"+{box.more}" if box.more else "") for box in boxes]
-    kept, cut = _short_edges(texts, edges)
-    if cut:
-        more = [0] * len(boxes)
-        for edge in cut:
-            more[edge.start] += 1
-            more[edge.end] += 1
-        texts = [
-            box.label + (f"+{box.more + extra}" if box.more + extra else "")
-            for box, extra in zip(boxes, more, strict=True)
-        ]
-    return _Canvas(texts, kept, glyphs).drawn(len(cut))
+    more = [box.more for box in boxes]
+    kept, cut = _short_edges(_texts(boxes, more), edges, between)
+    for edge in cut:
+        more[edge.start] += 1
+        more[edge.end] += 1
+    return _Canvas(_texts(boxes, more), kept, glyphs, between).drawn(len(cut), more)
 
 
-def _layout(texts: Sequence[str], edges: Sequence[Edge]) -> layered_layout.Layout:
-    shapes = [layered_layout.Box((cells(text) + 1) * _COLUMN, _COLUMN) for text in texts]
+def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
+    return [box.label + (f"+{count}" if count else "") for box, count in zip(boxes, more, strict=True)]
+
+
+def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int) -> layered_layout.Layout:
+    more = between * _COLUMN - BETWEEN_BOXES
+    shapes = [layered_layout.Box(cells(text) * _COLUMN + more, _COLUMN) for text in texts]
     return laid_out(shapes, [(edge.start, edge.end) for edge in edges])
 
 
-def _short_edges(texts: Sequence[str], edges: Sequence[Edge]) -> tuple[list[Edge], list[Edge]]:
+def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> tuple[list[Edge], list[Edge]]:
     """Edges that are drawn, and those that lead across too many layers or to a box of the same layer."""
-    centres = _layout(texts, edges).centres
+    centres = _layout(texts, edges, between).centres
     kept: list[Edge] = []
     cut: list[Edge] = []
     for edge in edges:
@@ -168,10 +195,10 @@ def _short_edges(texts: Sequence[str], edges: Sequence[Edge]) -> tuple[list[Edge
 class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
-    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs) -> None:
+    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int) -> None:
         self._texts = texts
         self._glyphs = glyphs
-        layout = _layout(texts, edges)
+        layout = _layout(texts, edges, between)
         levels = sorted({point.y for point in layout.centres})
         self._level = {y: number for number, y in enumerate(levels)}
         self._layers = [self._level[point.y] for point in layout.centres]
@@ -246,7 +273,7 @@ class _Canvas:
                     return column
             distance += 1
 
-    def drawn(self, cut: int) -> Drawing:
+    def drawn(self, cut: int, more: Sequence[int]) -> Drawing:
         """All of it."""
         width = 1 + max(
             [self._x[box] + cells(text) for box, text in enumerate(self._texts)]
@@ -269,7 +296,7 @@ class _Canvas:
         # Rounding leaves an empty column or two at the left.
         margin = min([next((place for place, text in enumerate(row) if text != " "), width) for row in rows], default=0)
         places = [place._replace(x=place.x - margin) for place in places]
-        return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut)
+        return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut, tuple(more))
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:
         """The rows between two layers."""

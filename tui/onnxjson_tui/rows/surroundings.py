@@ -1,6 +1,6 @@
-"""The nodes around one node of a graph: those that it takes from and that take from it, some steps away."""
+"""The nodes around one node of a graph: what it depends on and what depends on it, some steps away."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
@@ -17,9 +17,6 @@ HOPS: Final = 3
 
 MOST_HOPS: Final = 32
 
-_MOST_TAKERS: Final = 8
-"""Nodes that take one value, of which all are shown."""
-
 _LABEL: Final = 24
 
 Key = int | str
@@ -33,32 +30,43 @@ class Surroundings(NamedTuple):
     edges: tuple[Edge, ...]
     positions: tuple[int | None, ...]
     """For each box the node, None for inputs and outputs of the graph."""
+    near: tuple[int, ...]
+    """The boxes of the node itself and of those that it is joined to."""
     left_out: int
     """Nodes within the steps for which there is no room."""
 
 
 def surroundings(ref: NodeRef, hops: int) -> Surroundings:
-    """The nodes at most so many steps away from one, the nearest first, as many as there is room for.
+    """What a node depends on and what depends on it, at most so many steps away, as many as there is room for.
 
-    Constants are left out. What a node is joined to and is not drawn is a number beside it.
+    What only shares a maker or a taker with it is left out, and so are constants. What a node is joined to and is not
+    drawn is a number beside it.
     """
     scope = ref.scope
     kept: dict[Key, None] = {ref.position: None}
-    border: list[Key] = [ref.position]
+    makers: list[Key] = [ref.position]
+    takers: list[Key] = [ref.position]
     left_out = 0
     for _ in range(hops):
-        found: dict[Key, None] = {}
-        for key in border:
-            for near in _near(scope, key):
-                if near not in kept:
-                    found[near] = None
         room = MOST - len(kept)
-        border = list(found)[:room]
-        left_out += len(found) - len(border)
-        kept |= dict.fromkeys(border)
-        if not border:
+        makers = _unknown([maker for key in makers for maker, taker in _joined(scope, key) if taker == key], kept)
+        takers = _unknown([taker for key in takers for maker, taker in _joined(scope, key) if maker == key], kept)
+        # Where there is no room for all, both ways get their half, and what one of them does not need.
+        upwards = max(room // 2, room - len(takers))
+        left_out += max(len(makers) - upwards, 0)
+        makers = makers[:upwards]
+        kept |= dict.fromkeys(makers)
+        takers = _unknown(takers, kept)
+        left_out += max(len(takers) - (MOST - len(kept)), 0)
+        takers = takers[: MOST - len(kept)]
+        kept |= dict.fromkeys(takers)
+        if not makers and not takers:
             break
     return _drawn(scope, ref.position, sorted(kept, key=lambda key: _order(scope, key)), left_out)
+
+
+def _unknown(found: Sequence[Key], kept: dict[Key, None]) -> list[Key]:
+    return [key for key in dict.fromkeys(found) if key not in kept]
 
 
 def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroundings:
@@ -75,7 +83,9 @@ def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroun
     for key, more in zip(keys, hidden, strict=True):
         boxes.append(Box(_label(scope, key), more, key == centre))
     positions = tuple([key if isinstance(key, int) else None for key in keys])
-    return Surroundings(tuple(boxes), tuple([Edge(*ends) for ends in edges]), positions, left_out)
+    middle = places[centre]
+    near = {middle, *[place for ends in edges if middle in ends for place in ends]}
+    return Surroundings(tuple(boxes), tuple([Edge(*ends) for ends in edges]), positions, tuple(sorted(near)), left_out)
 
 
 def _order(scope: Scope, key: Key) -> int:
@@ -92,16 +102,11 @@ def _label(scope: Scope, key: Key) -> str:
     return f"[{key} {shortened(visible(operator_name(node.domain, node.op_type), 200), _LABEL)}]"
 
 
-def _near(scope: Scope, key: Key) -> Iterator[Key]:
-    for before, after in _joined(scope, key):
-        yield after if before == key else before
-
-
 def _joined(scope: Scope, key: Key) -> list[tuple[Key, Key]]:
     """Who gives to a node and whom it gives to, as pairs, each once; loops are left out."""
     found: dict[tuple[Key, Key], None] = {}
     if isinstance(key, str):
-        for taker, _ in scope.uses(key)[:_MOST_TAKERS] if key in scope.inputs else ():
+        for taker, _ in scope.uses(key) if key in scope.inputs else ():
             if taker is not None:
                 found[key, taker] = None
         if key in scope.makers and key not in scope.inputs:

@@ -1,6 +1,7 @@
-"""A drawing of what is around a node: moved about, made wider or narrower, centred on another node."""
+"""A drawing of what is around a node: moved about, with more steps or fewer, centred on another node."""
 
-from typing import ClassVar, Final
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
 from textual import events
@@ -12,15 +13,30 @@ from textual.widget import Widget
 from onnxjson.display import counted, visible
 from onnxjson.index import NodeRef
 from onnxjson.rendering.spans import Span
+from onnxjson.rendering.tables import shortened
 from onnxjson_tui.jobs import Jobs
-from onnxjson_tui.rows.graph_drawing import Drawing, drawing
+from onnxjson_tui.key_list import key_hints
+from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, surroundings
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 
-_HINT: Final = "enter centre   + - wider, narrower   arrows   [ back   esc close"
+_KEYS: Final = (
+    ("enter", "centre"),
+    ("+ -", "more steps, fewer"),
+    ("[", "back"),
+    ("esc", "close"),
+    ("arrows", "move"),
+)
+"""Keys and what they do, those that matter most first."""
+
+_MARK: Final = 5
+"""Columns of a mark for the boxes beyond an edge of the window, such as ``< 12``, and a space."""
+
+_AROUND: Final = (4, 6)
+"""Columns and rows of the screen around the window: border, title, what is said, keys."""
 
 
 class DrawingView(Widget, can_focus=True):
@@ -34,11 +50,12 @@ class DrawingView(Widget, can_focus=True):
         self.chosen = 0
         """The number of a box."""
         self._centre = 0
+        self._near: Sequence[int] = ()
         self._x = self._y = 0
 
-    def show(self, found: Drawing, centre: int) -> None:
-        """Shows another drawing, the box in its centre chosen."""
-        self.drawing, self.chosen, self._centre = found, centre, centre
+    def show(self, found: Drawing, centre: int, near: Sequence[int]) -> None:
+        """Shows another drawing, the box in its centre chosen, and those near it in the window."""
+        self.drawing, self.chosen, self._centre, self._near = found, centre, centre, near
         self._begin()
 
     def move(self, across: int, down: int) -> None:
@@ -60,10 +77,17 @@ class DrawingView(Widget, can_focus=True):
     def _follow(self) -> None:
         """The window holds the chosen box, and stays within the drawing."""
         assert self.drawing is not None
-        place, width, height = self.drawing.places[self.chosen], self.size.width, self.size.height
+        self._hold(self.drawing.extent([self.chosen]))
+
+    def _hold(self, part: Extent) -> None:
+        """Moves the window as little as it must to hold a part of the drawing, as far as there is room for it."""
+        assert self.drawing is not None
+        width, height = self.size.width, self.size.height
+        if part.right - part.left + 2 * _MARK <= width:
+            self._x = max(min(self._x, part.left - _MARK), part.right + _MARK - width)
+        if part.bottom - part.top + 2 <= height:
+            self._y = max(min(self._y, part.top - 1), part.bottom + 1 - height)
         # A small drawing stands in the middle.
-        self._x = max(min(self._x, place.x), place.x + place.width - width)
-        self._y = max(min(self._y, place.y - 1), place.y + 2 - height)
         self._x = _kept(self._x, self.drawing.width, width)
         self._y = _kept(self._y, len(self.drawing.rows), height)
 
@@ -73,16 +97,18 @@ class DrawingView(Widget, can_focus=True):
             self._begin()
 
     def _begin(self) -> None:
-        """The chosen box in the middle of the window."""
+        """The chosen box in the middle of the window, or aside so that there is room for those near it."""
         assert self.drawing is not None
         place = self.drawing.places[self.chosen]
-        self._x = max(place.middle - self.size.width // 2, 0)
-        self._y = max(place.y - self.size.height // 2, 0)
+        self._x = place.middle - self.size.width // 2
+        self._y = place.y - self.size.height // 2
+        if self.chosen == self._centre:
+            self._hold(self.drawing.extent(self._near))
         self._follow()
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """One line of the window."""
+        """One line of the window; of a box that an edge cuts there is nothing but a mark."""
         width = self.size.width
         base = self.get_component_rich_style("lines--plain")
         number = y + self._y
@@ -90,38 +116,78 @@ class DrawingView(Widget, can_focus=True):
             return Strip.blank(width, base)
         quiet = self.get_component_rich_style("lines--quiet")
         row = self.drawing.rows[number]
-        cells = [" "] * width
+        cells = [row[column] if 0 <= column < len(row) else " " for column in range(self._x, self._x + width)]
         styles = [quiet] * width
-        for column in range(width):
-            if 0 <= column + self._x < len(row):
-                cells[column] = row[column + self._x]
-        if width and self._x > 0 and any(text != " " for text in row[: self._x]):
-            cells[0] = "<"
-        if width and any(text != " " for text in row[self._x + width :]):
-            cells[-1] = ">"
-        # Half of a wide character is a space.
-        if cells and cells[0] == "":
-            cells[0] = " "
-        for box, place in enumerate(self.drawing.places):
-            if place.y != number:
-                continue
+        boxes = [box for box, place in enumerate(self.drawing.places) if place.y == number]
+        before, behind = self._beyond(boxes)
+        for box in boxes:
+            place = self.drawing.places[box]
+            columns = range(max(place.x - self._x, 0), min(place.x + place.width - self._x, width))
             name = "lines--cursor" if box == self.chosen else "lines--title" if box == self._centre else ""
             style = self.get_component_rich_style(name) if name else base
-            for column in range(max(place.x - self._x, 0), min(place.x + place.width - self._x, width)):
-                styles[column] = style
+            for column in columns:
+                if box in before or box in behind:
+                    cells[column] = " "
+                else:
+                    styles[column] = style
+        if before:
+            cells[:_MARK] = f"< {len(before)}".ljust(_MARK)
+        if behind:
+            cells[-_MARK:] = f"{len(behind)} >".rjust(_MARK)
         segments: list[Segment] = []
-        for text, style in zip(cells, styles, strict=True):
+        for text, style in zip(cells[:width], styles, strict=True):
             if segments and segments[-1].style == style:
                 segments[-1] = Segment(segments[-1].text + text, style)
             else:
                 segments.append(Segment(text, style))
         return Strip(segments).adjust_cell_length(width, base)
 
+    def _beyond(self, boxes: Sequence[int]) -> tuple[set[int], set[int]]:
+        """The boxes of a row that are not seen whole beside the mark: before the window, and behind it."""
+        assert self.drawing is not None
+        left, right, places = self._x, self._x + self.size.width, self.drawing.places
+        if any(places[box].x < left for box in boxes):
+            left += _MARK
+        if any(places[box].x + places[box].width > right for box in boxes):
+            right -= _MARK
+        before = {box for box in boxes if places[box].x < left}
+        return before, {box for box in boxes if places[box].x + places[box].width > right} - before
+
 
 def _kept(at: int, length: int, window: int) -> int:
     if length <= window:
         return -((window - length) // 2)
     return max(min(at, length - window), 0)
+
+
+class _Made(NamedTuple):
+    """A drawing of what is around a node."""
+
+    hops: int
+    found: Surroundings
+    drawn: Drawing
+
+
+def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Made:
+    """Draws what is so many steps away.
+
+    With `room`, it is drawn narrower, then with fewer steps, until a node is seen there with all that it is joined to.
+    """
+    while True:
+        found = surroundings(ref, hops)
+        for between in (WIDE, NARROW):
+            made = _Made(hops, found, drawing(found.boxes, found.edges, glyphs, between=between))
+            if room is None or _fits(made, *room):
+                return made
+        if hops == 1:
+            return made
+        hops -= 1
+
+
+def _fits(made: _Made, width: int, height: int) -> bool:
+    part, drawn = made.drawn.extent(made.found.near), made.drawn
+    across = drawn.width <= width or part.right - part.left + 2 * _MARK <= width
+    return across and (len(drawn.rows) <= height or part.bottom - part.top + 2 <= height)
 
 
 class NeighbourhoodScreen(Dialog[str | None]):
@@ -142,7 +208,7 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._first = self._ref = ref
         self._jobs = jobs
         self._glyphs: Glyphs = glyphs
-        self._hops = max(min(HOPS if hops is None else hops, MOST_HOPS), 1)
+        self._wanted = self._hops = max(min(HOPS if hops is None else hops, MOST_HOPS), 1)
         self._before: list[NodeRef] = []
         self._found: Surroundings | None = None
 
@@ -156,42 +222,44 @@ class NeighbourhoodScreen(Dialog[str | None]):
 
     def on_mount(self) -> None:
         """Draw."""
-        self.query_one("#dialog-hint", Bar).show((Span(_HINT, "quiet"),))
         self.query_one(DrawingView).focus()
-        self._draw()
+        self._draw(fitting=True)
 
-    def _draw(self) -> None:
-        ref, hops, glyphs = self._ref, self._hops, self._glyphs
+    def on_resize(self, event: events.Resize) -> None:
+        """As many keys as there is room for."""
+        self.query_one("#dialog-hint", Bar).show(key_hints(_KEYS, event.size.width - _AROUND[0]))
 
-        def work() -> tuple[Surroundings, Drawing]:
-            found = surroundings(ref, hops)
-            return found, drawing(found.boxes, found.edges, glyphs)
-
+    def _draw(self, *, fitting: bool) -> None:
+        """Draws the steps that are wanted, or fewer where the node's own neighbours would not be seen else."""
+        ref, hops, glyphs = self._ref, self._wanted, self._glyphs
+        room = (self.app.size.width - _AROUND[0], self.app.size.height - _AROUND[1]) if fitting else None
         self._title("drawing ...")
-        self._jobs.start("neighbourhood", "drawing", work, self._drawn)
+        self._jobs.start("neighbourhood", "drawing", lambda: _made(ref, hops, glyphs, room), self._drawn)
 
-    def _drawn(self, made: tuple[Surroundings, Drawing]) -> None:
+    def _drawn(self, made: _Made) -> None:
         if not self.is_mounted:
             return
-        found, drawn = made
+        self._hops, found, drawn = made
         self._found = found
-        self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position))
-        said = [counted(len(found.boxes), "box").replace("boxs", "boxes")]
+        self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position), found.near)
+        said = [f"up to {counted(self._hops, 'step')} away", counted(len(found.boxes), "box").replace("boxs", "boxes")]
+        shown = next((more for more in drawn.more if more), 0)
+        if shown:
+            said.append(f"+{shown}: {counted(shown, 'more neighbour')}, not drawn")
         if found.left_out:
-            said.append(f"{found.left_out:,} more do not fit")
+            said.append(f"{found.left_out:,} do not fit")
         if drawn.cut:
             said.append(f"{counted(drawn.cut, 'long line')} not drawn")
-        self._title(", ".join(said))
+        self._title("   ".join(said))
         self._say()
 
     def _title(self, more: str) -> None:
         node = self._ref.node
-        name = visible(node.name or "", 60)
-        steps = counted(self._hops, "step")
-        self.query_one("#dialog-title", Bar).show((
-            Span(f"{self._ref.position} {visible(node.op_type or '?', 40)} {name}".rstrip(), "title"),
-            Span(f"   up to {steps} away: {more}", "quiet"),
-        ))  # fmt: skip
+        name = visible(node.name or "", 300)
+        title = f"{self._ref.position} {visible(node.op_type or '?', 40)} {name}".rstrip()
+        room = max(self.app.size.width - _AROUND[0], 20)
+        below = [(Span(more, "quiet"),)]
+        self.query_one("#dialog-title", Bar).show((Span(shortened(title, room), "title"),), below=below)
 
     def _say(self) -> None:
         view = self.query_one(DrawingView)
@@ -204,8 +272,8 @@ class NeighbourhoodScreen(Dialog[str | None]):
             node = self._ref.scope.graph.node[position]
             text = f"{position} {visible(node.op_type or '?', 60)} {visible(node.name or '', 300)}".rstrip()
             kind = output_type(self._ref.scope, node.output)
-        more = self._found.boxes[view.chosen].more
-        hidden = f"  joined to {more:,} more" if more else ""
+        more = view.drawing.more[view.chosen]
+        hidden = f"  +{more:,}: joined to {more:,} more" if more else ""
         self.query_one("#dialog-said", Bar).show((Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet")))
 
     def on_key(self, event: events.Key) -> None:
@@ -228,7 +296,7 @@ class NeighbourhoodScreen(Dialog[str | None]):
                 self._centre(view.chosen)
             case "[" | "ctrl+o" if self._before:
                 self._ref = self._before.pop()
-                self._draw()
+                self._draw(fitting=True)
             case "+" | "=":
                 self._step(1)
             case "-" | "_":
@@ -239,10 +307,10 @@ class NeighbourhoodScreen(Dialog[str | None]):
         if position is not None and position != self._ref.position:
             self._before.append(self._ref)
             self._ref = NodeRef(self._ref.scope, position)
-            self._draw()
+            self._draw(fitting=True)
 
     def _step(self, more: int) -> None:
         hops = max(min(self._hops + more, MOST_HOPS), 1)
         if hops != self._hops:
-            self._hops = hops
-            self._draw()
+            self._wanted = hops
+            self._draw(fitting=False)
