@@ -9,7 +9,9 @@ from onnxjson.document import Graph, Model, Node, OperatorSetId, ValueInfo
 from onnxjson.types import parse_type
 from onnxjson_tui.redrawing import Redrawn, redrawn
 from onnxjson_tui.workbench import AWAITS
+from tests.edits.graphs import model_of
 from tests.tui.benches import Bench, run
+from tests.tui.screenshots import keys as pressed
 from tests.tui.sessions import opened, saved
 
 
@@ -87,3 +89,45 @@ def test_keys_that_begin_something_are_shown_when_the_person_waits(tmp_path: Pat
         assert found.lines[-1].rstrip().endswith("? keys")
 
     run(saved(tmp_path / "m.onnx", scoped()), flow)
+
+
+INNER = """g (bool c, float[4] x) => (float[4] y) {
+    a = Relu(x)
+    y = If (c) <
+        then_branch = yes () => (float[4] t) { s = Neg(a) t = LeakyRelu<alpha = 0.1>(s) },
+        else_branch = no () => (float[4] e) { r = Exp(a) e = LeakyRelu<alpha = 0.2>(r) }
+    >
+    z = Neg(y)
+    v = Abs(z)
+}"""
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+@pytest.mark.parametrize("keys", ["jgs", "fop:If⏎gs"])
+def test_undo_of_a_step_in_another_graph_shows_that_graph(tmp_path: Path, size: tuple[int, int], keys: str) -> None:
+    async def listed(found: Bench) -> list[str]:
+        await found.settle()
+        rows = found.bench.nodes.rows
+        return ["".join([span.text for span in rows.line(number, 60)]) for number in range(len(rows))]
+
+    async def flow(found: Bench) -> None:
+        outer = await listed(found)
+        await found.press(*pressed(keys), "enter")
+        inner = await listed(found)
+        assert (len(outer), len(inner)) == (4, 2)
+        # A comment moves no nodes, so that a list of the same graph is only looked at again.
+        await found.press("j", ":")
+        await found.type("set-doc inner --node .")
+        await found.press("-", "j", ":")
+        await found.type("set-doc outer --node .")
+        await found.press("g", "g", "j", "g", "s", "enter", "u")
+        assert found.bench.scope is found.session.index.scopes[0]
+        assert len(await listed(found)) == 4
+        await found.press("u")
+        # What is under the cursor stands out, so the lanes may have other characters.
+        assert [each.split()[2:] for each in await listed(found)] == [each.split()[2:] for each in inner]
+        await found.press("g", "g", "G")
+        assert found.bench.here is not None
+        assert found.bench.here.node.op_type == "LeakyRelu"
+
+    run(saved(tmp_path / "m.onnx", model_of(INNER)), flow, size)

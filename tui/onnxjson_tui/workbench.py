@@ -421,11 +421,13 @@ class Workbench(Screen[int]):
             return
         cursor = self.session.places.cursor
         place = None if cursor is None else place_of(self.session, cursor)
-        if place is not None and place[0].address != self._graph:
+        is_elsewhere = place is not None and place[0].address != self._graph
+        if place is not None:
             self._graph = place[0].address
-        if changed.is_restructured or self._built < 0:
-            if changed.is_restructured:
-                self._filter = None
+        if changed.is_restructured or is_elsewhere:
+            # A filter is about the nodes that were there, or about those of another graph.
+            self._filter = None
+        if changed.is_restructured or is_elsewhere or self._built < 0:
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope, self._marks.of(self.scope))
