@@ -1,5 +1,6 @@
 """Columns of text for a width: tables, lists in several columns, sizes and numbers for people."""
 
+import re
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Sequence
@@ -10,6 +11,11 @@ from onnxjson.display import ELLIPSIS, counted, visible
 
 GAP: Final = 2
 """Columns between two columns of a table."""
+
+_LEAST_END: Final = 6
+"""Columns of the end of a name that are worth more than a layout without its first number."""
+
+_DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
 """Characters of a text that is wrapped; the rest is left out."""
@@ -44,6 +50,51 @@ def shortened(text: str, limit: int) -> str:
             break
         head += character
     return head + ELLIPSIS + "".join(reversed(tail))
+
+
+def shortened_name(text: str, limit: int) -> str:
+    """The visible name of a node or value in at most `limit` columns, cut between the parts of a path if it is one.
+
+    ``/layers.0/attention/Softmax`` becomes ``/layers.0…Softmax``: what says which layer it is, up to the first number,
+    and as many parts of the end as there is room for.
+    """
+    width = len if text.isascii() else cells
+    if width(text) <= limit:
+        return text
+    mark = "/" if "/" in text else "."
+    last = text.rfind(mark, 0, -1) + 1
+    if last <= 1:
+        return shortened(text, limit)
+    full = head = ""
+    if (digit := _DIGIT.search(text, 0, last)) is not None:
+        full = head = text[: text.find(mark, digit.start())]
+        # A part that is only a number says nothing without the one before it.
+        start = text.rfind(mark, 0, digit.start())
+        start = text.rfind(mark, 0, max(start, 0)) if start + 1 == digit.start() else start
+        head = ELLIPSIS + full[start + 1 :] if start > 0 else full
+    room = limit - width(head) - 1
+    if width(text[last:]) > room:
+        return shortened(text, limit) if room < _LEAST_END or not head else head + ELLIPSIS + _end(text, room)
+    while (before := text.rfind(mark, 0, last - 1) + 1) > len(full) and width(text[before:]) <= room:
+        last = before
+    if not head:
+        last -= mark == "/" and width(text[last:]) < room
+    elif width(full) + 1 + width(text[last:]) <= limit:
+        head = full
+    is_whole = head and last == len(full) + 1
+    return head + (mark if is_whole else ELLIPSIS) + text[last:]
+
+
+def _end(text: str, width: int) -> str:
+    """As much of the end of a text as `width` columns have room for."""
+    if text.isascii():
+        return text[-width:]
+    room = width
+    for number, character in enumerate(reversed(text)):
+        room -= cells(character)
+        if room < 0:
+            return text[len(text) - number :]
+    return text
 
 
 def clipped(text: str, width: int) -> str:

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from onnxjson.display import counted
-from onnxjson.rendering.tables import cells, columns, number, shortened, size, table, wrapped
+from onnxjson.rendering.tables import cells, columns, number, shortened, shortened_name, size, table, wrapped
 
 
 @pytest.mark.parametrize("seed", range(50))
@@ -70,3 +70,41 @@ def test_numbers_for_a_person() -> None:
     assert counted(1234, "node") == "1,234 nodes"
     assert number(1234567) == "1,234,567"
     assert number(0.1234567) == "0.123457"
+
+
+@pytest.mark.parametrize(
+    ("name", "limit", "text"),
+    [
+        ("/layers.0/attention/Softmax", 27, "/layers.0/attention/Softmax"),
+        ("/layers.0/attention/Softmax", 26, "/layers.0…Softmax"),
+        ("/layers.0/attention/Softmax", 17, "/layers.0…Softmax"),
+        ("/layers.0/attention/Softmax", 16, "/layers.0…oftmax"),
+        ("/layers.0/attention/Softmax", 15, "/laye…n/Softmax"),
+        ("/m/encoder/layer.4/self/query/MatMul", 35, "…layer.4/self/query/MatMul"),
+        ("/m/encoder/layer.4/self/query/MatMul", 25, "…layer.4…query/MatMul"),
+        ("/m/encoder/layer.4/self/query/MatMul", 15, "…layer.4…MatMul"),
+        ("/m/encoder/layer.4/self/query/MatMul", 9, "/m/…atMul"),
+        ("/m/e/layer.4/self/attention/query/MatMul", 27, "/m/e/layer.4…query/MatMul"),
+        ("encoder.layers.3.norm.weight", 20, "…layers.3…weight"),
+        ("/encoder/norm/LayerNormalization", 25, "…/norm/LayerNormalization"),
+        ("/encoder/norm/LayerNormalization", 23, "…/LayerNormalization"),
+        ("model.embeddings.norm.bias", 12, "…norm.bias"),
+        ("node_layer_norm_21", 12, "node…norm_21"),
+        ("/a_name_of_one_part_1", 12, "/a_n…_part_1"),
+        ("/层.0/注意力/Softmax", 16, "/层.0…Softmax"),
+        ("/层.0/attention/注意力注意力", 15, "/层.0…力注意力"),
+    ],
+)
+def test_a_name_that_is_a_path_is_cut_between_its_parts(name: str, limit: int, text: str) -> None:
+    assert shortened_name(name, limit) == text
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_name_is_wider_than_asked_for(seed: int) -> None:
+    numbers = Random(seed)
+    for _ in range(200):
+        name = "".join(numbers.choices("ab01/./.界", k=numbers.randrange(60)))
+        limit = numbers.randrange(3, 40)
+        found = shortened_name(name, limit)
+        assert cells(found) <= limit, (name, limit, found)
+        assert found == name or "…" in found

@@ -204,6 +204,13 @@ def test_lines_have_the_width_that_is_asked_for(width: int) -> None:
         assert cells(node_line(rows.row(number), width, digits=4, lanes=rows.lanes_width)) == width
 
 
+def test_names_in_a_narrow_list_keep_the_number_of_their_layer() -> None:
+    name = "/m/encoder/layer.4/self/query/MatMul"
+    rows = NodeRows(_scope(Node(("x",), ("y",), name, "MatMul")))
+    lines = [node_line(rows.row(0), width, digits=1, lanes=0, operators=6).rstrip() for width in (26, 36, 60)]
+    assert lines == ["0 MatMul …layer.4…MatMul", "0 MatMul …layer.4/self/query/MatMul", f"0 MatMul {name}"]
+
+
 def test_a_cyclic_graph_and_undefined_inputs_have_rows() -> None:
     scope = _scope(
         _node("A", "b nowhere", "a"), _node("B", "a", "b"), _node("C", "b b", "b"), Node(), Node(output=("",))

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.display import visible
+from onnxjson.display import ELLIPSIS, visible
 from onnxjson.document import Model, Node
 from onnxjson.index import Index, NodeRef
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, shortened
+from onnxjson.rendering.tables import cells, clipped, shortened, shortened_name
 from onnxjson.rendering.values import Consumer
 
 Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "add", "metadata", "doc", "heading"]
@@ -17,6 +17,12 @@ _LONGEST = 1000
 
 _WIDE: Final = 40
 """Columns from which a row says where a value comes from."""
+
+_LEAST: Final = 9
+"""Columns from which it is worth saying a part of what stands behind a name."""
+
+_OPERATOR: Final = 9
+"""Columns of the operator of a consumer where there is little room."""
 
 _MAKERS: Final = {"initializer": "constant", "graph input": "input"}
 """Shorter words for where a value comes from."""
@@ -39,6 +45,10 @@ class Entry(NamedTuple):
     style: Literal["plain", "title", "quiet", "changed"] = "plain"
     origin: str = ""
     """Where the value comes from, for lists that are wide enough. Visible."""
+    more: str = ""
+    """What is said behind the text: a type, what stood there before. Visible."""
+    short: str = ""
+    """The label where there is no room for all of it. Visible."""
 
 
 _NO_DOC: Final = Entry("doc", "doc", "(none)", style="quiet")
@@ -60,9 +70,24 @@ class InspectorRows:
         if entry.kind == "heading":
             return (Span(shortened(entry.label, width), "quiet"),)
         label = entry.label + (f" {entry.origin}" if entry.origin and width >= _WIDE else "")
-        label = shortened(label, max(width // 2, 8))
+        if entry.short and cells(label) + 1 + cells(entry.text) > width:
+            label = entry.short
+        most = width * 2 // 3 if entry.short else width // 2
+        label = shortened(label, max(most, width - cells(entry.text) - 1, 8))
         room = max(width - cells(label) - 1, 0)
-        return (Span(label + " ", "quiet"), Span(shortened(entry.text, room), entry.style))
+        return (Span(label + " ", "quiet"), Span(_text(entry, room), entry.style))
+
+
+def _text(entry: Entry, room: int) -> str:
+    """The text of a row and what stands behind it; the latter gives way first, but for what stood there before."""
+    cut = shortened_name if entry.kind in ("name", "input", "output", "consumer") else shortened
+    if not entry.more:
+        return cut(entry.text, room)
+    rest = max(room - cells(entry.text) - 2, room // (2 if entry.style == "changed" else 3))
+    if rest < _LEAST and rest < cells(entry.more):
+        return f"{cut(entry.text, max(room - 2, 1))} {ELLIPSIS}"[: max(room, 0)]
+    text = cut(entry.text, room - min(rest, cells(entry.more)) - 2)
+    return f"{text}  {shortened(entry.more, room - cells(text) - 2)}"
 
 
 def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
@@ -95,7 +120,7 @@ def _compared(entry: Entry, was: Node) -> Entry:
             found = next((each for each in was.attribute if (each.name or "") == entry.name), None)
             text = "not there" if found is None else attribute_value_text(view_attribute(found, ""))
             text = None if text == entry.text else text
-    return entry if text is None else entry._replace(text=f"{entry.text}  (was {text})", style="changed")
+    return entry if text is None else entry._replace(more=f"{entry.more}  (was {text})".lstrip(), style="changed")
 
 
 def _removed(node: Node, was: Node) -> list[Entry]:
@@ -128,20 +153,20 @@ def _inputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.inputs):
         maker = visible(each.node.op_type, 60) if each.node is not None else _MAKERS.get(each.made_by, each.made_by)
-        text = f"{visible(each.name, _LONGEST)}" if each.name else "(left out)"
-        kind = f"  {visible(each.type, 200)}" if each.type else ""
+        text = visible(each.name, _LONGEST) if each.name else "(left out)"
+        kind = visible(each.type, 200) if each.type else ""
         origin = maker if each.name else ""
-        found.append(Entry("input", f"in[{slot}]", text + kind, slot, each.name, each.address or "", origin=origin))
+        address = each.address or ""
+        found.append(Entry("input", f"in[{slot}]", text, slot, each.name, address, origin=origin, more=kind))
     return found
 
 
 def _outputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.outputs):
-        kind = f"  {visible(each.type, 200)}" if each.type else ""
-        found.append(
-            Entry("output", f"out[{slot}]", visible(each.name, _LONGEST) + kind, slot, each.name, view.address)
-        )
+        kind = visible(each.type, 200) if each.type else ""
+        text = visible(each.name, _LONGEST)
+        found.append(Entry("output", f"out[{slot}]", text, slot, each.name, view.address, more=kind))
         found += [_consumer(user) for user in each.consumers[:50]]
     return found
 
@@ -153,8 +178,15 @@ def _consumer(user: Consumer) -> Entry:
     owner, _, position = user.node.address.rpartition("/node/")
     same = user.address.startswith(f"{owner}/node/") and user.address.count("/node/") == 1
     name = visible(user.node.name or (position if same else user.node.address), _LONGEST)
+    operator = visible(user.node.op_type, 60)
+    # Exporters name nodes by their operators, which need not be said twice then.
+    brief = "" if operator in name else f"{clipped(operator, _OPERATOR)} "
     return Entry(
-        "consumer", f"  -> {visible(user.node.op_type, 60)}", f"in[{user.slot}] {name}", address=user.node.address
+        "consumer",
+        f"  -> {operator} in[{user.slot}]",
+        name,
+        address=user.node.address,
+        short=f"  -> {brief}in[{user.slot}]",
     )
 
 

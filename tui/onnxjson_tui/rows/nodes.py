@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from onnxjson.display import visible
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.operators import operator_name
-from onnxjson.rendering.tables import cells, padded, shortened
+from onnxjson.rendering.tables import cells, padded, shortened, shortened_name
 from onnxjson.types import format_type
 from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes, Lit
 
@@ -134,7 +134,7 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
 
 
 def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: int = MOST_OPERATOR) -> str:
-    """A row as text of `width` columns: names give way first, in their middle.
+    """A row as text of `width` columns: names give way first, between the parts of a path.
 
     Args:
         row: the row.
@@ -148,6 +148,6 @@ def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: i
     operator = shortened(row.operator, operators)
     output = shortened(row.output, max(room // 3, 1)) if row.output else ""
     middle = max(room - operators - 1 - (cells(output) + 1 if output else 0), 0)
-    name = shortened(row.name, middle) if middle else ""
+    name = shortened_name(row.name, middle) if middle else ""
     line = start + padded(operator, operators + 1) + padded(name, middle) + (f" {output}" if output else "")
     return padded(shortened(line, width), width) if cells(line) > width else padded(line, width)
