@@ -471,3 +471,21 @@ def test_why_nothing_can_take_the_place_of_a_node_begins_with_what_counts(tmp_pa
         assert not any("edit 1 of" in each or each.startswith("/") for each in reasons)
 
     on_model(tmp_path, flow)
+
+
+def test_a_dot_in_rename_is_the_node_under_the_cursor_or_what_it_makes(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        await found.press(":")
+        await found.type("rename node . total")
+        assert nodes(found)[1].name == "total"
+        await found.press(":")
+        await found.type("rename tensor . t")
+        assert nodes(found)[1].output == ("t",)
+        assert commands(found) == ("rename tensor --from b --to t",)
+        await at(found, 2)
+        await found.press(":")
+        await found.type("rename node . x")
+        assert "has no name; set-name" in found.text
+
+    on_model(tmp_path, flow)

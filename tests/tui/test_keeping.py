@@ -540,3 +540,16 @@ def test_steps_that_are_no_edits_make_no_script(path: Path, tmp_path: Path) -> N
         assert not (tmp_path / "edits.json").exists()
 
     run(path, flow)
+
+
+def test_edits_that_no_journal_keeps_say_so_in_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "no folder").write_text("")
+
+    async def flow(found: Bench) -> None:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no folder"))
+        await changed(found)
+        assert "EDITS ARE NOT KEPT" in found.lines[0]
+        assert "lost if this program ends before it is saved" in found.footer
+        assert "no journal can be kept" in " ".join(found.footer.split())
+
+    run(saved(tmp_path / "m.onnx"), flow)

@@ -219,3 +219,29 @@ def test_the_inspector_says_which_attributes_are_gone(tmp_path: Path) -> None:
         assert "removed" not in found.text
 
     run(saved(tmp_path / "m.onnx", model_of(text)), flow)
+
+
+def test_braces_stop_at_every_mark(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        for command in ("@/graph/node/1", "set-doc far --node .", "@/graph/node/3", "set-doc farther --node ."):
+            await found.press(":")
+            await found.type(command)
+        places = []
+        for _ in range(3):
+            await found.press("}")
+            await found.settle()
+            assert found.bench.here is not None
+            places.append(found.bench.here.position)
+        assert places == [1, 3, 1]
+        await found.press("{")
+        assert found.bench.here.position == 3
+
+    run(saved(tmp_path / "m.onnx"), flow)
+
+
+def test_nodes_that_all_have_other_names_are_changed_and_not_new(tmp_path: Path) -> None:
+    chain = nodes(*[f"Relu@n{at} v{at} v{at - 1}" for at in range(1, 60)])
+    other = nodes(*[f"Relu@p_n{at} p_v{at} p_v{at - 1}" for at in range(1, 60)])
+    known = SavedNodes(chain)
+    assert {known.mark(other, at) for at in range(len(other))} == {"~"}
+    assert known.mark((*other, *nodes("Relu@more more p_v1")), 59) == "+"

@@ -30,7 +30,7 @@ def title_line(bench: "Workbench") -> Line:
     if session.places.selected:
         spans.append(Span(f"  {len(session.places.selected):,} selected", "changed"))
     if session.trouble:
-        spans.append(Span(f"  {visible(session.trouble, 200)}", "bad"))
+        spans.insert(2, Span("  EDITS ARE NOT KEPT", "bad"))
     return tuple(spans)
 
 

@@ -47,6 +47,17 @@ class NodeMarks:
         saved = self.of(ref.scope)
         return None if saved is None else saved.counterpart(ref.scope.graph.node, ref.position)
 
+    def positions(self, scope: Scope) -> list[int]:
+        """The marked nodes of a graph, ascending; looks at all of them, so a thread is the place for it.
+
+        Args:
+            scope: the graph as it is now.
+        """
+        base, known, nodes = self._bench.session.unsaved().base, self._saved, scope.graph.node
+        model = known if known is not None and known.model is base else SavedModel(base)
+        saved = model.find(way_to(scope))
+        return [] if saved is None else [each for each in range(len(nodes)) if saved.mark(nodes, each)]
+
     def _draw(self) -> None:
         self._bench.draw_marks()
         self._bench.settle()

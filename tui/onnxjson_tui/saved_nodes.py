@@ -80,7 +80,10 @@ class SavedNodes:
     def _between(self, nodes: Sequence[Node], position: int) -> int | None:
         """The place of a node of the same operator, if as many nodes stood there between others as do now."""
         before, after = self._neighbour(nodes, position, -1), self._neighbour(nodes, position, 1)
-        if before is None or after is None or after[0] - before[0] != after[1] - before[1]:
+        if before is None or after is None:
+            # Nothing around is known, as where all have other names; where none came or went, each is where it was.
+            before, after = (-1, -1), (len(nodes), len(self.nodes))
+        if after[0] - before[0] != after[1] - before[1]:
             return None
         place = before[1] + position - before[0]
         return place if self.nodes[place].op_type == nodes[position].op_type else None

@@ -86,7 +86,7 @@ class Workbench(Screen[int]):
         """What was said at the bottom, the newest last."""
         self._graph = session.index.scopes[0].address if session.index.scopes else ""
         self._rows = NodeLines(None, session)
-        self._marks = NodeMarks(self)
+        self.marks = NodeMarks(self)
         self._filter: tuple[str, list[int]] | None = None
         self._whole: tuple[Scope, int, NodeRows] | None = None
         """The rows of a graph without a filter, and the revision that they are of."""
@@ -271,7 +271,7 @@ class Workbench(Screen[int]):
             # Lanes and outline are those of the graph, whatever is left out of the list.
             whole = self._whole[2]
             shown = whole if chosen is None else whole.restricted(chosen)
-            self._take(NodeLines(shown, session, self._marks.of(graph)), None, position)
+            self._take(NodeLines(shown, session, self.marks.of(graph)), None, position)
             return
         opened = frozenset(self.opened)
 
@@ -285,7 +285,7 @@ class Workbench(Screen[int]):
         def made(found: tuple[NodeRows, Outline, OpenedRows]) -> None:
             if self.session.revision == revision:
                 self._whole = (graph, revision, found[0]) if chosen is None else None
-                rows = NodeLines(found[0], session, self._marks.of(graph))
+                rows = NodeLines(found[0], session, self.marks.of(graph))
                 self._take(rows, OutlineLines(found[1], self, found[2]), position)
                 self._settle_memory()
 
@@ -295,7 +295,7 @@ class Workbench(Screen[int]):
         if not is_alike:
             # Until lanes, types and outline are there, the nodes are.
             bare = NodeRows(graph, chosen, glyphs=glyphs, is_bare=True)
-            self._take(NodeLines(bare, session, self._marks.of(graph)), None, position)
+            self._take(NodeLines(bare, session, self.marks.of(graph)), None, position)
         self.jobs.start("rows", "drawing the graph", make, made)
 
     def _settle_memory(self) -> None:
@@ -325,13 +325,13 @@ class Workbench(Screen[int]):
             # Where names are still being found out, this is called again when they are.
             self.inspector.show(InspectorRows([]))
         else:
-            self.inspector.show(inspected(self.session.model, self.session.index, here, self._marks.was(here)))
+            self.inspector.show(inspected(self.session.model, self.session.index, here, self.marks.was(here)))
         if self.drawer.page is not None:
             self.drawer.page.settled()
 
     def draw_marks(self) -> None:
         """Draws the marks of changed nodes again: what is saved is another model now, or is known by now."""
-        self._rows = self._rows.marked(self._marks.of(self.scope))
+        self._rows = self._rows.marked(self.marks.of(self.scope))
         self.nodes.show(self._rows)
 
     def draw_outline(self) -> None:
@@ -412,7 +412,11 @@ class Workbench(Screen[int]):
             self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
             return None
         self.changed(changed)
-        self.say(f"{changed.step.title}{'  (' + notes + ')' if notes else ''}", "good")
+        said = f"{changed.step.title}{'  (' + notes + ')' if notes else ''}"
+        if self.session.trouble:
+            self.say(f"lost if this program ends before it is saved: {said}; {visible(self.session.trouble)}", "bad")
+        else:
+            self.say(said, "good")
         return changed
 
     def changed(self, changed: Changed | None) -> None:
@@ -430,7 +434,7 @@ class Workbench(Screen[int]):
         if changed.is_restructured or is_elsewhere or self._built < 0:
             self.build(place[1] if place else None)
         else:
-            self._rows.refresh(self.scope, self._marks.of(self.scope))
+            self._rows.refresh(self.scope, self.marks.of(self.scope))
             self.nodes.look_again()
             self.draw_outline()
             self.settle()

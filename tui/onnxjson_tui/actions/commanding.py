@@ -9,13 +9,16 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.edits.catalogue import NAMES
 from onnxjson.edits.declaration import Edit
+from onnxjson.edits.names import Rename
 from onnxjson.edits.parameters import Parameter, parameters
 from onnxjson.edits.spelling import parse_line
 from onnxjson.errors import EditError, ParameterError
 from onnxjson.suggestions import suggest
 from onnxjson_tui.action import Action, Given
+from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.answers import Preview
 from onnxjson_tui.completion import argument_kinds, command_offers, hint, shown_offers
+from onnxjson_tui.forms.changes import rename_node, rename_value
 from onnxjson_tui.forms.words import value_words
 
 if TYPE_CHECKING:
@@ -198,6 +201,8 @@ def here_filled_in(bench: "Workbench", edit: Edit) -> Edit:
     Raises:
         EditError: there is no such node, or it makes nothing.
     """
+    if isinstance(edit, Rename) and edit.from_ == HERE and edit.to is not None and edit.kind in ("node", "tensor"):
+        return _rename_here(bench, edit, edit.to)
     found: dict[str, object] = {}
     for parameter in parameters(type(edit)):
         value = getattr(edit, parameter.field)
@@ -208,10 +213,23 @@ def here_filled_in(bench: "Workbench", edit: Edit) -> Edit:
     return msgspec.structs.replace(edit, **found) if found else edit
 
 
+def _rename_here(bench: "Workbench", edit: Rename, name: str) -> Rename:
+    """The same with the name of the node under the cursor, or of what it makes."""
+    here, index = require_here(bench), bench.session.index
+    if edit.kind == "node":
+        if not here.node.name:
+            raise EditError("the node under the cursor has no name; set-name . NAME gives it one")
+        found = rename_node(index, here, name)
+    else:
+        old = next(filter(None, here.node.output), "")
+        if not old:
+            raise EditError("the node under the cursor makes nothing")
+        found = rename_value(index, here.scope, old, name)
+    return found if edit.within is None else msgspec.structs.replace(found, within=edit.within)
+
+
 def _here(bench: "Workbench", is_tensor: bool) -> str:
-    here = bench.here
-    if here is None:
-        raise EditError(f"{HERE} stands for the node under the cursor, and there is none")
+    here = require_here(bench)
     if not is_tensor:
         return bench.session.selector_of(here)
     name = next((each for each in here.node.output if each), "")

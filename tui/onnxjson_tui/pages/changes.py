@@ -121,36 +121,26 @@ class ChangesPage(Page):
     def next_node(self, count: int) -> None:
         """The cursor of the nodes goes to a changed node further on, or back for a negative count."""
 
-        def go(found: Compared) -> None:
-            scope, here = self.bench.scope, self.bench.here
-            if scope is None or here is None:
+        bench = self.bench
+        scope = bench.scope
+
+        def go(places: list[int]) -> None:
+            here = bench.here
+            if scope is None or here is None or here.scope is not scope:
                 return
-            places = changed_positions(found, scope.address)
             if not places:
-                self.bench.say("no node of this graph is changed since the model was saved")
+                bench.say("no node of this graph is changed since the model was saved; f6 says what is")
                 return
             later = bisect_right(places, here.position) - 1
             at = later + count if count > 0 else bisect_left(places, here.position) + count
             number = at % len(places)
-            self.bench.go(f"{scope.address}/node/{places[number]}")
+            bench.go(f"{scope.address}/node/{places[number]}")
             around = "" if 0 <= at < len(places) else ", around the end"
-            self.bench.say(f"change {number + 1:,} of {len(places):,}{around}")
+            bench.say(f"change {number + 1:,} of {len(places):,}{around}")
 
-        if not self.bench.session.is_changed:
-            self.bench.say("nothing is changed since the model was saved")
+        if scope is None or not bench.session.is_changed:
+            bench.say("nothing is changed since the model was saved")
+        elif bench.is_big:
+            bench.jobs.start("next", "finding out which nodes are changed", lambda: bench.marks.positions(scope), go)
         else:
-            self.find_out(go)
-
-
-def changed_positions(found: Compared, graph: str) -> list[int]:
-    """The positions of the nodes of a graph of the target to which something happened, ascending."""
-    start = f"{graph}/node/"
-    positions = set()
-    for event in found.events:
-        for member in event.members:
-            for address in member.target:
-                if address.startswith(start):
-                    number = address[len(start) :].partition("/")[0]
-                    if number.isdigit():
-                        positions.add(int(number))
-    return sorted(positions)
+            go(bench.marks.positions(scope))
