@@ -87,6 +87,10 @@ def _settings(place: installation.Place, settings: dict[str, str], python: str) 
     again = f"; onnxjson git install --{place.scope} writes them anew"
     if missing:
         return Observation(False, f"of the {place.scope} settings of git {', '.join(missing)} are missing{again}")
+    if any(key.endswith(".recursive") for key in other):
+        named = ", ".join(f"{key} = {visible(settings[key])}" for key in other if key.endswith(".recursive"))
+        what = f"the {place.scope} settings of git are of an earlier version: with {named}"
+        return Observation(False, f"{what} a merge of histories that cross can undo a revert{again}")
     if other:
         what = f"the {place.scope} settings of git start another Python or are of another version"
         return Observation(False, f"{what}: {', '.join(other)}{again}")

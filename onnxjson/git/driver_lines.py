@@ -58,10 +58,11 @@ def settings_for(python: str) -> dict[str, str]:
         "diff.onnxjson.wordRegex": WORD,
         "merge.onnx.name": "ONNX models, by structure",
         "merge.onnx.driver": _merge_driver(python),
-        "merge.onnx.recursive": "binary",
+        # The same for common ancestors: git's own "binary" takes an older one, and a revert since then is undone.
+        "merge.onnx.recursive": "onnx",
         "merge.onnxjson.name": "ONNX models as text, by structure",
         "merge.onnxjson.driver": _merge_driver(python),
-        "merge.onnxjson.recursive": "binary",
+        "merge.onnxjson.recursive": "onnxjson",
         # git runs it in its shell, with the names of the four files in variables.
         MERGETOOL: f'{shlex.quote(python)} {_MERGETOOL_COMMAND} -- "$BASE" "$LOCAL" "$REMOTE" "$MERGED"',
         "mergetool.onnxjson.trustExitCode": "true",

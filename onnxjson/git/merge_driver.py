@@ -11,7 +11,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from onnxjson.display import visible
 from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
@@ -20,6 +20,9 @@ from onnxjson.hashing import StreamHash
 from onnxjson.identity import open_source, sha256_of
 from onnxjson.payloads import CHUNK, SourceFile
 
+if TYPE_CHECKING:
+    from onnxjson import files
+
 T = TypeVar("T")
 
 CLEAN: Final = 0
@@ -27,6 +30,9 @@ CONFLICTS: Final = 16
 _USAGE: Final = 2
 _INTERNAL: Final = 70
 _SYSTEM: Final = 74
+
+_VIRTUAL: Final = 9
+"""The size of conflict markers (%L) from which on git merges common ancestors: 7, and 2 more for each level."""
 
 _NAMES: Final = ("the base", "ours", "theirs")
 
@@ -51,9 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 6:
         _say("usage: python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A; onnxjson git install writes the line")
         return _USAGE
-    base, ours, theirs, _, name, result = arguments
+    base, ours, theirs, marker_size, name, result = arguments
+    is_virtual = marker_size.isdigit() and int(marker_size) >= _VIRTUAL
     try:
-        return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result))
+        return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result), is_virtual=is_virtual)
     except OnnxJsonError as error:
         # A conflict that stands in a side must not look like one that was recorded here.
         code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
@@ -74,7 +81,7 @@ def _say(text: str) -> None:
     sys.stderr.write(f"onnxjson: {text}\n")
 
 
-def _merge(paths: list[Path], name: str, target: Path) -> int:
+def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> int:
     sides = [_side(path, what) for path, what in zip(paths, _NAMES, strict=True)]
     as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
     # What git settles by itself, for whoever calls the driver without it, and where a pointer hides that it does.
@@ -83,7 +90,7 @@ def _merge(paths: list[Path], name: str, target: Path) -> int:
         count = 0
         if sha256 is None:
             result = Path(folder) / "result"
-            count = _merged(sides, result, name)
+            count = _merged(sides, result, name, is_virtual=is_virtual)
             found = _Side("the result", result, result, "", is_pointer=False, is_empty=False)
         else:
             same = [side for side in sides[1:] if side.sha256 == sha256]
@@ -152,31 +159,40 @@ def _lfs_storage() -> Path:
         raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
 
 
-def _merged(sides: Sequence[_Side], result: Path, name: str) -> int:
+def _merged(sides: Sequence[_Side], result: Path, name: str, *, is_virtual: bool) -> int:
     """Write the merge of three files; how many conflicts it has."""
-    from onnxjson import files
-    from onnxjson.merging.merge import merge
+    from onnxjson.merging.merge import Merged, merge
     from onnxjson.merging.storing import save
 
     for side in sides:
         _require_fetched(side)
-    loaded: list[files.Loaded | None] = []
-    for side in sides:
-        if side.is_empty:
-            loaded.append(None)
-            continue
-        try:
-            # A base that was committed with its conflicts is as good as any other.
-            loaded.append(files.load(side.path, bind=False, conflicted=side is sides[0]))
-        except OnnxJsonError as error:
-            error.args = (f"{side.name} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
-            raise
-    base, ours, theirs = loaded
+    # Where ancestors are merged, a side may be what the merge of others gave, with its conflicts; the base always may.
+    loaded = [_loaded(side, name, conflicted=is_virtual or side is sides[0]) for side in sides]
+    base, ours, theirs = [None if each is None else Merged(each.model, each.conflicts) for each in loaded]
     if ours is None or theirs is None:
         raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, which is no model")
-    found = merge(None if base is None else base.model, ours.model, theirs.model)
-    save(found.model, found.conflicts, result, ours.format)
+    if any(each is not None and each.conflicts for each in loaded):
+        from onnxjson.git.uncertain_merges import merge_uncertain
+
+        found = merge_uncertain(base, ours, theirs)
+    else:
+        found = merge(None if base is None else base.model, ours.model, theirs.model)
+    form = next(each.format for each in loaded[1:] if each is not None and (not each.conflicts or each is loaded[2]))
+    save(found.model, found.conflicts, result, form)
     return len({conflict.id for conflict in found.conflicts})
+
+
+def _loaded(side: _Side, name: str, *, conflicted: bool) -> "files.Loaded | None":
+    """The model of a side; None where the file is empty."""
+    from onnxjson import files
+
+    if side.is_empty:
+        return None
+    try:
+        return files.load(side.path, bind=False, conflicted=conflicted)
+    except OnnxJsonError as error:
+        error.args = (f"{side.name} cannot be merged: {error}".replace(str(side.path), visible(name, None)),)
+        raise
 
 
 def _replace(path: Path, content: Path) -> None:

@@ -90,6 +90,18 @@ def criss_cross(repository: Merging) -> list[str]:
     return ["merge", "topic"]
 
 
+def ancestors_only(repository: Merging) -> list[str]:
+    """One side has the model as the merge of both common ancestors has it: the driver is needed for these alone."""
+    first, second = repository.git("rev-parse", "main"), repository.git("rev-parse", "topic")
+    repository.git("merge", "-q", "-m", "one", second)
+    repository.git("checkout", "-q", "topic")
+    repository.git("merge", "-q", "-m", "other", first)
+    onnxjson.save(metadata("late", "1")(onnxjson.load(repository.path)), repository.path)
+    repository.commit("late")
+    repository.git("checkout", "-q", "main")
+    return ["merge", "topic"]
+
+
 def both_added(repository: Merging) -> list[str]:
     repository.git("checkout", "-q", "--orphan", "alone", "topic")
     repository.commit("alone")
@@ -130,6 +142,7 @@ SCENES: dict[str, Callable[[Merging], list[str]]] = {
         merge_tree,
         other_work_tree,
         criss_cross,
+        ancestors_only,
         both_added,
         moved,
         patch,
@@ -138,9 +151,10 @@ SCENES: dict[str, Callable[[Merging], list[str]]] = {
 
 
 def _cases(whats: Iterable[str], *, always: str) -> list[Any]:
-    """Everything with `merge` and with `stash_pop`, one thing with all; the rest is the long part of the proof."""
+    """Everything with three scenes, one thing with all; the rest is the long part of the proof."""
+    always_scenes = ("merge", "stash_pop", "ancestors_only")
     marks = {
-        (scene, what): () if what == always or scene in ("merge", "stash_pop") else pytest.mark.exhaustive
+        (scene, what): () if what == always or scene in always_scenes else pytest.mark.exhaustive
         for scene in SCENES
         for what in whats
     }

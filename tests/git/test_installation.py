@@ -108,6 +108,24 @@ def test_settings_of_an_older_interpreter_are_replaced(repository: Any) -> None:
     assert installation.installed(place) == {}
 
 
+@pytest.mark.usefixtures("untried")
+def test_ancestors_merged_as_earlier_versions_did_are_named_and_mended(repository: Any) -> None:
+    place = installation.place_of("local")
+    installation.install(place)
+    for section in ("onnx", "onnxjson"):
+        assert repository.git("config", f"merge.{section}.recursive") == section
+        repository.git("config", f"merge.{section}.recursive", "binary")
+    doctor = run("git", "doctor")
+    assert doctor.exit_code == 1
+    assert "with merge.onnx.recursive = binary, merge.onnxjson.recursive = binary a merge of histories" in doctor.stdout
+    assert "can undo a revert; onnxjson git install --local writes them anew" in doctor.stdout
+    assert installation.install(place) == ["wrote 2 local settings of git"]
+    assert installation.installed(place) == settings_for(sys.executable)
+    repository.git("config", "merge.onnx.recursive", "binary")
+    installation.uninstall(place)
+    assert "onnx" not in (repository.top / ".git" / "config").read_text()
+
+
 def test_interpreter_that_does_not_find_the_package_is_refused_with_the_reason(repository: Any, tmp_path: Path) -> None:
     python = shutil.which("python3", path="/usr/bin:/bin") or "/nothing/python3"
     before = state(repository.top)

@@ -27,6 +27,8 @@ RIVAL = attribute(1, "alpha", 0.3)
 
 NAMES = ("m.onnx", "m.onnx.json")
 
+RECURSIVE = driver_lines.settings_for(sys.executable)["merge.onnx.recursive"]
+
 
 def stored(model: Model, folder: Path, name: str) -> bytes:
     """A model as a file of some name holds it."""
@@ -57,7 +59,7 @@ class Merging(Repository):
     def use_driver(self, line: str) -> None:
         """Let git start a driver by a line."""
         self.git("config", "merge.onnx.driver", line)
-        self.git("config", "merge.onnx.recursive", "binary")
+        self.git("config", "merge.onnx.recursive", RECURSIVE)
 
     def run(self, *arguments: str) -> int:
         """The exit code of a command that may fail."""
