@@ -135,6 +135,27 @@ def test_another_file_is_compared_and_swapped(tmp_path: Path) -> None:
     run_small(saved(tmp_path / "m.onnx"), flow)
 
 
+def test_the_bar_says_what_enter_does_with_the_row_and_how_a_rewrite_is_proved(tmp_path: Path) -> None:
+    path = other(tmp_path / "other.onnx", "delete-node op:Relu --bypass 0")
+
+    async def flow(found: Bench) -> None:
+        await command(found, f"compare {path}")
+        screen = await finished(found)
+        about = found.lines[screen.about.region.y + 1 :]
+        assert about[0].startswith(" inserted  ")
+        assert " not verified; p proves it" in about
+        assert "enter fold " in found.lines[-1]
+        for key, word in (("enter", "unfold"), ("enter", "fold"), ("j", "go there"), ("k", "fold")):
+            await found.pilot.press(key)
+            await found.pilot.pause()
+            assert f"enter {word} " in found.lines[-1]
+        await found.pilot.press("g", "g")
+        await found.pilot.pause()
+        assert "enter" not in found.lines[-1]
+
+    run_small(saved(tmp_path / "m.onnx"), flow)
+
+
 def test_a_file_that_is_not_there_is_said_and_can_be_left(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await command(found, f"compare {tmp_path / 'gone.onnx'}")

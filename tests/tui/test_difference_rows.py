@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.document import Model
@@ -14,6 +15,7 @@ from onnxjson_tui.comparing import Compared, Side, compared
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
 from onnxjson_tui.rows.element_text import beside_lines, element_lines, paired, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
+from onnxjson_tui.screens.difference_view import verdict_lines
 from tests.tui.sessions import small
 
 EVERYTHING = Shown(opened=range(100))
@@ -121,6 +123,29 @@ def test_no_line_is_wider_than_it_may_be(width: int) -> None:
             if width >= 40 or row.kind not in ("event", "detail", "operator", "more"):
                 assert cells(line) <= width, line
             assert line.isprintable()
+
+
+def test_places_keep_the_number_of_their_layer() -> None:
+    place = "/model/encoder/layers.11/attention/self/query"
+    member = Member(("/graph/node/1",), ("/graph/node/0",), place)
+    found = difference(*TWO)._replace(events=(Event("fused", "Conv+Relu -> FusedConv", (member,)),))
+    assert texts(DifferenceRows(found), 60)[-1] == " > ▸ fused  Conv+Relu -> FusedConv  …layers.11…self/query"
+    assert (
+        texts(DifferenceRows(found, EVERYTHING), 60)[-1]
+        == "     …layers.11…self/query  @/graph/node/1 -> @/graph/node/0"
+    )
+
+
+def test_a_rewrite_says_how_it_is_proved_where_it_can_be() -> None:
+    event = Event("fused", "Conv+Relu", (), "not-run")
+    for given, can_prove, wanted in (
+        (event, True, "not verified; p proves it"),
+        (event, False, "not verified"),
+        (replace(event, evidence="it cannot be run"), True, "not verified"),
+        (replace(event, verdict="equal"), True, "verified equal"),
+    ):
+        assert plain(verdict_lines(given, 60, can_prove=can_prove)[0]) == wanted
+    assert verdict_lines(replace(event, verdict=None), 60, can_prove=True) == []
 
 
 def test_a_search_finds_what_is_folded_or_shortened() -> None:

@@ -9,7 +9,7 @@ from onnxjson.display import counted, visible
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Effect
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import cells, clipped, padded, shortened, size
+from onnxjson.rendering.tables import cells, clipped, padded, shortened, shortened_name, size
 from onnxjson_tui.comparing import Compared
 from onnxjson_tui.rows.lanes import Glyphs
 
@@ -211,7 +211,7 @@ class DifferenceRows:
             return (Span("     "), Span(clipped(addresses, width - 5)))
         room = width - 5
         # Addresses are alike but for their last numbers, so they are cut only where a place would not be readable.
-        place = shortened(place, max(room - cells(addresses) - 2, room // 3, 1))
+        place = shortened_name(place, max(room - cells(addresses) - 2, room // 3, 1))
         return Span(f"     {place}"), Span(f"  {shortened(addresses, max(room - cells(place) - 2, 1))}", "quiet")
 
 
@@ -270,12 +270,12 @@ def _gist(event: Event, room: int) -> str:
         member = members[0]
         place = place_of(member)
         if not member.details:
-            return shortened(place, room)
+            return shortened_name(place, room)
         start = "" if place in (*member.base, *member.target) else f"{place}: "
         more = f" and {len(member.details) - 1:,} more" if len(member.details) > 1 else ""
         left = room - cells(start) - len(more)
         if left < _LEAST:
-            return shortened(place, room)
+            return shortened_name(place, room)
         return start + detail_text(event, member.details[0], left) + more
     said = {member.details for member in members}
     if len(said) == 1 and members[0].details:
@@ -288,7 +288,7 @@ def _gist(event: Event, room: int) -> str:
         left = len(members) - number - 1
         more = f" and {left:,} more" if left else ""
         place = place_of(member)
-        text = f"{shown}, {place}" if shown else shortened(place, max(room - len(more), 1))
+        text = f"{shown}, {place}" if shown else shortened_name(place, max(room - len(more), 1))
         if cells(text) + len(more) > room:
             return f"{shown} and {left + 1:,} more"
         shown = text

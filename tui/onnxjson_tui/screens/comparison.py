@@ -68,6 +68,7 @@ class ComparisonScreen(DifferenceScreen):
         self.rows.show(TextRows([(Span(f" {visible(self._doing, 500)} ...   esc gives up", "changed"),)]))
 
     def _found(self, found: Compared) -> None:
+        self.can_prove = found.diff is not None
         self.show(found)
 
     def _refused(self, error: BaseException) -> None:

@@ -31,7 +31,7 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     DEFAULT_CSS = """
     DifferenceScreen #rows { height: 2fr; }
-    DifferenceScreen #about { height: 1fr; min-height: 5; border-top: solid $panel; }
+    DifferenceScreen #about { height: 1fr; min-height: 5; border-top: solid $panel; padding: 0 0 0 1; }
     """
     AUTO_FOCUS = "#rows"
 
@@ -41,6 +41,8 @@ class DifferenceScreen(KeyedScreen[Any]):
         """What is shown; None until it is known."""
         self.shown = Shown()
         self._sought = ""
+        self.can_prove = False
+        """Whether a key runs both sides of every rewrite."""
         self._shows_text = False
         self._settling: Any = None
 
@@ -116,8 +118,20 @@ class DifferenceScreen(KeyedScreen[Any]):
         if event.lines is self.rows:
             self.choose(Given())
 
+    def word_of(self, key: ScreenKey) -> str:
+        """What enter does with the row under the cursor."""
+        if key.run.__name__ != "choose":
+            return super().word_of(key)
+        row = self.row
+        if row is None or row.event < 0:
+            return ""
+        if row.kind != "event":
+            return "go there"
+        return "fold" if row.event in self.shown.opened else "unfold"
+
     def settle(self) -> None:
         """Says what there is to say of the row under the cursor."""
+        self.draw_chrome()
         found, compared = self.at_cursor(), self.compared
         width = max(self.about.size.width - 1, 20)
         if found is None or compared is None:
@@ -127,7 +141,9 @@ class DifferenceScreen(KeyedScreen[Any]):
         if not self._shows_text:
             row = self.row
             is_event = row is not None and row.kind == "event" and len(event.members) > 1
-            self.about.show(TextRows(about_event(event, width) if is_event else about_member(event, member, width)), 0)
+            verdict = verdict_lines(event, width, can_prove=self.can_prove)
+            lines = about_event(event, verdict, width) if is_event else about_member(event, member, verdict, width)
+            self.about.show(TextRows(lines), 0)
             return
 
         def made(pairs: list[Pair]) -> None:
@@ -350,10 +366,10 @@ def _named(addresses: Sequence[str]) -> str:
     return " ".join(f"@{visible(address, None)}" for address in addresses[:4]) + (" ..." if len(addresses) > 4 else "")
 
 
-def about_event(event: Event, width: int) -> list[Line]:
+def about_event(event: Event, verdict: Sequence[Line], width: int) -> list[Line]:
     """What there is to say of something that happened at several places."""
     lines: list[Line] = [(Span(f"{event.kind}  ", EFFECTS[event.kind]), Span(clipped(title_of(event), width), "title"))]
-    lines += _verdict(event, width)
+    lines += verdict
     for member in event.members[:200]:
         lines.append((Span(clipped(f"  {place_of(member)}", width)),))
     if len(event.members) > 200:
@@ -361,7 +377,7 @@ def about_event(event: Event, width: int) -> list[Line]:
     return lines
 
 
-def about_member(event: Event, member: Member, width: int) -> list[Line]:
+def about_member(event: Event, member: Member, verdict: Sequence[Line], width: int) -> list[Line]:
     """What there is to say of one place, nothing shortened."""
     lines: list[Line] = [(Span(f"{event.kind}  ", EFFECTS[event.kind]), Span(place_of(member), "title"))]
     for label, side in (("was  ", member.base), ("is   ", member.target)):
@@ -370,7 +386,7 @@ def about_member(event: Event, member: Member, width: int) -> list[Line]:
         lines += [(Span(label, "quiet"), Span(first.lstrip(), "quiet")), *[(Span(text, "quiet"),) for text in rest]]
     pattern = [(Span(text),) for text in wrapped(event.pattern, width, indent=0)]
     lines += pattern if len(event.members) == 1 else []
-    lines += _verdict(event, width)
+    lines += verdict
     for detail in member.details:
         lines += [(Span(text),) for text in wrapped(detail_text(event, detail, None), width, indent=0)]
     if member.count > max(len(member.details), 1):
@@ -378,8 +394,13 @@ def about_member(event: Event, member: Member, width: int) -> list[Line]:
     return lines
 
 
-def _verdict(event: Event, width: int) -> list[Line]:
+def verdict_lines(event: Event, width: int, *, can_prove: bool) -> list[Line]:
+    """Whether an event gives other results, what that is known from, or which key finds it out."""
     if event.verdict is None:
         return []
-    lines: list[Line] = [(Span(VERDICTS[event.verdict], verdict_style(event)),)]
-    return lines + [(Span(text, "quiet"),) for text in wrapped(event.evidence, width, indent=0)]
+    unknown = event.verdict == "not-run" and not event.evidence and can_prove
+    text = VERDICTS[event.verdict] + ("; p proves it" if unknown else "")
+    return [
+        (Span(text, verdict_style(event)),),
+        *[(Span(each, "quiet"),) for each in wrapped(event.evidence, width, indent=0)],
+    ]

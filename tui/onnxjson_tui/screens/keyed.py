@@ -109,12 +109,16 @@ class KeyedScreen(AnsweringScreen[_T]):
         self.query_one("#footer", Bar).show(left, pending)
 
     def offered(self, key: ScreenKey) -> bool:
-        """Whether a key with a word for the footer means something now."""
+        """Whether a key means something now."""
         return True
 
+    def word_of(self, key: ScreenKey) -> str:
+        """The word of a key for the bar at the bottom as things are now; "" leaves it out there."""
+        return key.footer
+
     def _hints(self, width: int) -> Line:
-        offered = [(shown_keys(each.keys[0]), each.footer) for each in self.KEYS if each.footer and self.offered(each)]
-        return key_hints(offered, width)
+        offered = [(shown_keys(each.keys[0]), self.word_of(each)) for each in self.KEYS if self.offered(each)]
+        return key_hints([each for each in offered if each[1]], width)
 
     def say(self, text: str, tone: Tone = "plain") -> None:
         """Says something at the bottom until the next key; `text` is made visible here."""
