@@ -7,6 +7,7 @@ import msgspec
 from onnxjson.checking import Finding
 from onnxjson.conflicts import Conflict
 from onnxjson.document import Model
+from onnxjson.merging.interface import keeps_interface
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.restoring import Restored, conflicts_of
 from onnxjson.merging.shared_files import rival_units
@@ -96,7 +97,10 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     if problems and not tree.clashes:
         return None
     restored = Restored(merged, sides, sound, first)
-    return Merged(restored.model, conflicts_of(tree.clashes, Places(fields), units.root, restored))
+    conflicts = conflicts_of(tree.clashes, Places(fields), units.root, restored)
+    if not conflicts and not keeps_interface(base, sides, sound, restored.model):
+        return None
+    return Merged(restored.model, conflicts)
 
 
 def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, first: int) -> list[list[str]]:

@@ -1,7 +1,7 @@
 """The names that the sides gave, put back into the merged model and into its conflicts."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from onnxjson import document as d
 from onnxjson.conflicts import Conflict, slot_at, value_at
@@ -12,6 +12,8 @@ from onnxjson.merging.naming import by_address, free, place_of, scope_around, wi
 from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
 from onnxjson.merging.slots import OURS, THEIRS, Clash
 from onnxjson.merging.soundness import Soundness
+
+_MAIN: Final = "/graph"
 
 
 class Restored:
@@ -28,6 +30,7 @@ class Restored:
         self._homes = homes
         self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
         self.clashes: list[tuple[str, tuple[Any, Any, Any]]] = []
+        self._interfaces = [_interface(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])]
         self._index = Index(merged)
         self._scopes = by_address(self._index)
         self._functions = self._function_names(merged)
@@ -104,6 +107,8 @@ class Restored:
             at = f"{scope.address}{place_of(scope, name)}" if name in here else None
             if at is None:
                 new = mine if its == name else its
+            elif base == _MAIN and (outer_name := self._outer_name(name, mine, its)) is not None:
+                new = outer_name
             else:
                 new = self._choice(name, mine, its, at)
             if new != name:
@@ -117,6 +122,11 @@ class Restored:
             taken.add(new)
         self._values[scope] = mapping
         self._final[scope] = {mapping.get(name, name) for name in here}
+
+    def _outer_name(self, name: str, mine: str, its: str) -> str | None:
+        """Of two names of a value the one by which a side makes it an output, and with it known outside the model."""
+        base, ours, theirs = self._interfaces
+        return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
 
     def _priority(self, here: Mapping[str, None]) -> Any:
         """Values that are there before those that are not, those of the base first, then by the order of the sides."""
@@ -144,6 +154,10 @@ class Restored:
         if mapping or self._functions:
             base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
         return base, None if clash.ours is None else value_at(self.model, slot), theirs
+
+
+def _interface(model: d.Model) -> set[str | None]:
+    return set() if model.graph is None else {each.name for each in (*model.graph.input, *model.graph.output)}
 
 
 def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restored) -> tuple[Conflict, ...]:

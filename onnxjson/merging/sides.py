@@ -73,8 +73,27 @@ class Side:
             pairs[f"{pair.base.address}/node"] = [
                 (here, there) for here, there in enumerate(pair.target_of) if there >= 0
             ]
+        if (outputs := self._outputs()) is not None:
+            pairs["/graph/output"] = outputs
         known: Pairs = pairs
         return difference(self._base, self.model, "", known)
+
+    def _outputs(self) -> list[tuple[int, int]] | None:
+        """The outputs of the main graph that are pairs; None where they are by the names of their values, too.
+
+        An output is known by its name outside the model: where another value has got that name, it is still the output
+        that was there, and takes something else.
+        """
+        graphs = self._base.graph, self.original.graph, self.model.graph
+        base, its, plain = [[] if each is None else [info.name for info in each.output] for each in graphs]
+        if its == plain or any(len(set(names)) < len(names) for names in (base, its, plain)):
+            return None
+        found = {base.index(name): place for place, name in enumerate(its) if name in base}
+        left = {name: place for place, name in enumerate(plain) if place not in found.values()}
+        for place, name in enumerate(base):
+            if place not in found and name in left:
+                found[place] = left[name]
+        return sorted(found.items())
 
     @cached_property
     def broken(self) -> Broken:

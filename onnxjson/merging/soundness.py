@@ -44,8 +44,14 @@ class Soundness:
         if broken.has_cycle and not any(side.broken.has_cycle for side in self._sides):
             for scope, positions in broken.rings:
                 yield [key for position in positions for key in self._changes_of(NodeRef(scope, position))]
+        yield from self._no_outputs()
         yield from self._calls()
         yield from self._imports()
+
+    @property
+    def main(self) -> Scope | None:
+        """The main graph of the merged model."""
+        return self._scopes.get("/graph")
 
     def home(self, scope: Scope) -> tuple[str | None, str | None]:
         """The address of a merged graph in the base; or the key of the member, added by a side, that has it."""
@@ -114,13 +120,23 @@ class Soundness:
             elif isinstance(scope.graph, d.Function):
                 keys.append(f"{address}/output/{slot}")
             else:
-                keys += self._member_keys(f"{address}/output", slot)
+                keys += self._output_keys(address, slot, name)
         return keys
 
-    def _member_keys(self, list_address: str, position: int) -> Keys:
-        """The unit of a member that was added; none for one that was there."""
-        origin = self._origin(list_address, position)
-        return [] if isinstance(origin, int) else [added_key(list_address, *origin)]
+    def _output_keys(self, address: str, slot: int, name: str) -> Keys:
+        """The unit of an output that was added, or takes another value; none for one that was there."""
+        origin = self._origin(f"{address}/output", slot)
+        if not isinstance(origin, int):
+            return [added_key(f"{address}/output", *origin)]
+        before = self._base[address].graph.output[origin]
+        is_there = isinstance(before, d.ValueInfo) and before.name == name
+        return [] if is_there else [f"{address}/output/{origin}/name"]
+
+    def _no_outputs(self) -> Iterator[Keys]:
+        """All outputs of the main graph, where each side takes away those that the other one keeps."""
+        counts = [0 if model.graph is None else len(model.graph.output) for model in (*self._models, self._merged)]
+        if all(counts[:3]) and not counts[3]:
+            yield [f"/graph/output/{place}" for place in range(counts[0])]
 
     def _lost_definers(self, scope: Scope, name: str) -> Keys:
         """What defined a value in the base, or would define it if it had been taken."""
