@@ -1,6 +1,9 @@
 """The hooks for pre-commit, and the commands that they run."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +11,9 @@ import pytest
 from onnxjson import api, document, files
 from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.cli import group
+from onnxjson.git import installation
 from tests.cli.running import run
+from tests.git.conftest import Repository
 from tests.git.small_models import binary, text
 
 HOOKS = (Path(__file__).parents[2] / ".pre-commit-hooks.yaml").read_text(encoding="utf-8")
@@ -70,3 +75,38 @@ def test_weights_in_a_text_are_found_and_agree_in_every_form(mode: WeightsMode, 
     result = run("git", "check-inline", "--limit", "39999", "m.onnx", "m.onnx.json")
     assert result.exit_code == (1 if mode == "inline" else 0)
     assert ("m.onnx.json has big weights in it (1 tensor, 40,000 bytes)" in result.stdout) == (mode == "inline")
+
+
+def test_hook_catches_a_merge_for_which_git_calls_no_driver(repository: Repository) -> None:
+    """`git merge A B C` and `git merge -s resolve` merge lines; the hook runs before such a merge is committed."""
+    entry = HOOKS.partition("entry: onnxjson check\n")[2].partition("- id")[0]
+    assert "stages: [pre-commit, pre-merge-commit, " in entry
+    hook = repository.write(".git/hooks/pre-merge-commit", b"")
+    changed = "$(git diff --cached --name-only --diff-filter=d HEAD)"
+    hook.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -m onnxjson check {changed}\n")
+    hook.chmod(0o755)
+    installation.install(installation.place_of("local"))
+    base = text().decode()
+    repository.commit("base", **{"m.onnx.json": base.encode()})
+    first = '    {"op_type": "Relu", "output": ["extra"],\n     "input": ["x"]},\n'
+    last = ',\n    {"op_type": "Tanh", "output": ["extra"],\n     "input": ["y"]}\n  ]\n}\n}\n'
+    versions = {
+        "one": base.replace('"node": [\n', f'"node": [\n{first}'),
+        "two": base.replace("\n  ]\n}\n}\n", last),
+        "three": base.replace('"ir_version": 10', '"ir_version": 11'),
+    }
+    for branch, version in versions.items():
+        repository.git("checkout", "-q", "-b", branch, "main")
+        repository.commit(branch, **{"m.onnx.json": version.encode()})
+    for onto, words in (("main", ["one", "two", "three"]), ("one", ["-s", "resolve", "two"])):
+        repository.git("checkout", "-q", onto)
+        before = repository.git("rev-parse", "HEAD")
+        with pytest.raises(subprocess.CalledProcessError) as raised:
+            repository.git("merge", "--no-edit", *words)
+        assert b'"extra" is made twice' in raised.value.stdout + raised.value.stderr
+        assert repository.git("rev-parse", "HEAD") == before
+        repository.git("reset", "-q", "--hard")
+    # One after the other they go through the driver, which gives each its name.
+    for branch in versions:
+        repository.git("merge", "-q", "--no-edit", branch)
+    assert run("check", repository.top / "m.onnx.json").exit_code == 0
