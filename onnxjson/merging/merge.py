@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from onnxjson.checking import Finding
 from onnxjson.conflicts import Conflict
 from onnxjson.document import Model
+from onnxjson.merging.choosing import leaves_a_way_out, mistakes
 from onnxjson.merging.interface import keeps_interface
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.restoring import Restored, conflicts_of
@@ -16,7 +16,6 @@ from onnxjson.merging.slots import Units
 from onnxjson.merging.soundness import Soundness
 from onnxjson.patching.applying import applied
 from onnxjson.patching.places import Places
-from onnxjson.structure import check_structure
 
 _ROUNDS: Final = 16
 """So often units that do not go together are tied before the whole model is one conflict."""
@@ -58,8 +57,13 @@ def merge(base: Model | None, ours: Model, theirs: Model) -> Merged:
     first = int(sides[1].digest() < sides[0].digest())
     part_names(*sides)
     result = _merged(base, sides, first)
-    if result is None or (result.is_clean and not _is_sound(result.model, base, ours, theirs)):
+    if result is None or not _is_good(result, base, ours, theirs):
         return _all_of_it(base, ours, theirs)
+    if not result.is_clean:
+        # Names follow ours; what has no way out with the names of theirs is no merge of slots with those of ours.
+        mirrored = _merged(base, sides[::-1], 1 - first)
+        if mirrored is None or not _is_good(mirrored, base, theirs, ours):
+            return _all_of_it(base, ours, theirs)
     return result
 
 
@@ -110,11 +114,13 @@ def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, fir
     return list(Soundness(base, sides, merged, tree).problems())
 
 
+def _is_good(result: Merged, base: Model, ours: Model, theirs: Model) -> bool:
+    if result.is_clean:
+        return _is_sound(result.model, base, ours, theirs)
+    return leaves_a_way_out(result.model, result.conflicts, base, ours, theirs)
+
+
 def _is_sound(merged: Model, *sides: Model) -> bool:
     """Whether a model has no mistake of a kind that none of the others has."""
-    found = {finding.code for finding in _mistakes(merged)}
-    return not found or found <= {finding.code for side in sides for finding in _mistakes(side)}
-
-
-def _mistakes(model: Model) -> list[Finding]:
-    return [each for each in check_structure(model) if each.severity == "error" or each.code == "missing-opset"]
+    found = {finding.code for finding in mistakes(merged)}
+    return not found or found <= {finding.code for side in sides for finding in mistakes(side)}

@@ -98,8 +98,11 @@ class Restored:
         known.update(dict.fromkeys(name for names in paired for name in names))
         if base is not None:
             known.update(dict.fromkeys(self._fresh))
+        outer = [self._values[each] for each in scope.chain() if each is not scope]
         wanted: dict[str, str] = {}
         for name in known:
+            if name not in here and any([name in names for names in outer]):
+                continue  # a value of a graph around this one, which has its name there
             if name in self._fresh:
                 wanted[name] = self._fresh[name]
                 continue
@@ -111,7 +114,8 @@ class Restored:
                 new = outer_name
             else:
                 new = self._choice(name, mine, its, at)
-            if new != name:
+            # What only conflicts hold makes way for what is here, also where its own name is the one of the base.
+            if new != name or at is None:
                 wanted[name] = new
         taken = {name for each in scope.chain() if each is not scope for name in self._final[each]}
         taken |= {name for name in here if name not in wanted}

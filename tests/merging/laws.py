@@ -118,17 +118,24 @@ def _tensor(tensor: Tensor) -> Any:
 
 
 def _require_recoverable(merged: Merged, given: Triple) -> None:
-    """Both sides of all conflicts can be read from the text, and had by a choice."""
+    """Both sides of all conflicts can be read from the text, and had by a choice, whole as sound as the side was."""
     read = read_bytes(conflicted_bytes(merged.model, merged.conflicts), conflicted=True)
     assert (read.model, read.conflicts) == (merged.model, merged.conflicts)
     whole = len(merged.conflicts) == 1 and not merged.conflicts[0].at
     for choice, side in (("base", given.base), ("ours", given.ours), ("theirs", given.theirs)):
         ids = list(dict.fromkeys(each.id for each in merged.conflicts))
         model = _settled(merged, choice, [ids])
+        if choice != "base":
+            assert model is not None
+            assert _mistakes(side) or not _mistakes(model), (choice, _mistakes(model))
         if whole or choice == "ours":
             assert model == (side if whole else merged.model)
         for order in (ids, ids[::-1], ids[1::2] + ids[::2]):
             assert _settled(merged, choice, [[each] for each in order]) in (model, None)
+
+
+def _mistakes(model: Model) -> list[str]:
+    return [each.code for each in check_structure(model) if each.severity == "error" or each.code == "missing-opset"]
 
 
 def _settled(merged: Merged, choice: Any, steps: list[list[str]]) -> Model | None:

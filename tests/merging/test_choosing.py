@@ -1,0 +1,67 @@
+"""A side that is chosen for all conflicts: what was sound stays sound, and what is shown is what the sides have."""
+
+import pytest
+
+from onnxjson.document import Model
+from onnxjson.merging.merge import merge
+from onnxjson.merging.resolving import resolve
+from onnxjson.structure import check_structure
+from tests.edits.graphs import model_of
+
+
+def graph_of(body: str, *, output: str = "y") -> Model:
+    """A model of one graph that takes x and a condition c."""
+    return model_of(
+        f"""<ir_version: 10, opset_import: ["" : 20]>
+        g (float[2] x, bool c) => (float[2] {output}) {{ {body} }}"""
+    )
+
+
+def errors(model: Model) -> list[str]:
+    """What is wrong with the structure of a model."""
+    return [each.message for each in check_structure(model) if each.severity == "error"]
+
+
+def require_ways_out(base: Model, ours: Model, theirs: Model) -> None:
+    """Each side, chosen for all conflicts, gives a sound model."""
+    merged = merge(base, ours, theirs)
+    assert not merged.is_clean
+    for choice in ("ours", "theirs"):
+        model, left = resolve(merged.model, merged.conflicts, choice)
+        assert not left
+        assert errors(model) == [], choice
+
+
+def branching(before: str, name: str) -> Model:
+    """A value of a name, and a condition whose branches take it."""
+    return graph_of(
+        f"""{before} y = If(c) <then_branch = t () => (float[2] e1) {{ e1 = Neg({name}) }},
+        else_branch = f () => (float[2] e2) {{ e2 = Tanh({name}) }}>"""
+    )
+
+
+def test_branches_take_a_value_that_one_side_renames_and_the_other_puts_something_behind() -> None:
+    base = branching("v = Abs(x)", "v")
+    ours = branching("pre = Abs(x) v = Relu(pre)", "v")
+    theirs = branching("z1 = Abs(x)", "z1")
+    require_ways_out(base, ours, theirs)
+
+
+def test_a_name_by_which_a_value_is_known_outside_is_never_numbered_by_a_choice() -> None:
+    base = graph_of("u = Neg(x) v = Tanh(u) y = Abs(v)", output="y")
+    ours = graph_of("v = Neg(x) y = Abs(v)", output="y")
+    theirs = graph_of("u = Neg(x) v = Tanh(u) y = Abs(v)", output="y, float[2] v")
+    require_ways_out(base, ours, theirs)
+    merged = merge(base, ours, theirs)
+    model, _ = resolve(merged.model, merged.conflicts, "theirs")
+    assert model.graph is not None
+    assert [each.name for each in model.graph.output] == ["y", "v"]
+    for conflict in merged.conflicts:
+        assert "Node(input=('v',), output=('v',)" not in repr(conflict)
+
+
+def test_a_merge_without_a_way_out_is_one_conflict_of_the_whole_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, ours, theirs = (graph_of(f"y = LeakyRelu<alpha = {alpha}>(x)") for alpha in (0.1, 0.2, 0.3))
+    assert [each.at for each in merge(base, ours, theirs).conflicts] == ["/graph/node/0/attribute/alpha"]
+    monkeypatch.setattr("onnxjson.merging.merge.leaves_a_way_out", lambda *_: False)
+    assert [each.at for each in merge(base, ours, theirs).conflicts] == [""]
