@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +24,7 @@ import msgspec
 from onnxjson.display import visible
 from onnxjson.errors import MissingInputError
 from onnxjson.identity import reading_error
+from onnxjson.node_recognition import Way
 from onnxjson.saving import save_file
 from onnxjson.sinks import Output, system_errors
 from onnxjson.state import state_folder
@@ -50,6 +51,8 @@ class Origin(msgspec.Struct, frozen=True):
     """Hexadecimal SHA-256 of the draft itself before anybody edited it."""
     addresses: tuple[str, ...] = ()
     """Those of the blocks that it holds; none for the text of a whole model."""
+    ways: tuple[Way, ...] = ()
+    """What each node of the blocks is known by when others stand in their places."""
 
 
 class Draft:
@@ -62,6 +65,10 @@ class Draft:
         """None for a file that does not stand in the folder of drafts."""
         self.addresses = () if origin is None else origin.addresses
         """Those of the blocks that it holds; none for the text of a whole model."""
+        self.ways = () if origin is None else origin.ways
+        """What each node of the blocks is known by when others stand in their places."""
+        self.places: Mapping[str, str] | None = None
+        """Where each of the blocks stands in the model that is edited now; None where nobody has looked."""
 
     def content(self) -> bytes:
         """The text as it is now; empty where the editor has removed the file.
@@ -78,7 +85,23 @@ class Draft:
 
     def is_untouched(self) -> bool:
         """Whether it still is what was handed out."""
-        return self.origin is not None and sha256(self.content()) == self.origin.handed_out
+        return self.was_handed_out(self.content())
+
+    def was_handed_out(self, text: bytes) -> bool:
+        """Whether a text is the one that nobody has edited yet."""
+        return self.origin is not None and sha256(text) == self.origin.handed_out
+
+    def restore(self, text: bytes) -> None:
+        """Write a text again that an editor has emptied or removed, with its folder where that is gone.
+
+        Raises:
+            OutputError, FileError, AccessDeniedError: it cannot be written.
+        """
+        with system_errors(f"no draft can be kept in {visible(str(self.path.parent), None)}"):
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.origin is not None:
+            _write(self.path.parent / _ORIGIN, _written(self.origin))
+        _write(self.path, text)
 
     def remove(self) -> None:
         """Remove it and what the editor left beside it; a file of the person's own stays where it is."""
@@ -91,7 +114,15 @@ def sha256(text: bytes) -> str:
     return hashlib.sha256(text).hexdigest()
 
 
-def make(path: Path, text: bytes, ending: str, *, model: bytes | None, addresses: Sequence[str] = ()) -> Draft:
+def make(
+    path: Path,
+    text: bytes,
+    ending: str,
+    *,
+    model: bytes | None,
+    addresses: Sequence[str] = (),
+    ways: Sequence[Way] = (),
+) -> Draft:
     """A new draft.
 
     Args:
@@ -100,6 +131,7 @@ def make(path: Path, text: bytes, ending: str, *, model: bytes | None, addresses
         ending: how the name of the draft ends.
         model: the text of the whole model; None where it is not to be known whether that is another one later.
         addresses: of the blocks that `text` holds, if it is not the whole model.
+        ways: what each node of the blocks is known by, see `onnxjson.node_recognition`.
 
     Raises:
         OutputError, FileError, AccessDeniedError: it cannot be written.
@@ -114,14 +146,18 @@ def make(path: Path, text: bytes, ending: str, *, model: bytes | None, addresses
     stem = next((path.name.removesuffix(each) for each in _ENDINGS if path.name.endswith(each)), path.name)
     draft = folder / f"{stem[:_LONGEST_STEM] or 'model'}{ending}"
     whole = "" if model is None else sha256(model)
-    origin = Origin(os.path.realpath(path), whole, sha256(text), tuple(addresses))
+    origin = Origin(os.path.realpath(path), whole, sha256(text), tuple(addresses), tuple(ways))
     try:
-        _write(folder / _ORIGIN, json.dumps(msgspec.structs.asdict(origin)).encode("ascii"))
+        _write(folder / _ORIGIN, _written(origin))
         _write(draft, text)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return Draft(draft, origin)
+
+
+def _written(origin: Origin) -> bytes:
+    return json.dumps(msgspec.to_builtins(origin)).encode("ascii")
 
 
 def _write(path: Path, content: bytes) -> None:

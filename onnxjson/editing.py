@@ -17,7 +17,8 @@ from onnxjson.addresses import walk as walk_with_addresses
 from onnxjson.canonical.payload_forms import Weights, payloads, sha256_of
 from onnxjson.checking import Finding
 from onnxjson.document import Model, Tensor
-from onnxjson.errors import DecodeError
+from onnxjson.errors import AddressError, DecodeError
+from onnxjson.node_recognition import Recognition, ways_to
 from onnxjson.payloads import Data, Digest, SourceFile
 from onnxjson.reading.exact_reader import is_proto_json, summary
 from onnxjson.reading.location import locate
@@ -49,6 +50,8 @@ class Handout(NamedTuple):
     model: Model
     findings: tuple[Finding, ...]
     """What is not kept of the draft, and what is wrong with the model that was not wrong before."""
+    nodes: Mapping[str, Sequence[str]]
+    """Where each block of the draft stands in the model that is edited -> the addresses of its nodes in `model`."""
 
 
 class ModelEditing:
@@ -87,7 +90,32 @@ class ModelEditing:
             addresses = node_blocks.block_addresses(addresses)
             text = node_blocks.write_blocks(self.model, addresses, self._remark(addresses))
         whole = self.text if knows_model else None
-        return drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=whole, addresses=addresses)
+        ways = ways_to(self.model, addresses)
+        draft = drafts.make(self.path, text, _ENDINGS[bool(addresses)], model=whole, addresses=addresses, ways=ways)
+        draft.places = {each: each for each in addresses}
+        return draft
+
+    def find_places(self, draft: drafts.Draft) -> Mapping[str, str]:
+        """Where the nodes of each block of a draft stand in the model: the address in the text -> the one here.
+
+        Raises:
+            AddressError: they cannot be told any more, or those of one block do not follow each other any more.
+        """
+        if draft.places is None:
+            draft.places = self._found_again(draft)
+        return draft.places
+
+    def _found_again(self, draft: drafts.Draft) -> Mapping[str, str]:
+        same = {each: each for each in draft.addresses}
+        if draft.origin is None or not draft.origin.addresses:
+            return same
+        if draft.ways:
+            return Recognition(self.model).blocks(draft.addresses, draft.ways)
+        # An older version did not write what the nodes are known by: they have to be what they were.
+        text = node_blocks.write_blocks(self.model, draft.addresses, self._remark(draft.addresses))
+        if drafts.sha256(text) != draft.origin.handed_out:
+            raise AddressError("the nodes this text was written for are not what they were, or stand elsewhere now")
+        return same
 
     def _remark(self, addresses: Sequence[str]) -> str:
         """What the first line of a draft of some blocks says of them."""
@@ -109,14 +137,19 @@ class ModelEditing:
 
         Raises:
             DecodeError: the text says no model, or names bytes that the model does not have; `findings` say where.
+            AddressError: the nodes that it was written for cannot be told any more.
             OnnxJsonError: it cannot be read.
         """
         replaced: node_blocks.Replaced | None = None
+        nodes: Mapping[str, Sequence[str]] = {}
         warnings: tuple[Finding, ...] = ()
         if draft.addresses:
+            places = self.find_places(draft)
             blocks = node_blocks.read_blocks(draft.content(), draft.addresses, file=str(draft.path))
-            replaced = node_blocks.put_back(self.model, blocks)
+            replaced = node_blocks.put_back(self.model, {places[key]: block for key, block in blocks.items()})
             model = replaced.model
+            put_in = replaced.by_block()
+            nodes = {places[key]: put_in.get(key, ()) for key in blocks}
         else:
             if is_proto_json(draft.content()):
                 raise _without_format(draft)
@@ -124,7 +157,16 @@ class ModelEditing:
             model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
         new = self._new_mistakes(model)
-        return Handout(model, (*warnings, *self._placed(new, draft, replaced)))
+        return Handout(model, (*warnings, *self._placed(new, draft, replaced)), nodes)
+
+    def compared(self, read: Handout) -> tuple[bytes, bytes]:
+        """The canonical texts of what a draft is about, as it is and as the draft would have it.
+
+        Where a text only breaks its lines otherwise, both are the same.
+        """
+        if not read.nodes:
+            return self.text, unified.digest_text(read.model)
+        return node_blocks.compared_blocks(self.model, read.model, read.nodes)
 
     def _with_weights(self, model: Model, draft: drafts.Draft, replaced: node_blocks.Replaced | None) -> Model:
         """`model` with the bytes of the opened one."""

@@ -123,14 +123,35 @@ def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
         AddressError: nothing stands at an address.
         ChangedUnderneathError, FileError: a payload's file cannot be read any more.
     """
-    parts = [b"// " + visible(remark, None).encode() + b'\n{\n"format": "' + FORMAT.encode() + b'"']
+    written = _written([(each, node_addresses(each), is_range(each)) for each in addresses], model)
+    return b"// " + visible(remark, None).encode() + b"\n" + written
+
+
+def compared_blocks(before: Model, after: Model, places: Mapping[str, Sequence[str]]) -> tuple[bytes, bytes]:
+    """The nodes of some blocks as they are in one model and in another, both written alike, without a remark.
+
+    Args:
+        before: the model in which the blocks stand.
+        after: the model with others in their place.
+        places: the address of each block -> those of the nodes of `after` that stand in its place.
+    """
+    former, latter = [], []
+    for block, nodes in places.items():
+        # One form for both: a line that is only indented otherwise is no change.
+        is_list = is_range(block) or len(nodes) != 1
+        former.append((block, node_addresses(block), is_list))
+        latter.append((block, nodes, is_list))
+    return _written(former, before), _written(latter, after)
+
+
+def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) -> bytes:
+    """Blocks as a document: the key of each, the addresses of its nodes, whether they are a list."""
+    parts = [b'{\n"format": "' + FORMAT.encode() + b'"']
     writer = TextWriter(parts.append, Weights("digest"))
-    for address in addresses:
-        nodes = [resolve(model, each) for each in node_addresses(address)]
-        is_list = is_range(address)
-        parts.append(b",\n" + string(address) + (b": [\n  " if is_list else b":\n  "))
-        for number, node in enumerate(nodes):
-            assert isinstance(node, Node), address
+    for key, addresses, is_list in blocks:
+        parts.append(b",\n" + string(key) + (b": [\n  " if is_list else b":\n  "))
+        for number, node in enumerate([resolve(model, each) for each in addresses]):
+            assert isinstance(node, Node), key
             parts.append(b",\n  " if number else b"")
             writer.node(node, 2)
         parts.append(b"\n]" if is_list else b"")
@@ -206,6 +227,13 @@ class Replaced(NamedTuple):
     model: Model
     places: dict[str, tuple[Key, ...]]
     """The address of each node that was put in -> the path to its block in the text."""
+
+    def by_block(self) -> dict[Key, list[str]]:
+        """The key of a block in the text -> the addresses of the nodes that were put in from it."""
+        found: dict[Key, list[str]] = {}
+        for address, path in self.places.items():
+            found.setdefault(path[0], []).append(address)
+        return found
 
     def locate(self, text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Line and column in the text, from 1, of the addresses of the model that lie in its blocks."""

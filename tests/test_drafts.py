@@ -1,6 +1,7 @@
 """``onnxjson.drafts``."""
 
 import os
+import shutil
 import stat
 import time
 from pathlib import Path
@@ -107,3 +108,13 @@ def test_folder_that_cannot_be_made_is_said(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     with pytest.raises(OutputError, match="no draft can be kept in"):
         make(tmp_path / "m.onnx")
+
+
+def test_a_text_that_an_editor_took_away_with_its_folder_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnx"
+    draft = make(path)
+    shutil.rmtree(draft.path.parent)
+    draft.restore(b"edited")
+    assert drafts.kept_for(path) == [draft.path]
+    assert draft.content() == b"edited"
+    assert stat.S_IMODE(draft.path.parent.stat().st_mode) == 0o700

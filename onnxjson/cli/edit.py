@@ -70,6 +70,7 @@ def command(
     else:
         draft = taken_up
         draft.addresses = draft.addresses or addresses
+        editing.find_places(draft)
         if editing.is_of_another_model(draft):
             output.warn(f"{path} has changed since the draft was begun; the draft may take back what others changed")
     output.findings(editing.warnings, limit=failures.SHOWN)
@@ -142,10 +143,10 @@ class _Session:
     def _rounds(self) -> int:
         place: tuple[int, int] | None = None
         while True:
+            before = self._draft.content()
             processes.run_editor(self._editor.command(self._draft.path, place))
             if not self._draft.content().strip():
-                self._draft.remove()
-                output.talk(f"the text is empty, so {self._editing.path} stays as it is")
+                self._give_up(before)
                 return failures.INTERRUPTED
             try:
                 with output.working("checking the text"):
@@ -166,6 +167,16 @@ class _Session:
                 self._say_where_it_is()
                 return failures.INTERRUPTED
             place = None
+
+    def _give_up(self, before: bytes) -> None:
+        """The editor left nothing; what it was given is kept where a person had typed that."""
+        reason = "the text is empty" if self._draft.path.exists() else "the editor has removed the text"
+        output.talk(f"{reason}, so {self._editing.path} stays as it is")
+        if self._draft.was_handed_out(before):
+            self._draft.remove()
+        else:
+            self._draft.restore(before)
+            self._say_where_it_is()
 
     def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
         """Where the editor is to open again.

@@ -1,6 +1,7 @@
 """`E`: one node or several as text in the person's editor, and what comes back in their place as one step."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -219,5 +220,160 @@ def test_a_range_that_was_kept_is_taken_up_with_its_place(path: Path, edited: Ca
         assert len(seen) == 2
         await found.press("y")
         assert operators(found.session.model) == ["Relu", "Sin", "Tanh"]
+
+    run(path, flow)
+
+
+def renamed(tree: Tree) -> None:
+    """Another operator, which takes and makes the same."""
+    tree["/graph/node/2"]["op_type"] = "Sin"
+
+
+async def kept_text(found: Bench) -> None:
+    """Edits node 2, and keeps the text."""
+    await found.press("2", "G", "E", "k")
+    assert operators(found.session.model) == ["Relu", "Neg", "Abs", "Exp", "Tanh"]
+
+
+async def taken_up(found: Bench) -> None:
+    await found.press(":")
+    await found.type("take-up")
+
+
+def test_a_kept_text_follows_its_node_to_where_it_stands_now(path: Path, edited: Callable[..., list[Tree]]) -> None:
+    seen = edited(renamed, lambda tree: None)
+
+    async def flow(found: Bench) -> None:
+        await kept_text(found)
+        await found.press("g", "g", "j", "d", "enter")
+        assert operators(found.session.model) == ["Relu", "Abs", "Exp", "Tanh"]
+        await taken_up(found)
+        assert "Abs c" in found.text
+        assert "seconds ago  /graph/node/2" in found.text
+        await found.press("enter")
+        assert "/graph/node/2 of the text is /graph/node/1 now" in found.text
+        await found.press("y")
+        assert operators(found.session.model) == ["Relu", "Sin", "Exp", "Tanh"]
+        assert len(seen) == 2
+
+    run(path, flow)
+
+
+def test_a_kept_text_is_put_over_no_other_node_where_its_own_is_gone(
+    path: Path, edited: Callable[..., list[Tree]]
+) -> None:
+    seen = edited(renamed)
+
+    async def flow(found: Bench) -> None:
+        await kept_text(found)
+        await found.press("d", "enter")
+        assert operators(found.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
+        await taken_up(found)
+        await found.press("enter")
+        assert "the node this text was written for stands elsewhere now" in found.footer
+        assert len(seen) == 1
+        assert operators(found.session.model) == ["Relu", "Neg", "Exp", "Tanh"]
+        await found.press("u")
+        await taken_up(found)
+        assert "Abs c" in found.text
+
+    run(path, flow)
+
+
+def test_a_kept_range_between_whose_nodes_another_stands_now_is_refused(
+    path: Path, edited: Callable[..., list[Tree]]
+) -> None:
+    seen = edited(ranged(lambda nodes: [node("Sin", "d", "a")]))
+
+    async def flow(found: Bench) -> None:
+        await chosen(found)
+        await found.press("k", "escape", ":")
+        await found.type("add-node Floor --input b --output extra --insert")
+        assert operators(found.session.model) == ["Relu", "Neg", "Floor", "Abs", "Exp", "Tanh"]
+        await taken_up(found)
+        await found.press("enter")
+        assert "they do not follow each other any more" in found.footer
+        assert len(seen) == 1
+
+    run(path, flow)
+
+
+def test_a_text_of_a_subgraph_follows_the_node_that_owns_it(path: Path, edited: Callable[..., list[Tree]]) -> None:
+    saved(path, model_of(INNER.replace("a = Relu(x)", "z = Exp(x)\n a = Relu(x)")))
+    inner = "/graph/node/2/attribute/then_branch/g/node/0"
+
+    def turn(tree: Tree) -> None:
+        tree[inner]["op_type"] = "Floor"
+
+    edited(turn, lambda tree: None)
+
+    async def flow(found: Bench) -> None:
+        assert found.bench.go(inner)
+        await found.settle()
+        await found.press("E", "k", "-", "g", "g", "d")
+        await found.settle()
+        await taken_up(found)
+        await found.press("enter", "y")
+        assert operators(found.session.model) == ["Relu", "If"]
+        scope = next(each for each in found.session.index.scopes if "then_branch" in each.address)
+        assert [each.op_type for each in scope.graph.node] == ["Floor", "Abs"]
+
+    run(path, flow)
+
+
+def test_only_what_changed_is_shown_however_the_editor_breaks_the_lines(
+    path: Path, edited: Callable[..., list[Tree]]
+) -> None:
+    edited(lambda tree: json.dumps(tree, indent=4).replace('"Neg"', '"Sin"'))
+
+    async def flow(found: Bench) -> None:
+        await chosen(found)
+        shown = [line.strip(" │▌|") for line in found.lines]
+        assert [line for line in shown if line.startswith(("-", "+")) and '"' in line] == [
+            '-  {"op_type": "Neg", "output": ["b"],',
+            '+  {"op_type": "Sin", "output": ["b"],',
+        ]
+        assert "//" not in found.text
+
+    run(path, flow)
+
+
+@pytest.mark.parametrize("is_removed", [True, False])
+def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, is_removed: bool
+) -> None:
+    turns: list[str] = []
+
+    def edit(app: object, draft: Path, place: object = None) -> None:
+        turns.append(draft.read_text())
+        if len(turns) == 1:
+            draft.write_text(turns[0].replace('"Relu"', '"Sin"'))
+        elif len(turns) == 2 and is_removed:
+            shutil.rmtree(draft.parent)
+        elif len(turns) == 2:
+            draft.write_text("\n")
+
+    monkeypatch.setattr(external_editor, "edit", edit)
+
+    async def flow(found: Bench) -> None:
+        await found.press("E", "e")
+        gone = "the editor has removed the text" if is_removed else "the text is empty"
+        assert f"{gone}; the model stays as it is, and :take-up opens what you had before" in found.footer
+        await taken_up(found)
+        await found.press("enter", "y")
+        assert '"Sin"' in turns[2]
+        assert operators(found.session.model)[0] == "Sin"
+
+    run(path, flow)
+
+
+def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_editor, "edit", lambda app, draft, place=None: draft.unlink())
+
+    async def flow(found: Bench) -> None:
+        await found.press("E")
+        assert "the editor has removed the text, so the model stays as it is" in found.footer
+        await taken_up(found)
+        assert "no text of this model was kept" in found.footer
 
     run(path, flow)

@@ -1,5 +1,6 @@
 """Nodes as text in the person's own editor, and what comes back as one step."""
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,11 +17,12 @@ from onnxjson_tui.answers import Preview
 from onnxjson_tui.jobs import said
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
+from onnxjson_tui.screens.recovery import ago
 
 if TYPE_CHECKING:
     from onnxjson.document import Model
     from onnxjson.drafts import Draft
-    from onnxjson.editing import ModelEditing
+    from onnxjson.editing import Handout, ModelEditing
     from onnxjson_tui.session import Session
     from onnxjson_tui.workbench import Workbench
 
@@ -55,21 +57,32 @@ async def take_up(bench: "Workbench", given: Given) -> None:
     from onnxjson.editing import ModelEditing
 
     path = _named_after(bench.session)
-    kept = await bench.jobs.awaited("draft", "looking for texts", lambda: kept_for(path))
+    kept = await bench.jobs.awaited("draft", "looking for texts", lambda: [_choice(each) for each in kept_for(path)])
     if not kept:
         bench.say("no text of this model was kept")
         return
-    choices = [Choice(str(each), visible(each.parent.name + "/" + each.name), _addresses_of(each)) for each in kept]
-    name = await bench.app.push_screen_wait(PickerScreen("Take up a text that was kept", choices[::-1]))
-    if name is not None:
-        await _Round(bench, ModelEditing(bench.session.model, path), take_up(Path(name))).run()
+    name = await bench.app.push_screen_wait(PickerScreen("Take up a text that was kept", kept[::-1]))
+    if name is None:
+        return
+    draft, editing = take_up(Path(name)), ModelEditing(bench.session.model, path)
+    try:
+        await bench.jobs.awaited("draft", "looking for its nodes", lambda: editing.find_places(draft))
+    except AddressError as error:
+        bench.say(f"{error}; nothing was changed, the text stays in {draft.path}", "bad")
+        return
+    await _Round(bench, editing, draft).run()
 
 
-def _addresses_of(path: Path) -> str:
+def _choice(path: Path) -> Choice:
+    """A text that was kept: which nodes it is of, and since when."""
     from onnxjson.drafts import take_up
 
-    addresses = take_up(path).addresses
-    return visible(", ".join(addresses), 60) if addresses else "the whole model"
+    draft = take_up(path)
+    names = [f"{each[-1].operator} {each[-1].name or next(iter(each[-1].made), '')}".strip() for each in draft.ways]
+    nodes = visible(names[0], 60) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "") if names else ""
+    addresses = visible(", ".join(draft.addresses), 60)
+    when = f"{ago(time.time() - path.stat().st_mtime)} ago"
+    return Choice(str(path), nodes or addresses or "the whole model", f"{when}  {addresses if nodes else ''}".rstrip())
 
 
 def _named_after(session: "Session") -> Path:
@@ -84,7 +97,6 @@ class _Round:
         self._bench = bench
         self._editing = editing
         self._draft = draft
-        self._handed_out = draft.content() if draft.is_untouched() else _text_of(editing, draft)
 
     async def run(self) -> None:
         """Until the change is made, given up or kept. What goes wrong leaves the text."""
@@ -102,21 +114,33 @@ class _Round:
         """Where the editor is to open again; None where that is over."""
         bench, draft = self._bench, self._draft
         bench.session.sync()
+        before = draft.content()
         external_editor.edit(bench.app, draft.path, None if place in (None, (0, 0)) else place)
         if not draft.content().strip():
-            draft.remove()
-            bench.say("the text is empty, so the model stays as it is", "changed")
+            self._given_up(before)
             return None
         try:
             read = await bench.jobs.awaited("draft", "checking the text", lambda: self._editing.read_model(draft))
         except DecodeError as error:
             return await self._after_mistakes(error)
-        preview = await bench.jobs.awaited("draft", "finding out what changes", lambda: self._preview(read.model))
+        found = await bench.jobs.awaited("draft", "finding out what changes", lambda: self._changes(read))
+        preview, difference = found
         if not preview.patch:
             draft.remove()
             bench.say("nothing changed")
             return None
-        return await self._offer(preview, read.findings)
+        return await self._offer(preview, read.findings, difference)
+
+    def _given_up(self, before: bytes) -> None:
+        """The editor left nothing; what it was given is kept where a person had typed that."""
+        draft, bench = self._draft, self._bench
+        reason = "the text is empty" if draft.path.exists() else "the editor has removed the text"
+        if draft.was_handed_out(before):
+            draft.remove()
+            bench.say(f"{reason}, so the model stays as it is", "changed")
+        else:
+            draft.restore(before)
+            bench.say(f"{reason}; the model stays as it is, and :take-up opens what you had before", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
         found = error.findings
@@ -132,11 +156,14 @@ class _Round:
         )
         return self._next(answer, next(((each.line, each.column) for each in found if each.line), (0, 0)))
 
-    async def _offer(self, preview: Preview, findings: Sequence[Finding]) -> tuple[int, int] | None:
+    async def _offer(
+        self, preview: Preview, findings: Sequence[Finding], difference: Sequence[Line]
+    ) -> tuple[int, int] | None:
         errors = sum(each.severity == "error" for each in findings)
         lines = [line for each in findings for line in _finding_lines(each)]
         lines += [(Span(""),)] if lines else []
-        lines += self._difference()
+        lines += self._moved()
+        lines += difference
         answer = await self._bench.app.push_screen_wait(
             ConfirmScreen(
                 "Make this change?" if not errors else f"Make this change? It brings {counted(errors, 'new error')}",
@@ -181,6 +208,27 @@ class _Round:
         else:
             self._bench.say(f"{reason}; the text is kept, :take-up opens it again", "changed")
 
+    def _changes(self, read: "Handout") -> tuple[Preview, list[Line]]:
+        """What a text would do, and that in the lines of canonical texts: how it is broken into lines is no change."""
+        from onnxjson.rendering.unified import diff_texts
+
+        preview = self._preview(read.model)
+        if not preview.patch:
+            return preview, []
+        found = diff_texts(*self._editing.compared(read), "as it is", "edited")
+        return preview, [(Span(line.text, _STYLES[line.kind]),) for line in found if line.kind != "file"]
+
+    def _moved(self) -> list[Line]:
+        """Which nodes stand elsewhere than the text says."""
+        places = self._draft.places or {}
+        texts = [
+            f"{visible(then, None)} of the text is {visible(now, None)} now"
+            for then, now in places.items()
+            if then != now
+        ]
+        lines: list[Line] = [(Span(part, "changed"),) for text in texts for part in wrapped(text, _WIDTH, indent=2)]
+        return [*lines, (Span(""),)] if lines else []
+
     def _preview(self, model: "Model") -> Preview:
         from onnxjson.node_blocks import node_addresses
 
@@ -191,26 +239,6 @@ class _Round:
         preview = session.preview_model(model, title, edits)
         _ = preview.patch
         return preview
-
-    def _difference(self) -> list[Line]:
-        from onnxjson.rendering.unified import diff_texts
-
-        now = self._draft.content()
-        found = diff_texts(self._handed_out, now if now.endswith(b"\n") else now + b"\n", "handed out", "edited")
-        return [(Span(line.text, _STYLES[line.kind]),) for line in found if line.kind != "file"]
-
-
-def _text_of(editing: "ModelEditing", draft: "Draft") -> bytes:
-    """What a draft would be if nobody had edited it."""
-    from onnxjson.node_blocks import write_blocks
-
-    if not draft.addresses:
-        return editing.text
-    remark = visible(draft.content().partition(b"\n")[0].decode("utf-8", "replace").removeprefix("// "), None)
-    try:
-        return write_blocks(editing.model, draft.addresses, remark)
-    except AddressError:
-        return b""
 
 
 def _expressed(before: "Model", after: "Model") -> tuple[Edit, ...]:

@@ -130,7 +130,7 @@ def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmSc
 
 def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
     header = journal.header
-    when = f"{_ago(time.time() - header.started / 1e9)} ago" if header.started else "at an unknown time"
+    when = f"{ago(time.time() - header.started / 1e9)} ago" if header.started else "at an unknown time"
     commands = journal.commands
     found: list[Line] = [
         (Span(each),)
@@ -149,7 +149,8 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
     return found
 
 
-def _ago(seconds: float) -> str:
+def ago(seconds: float) -> str:
+    """So long, in the largest unit that says it well."""
     if seconds < 2 * 60:
         return counted(max(int(seconds), 0), "second")
     if seconds < 2 * _HOUR:
