@@ -11,6 +11,7 @@ from onnxjson.merging.broken import Broken
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import added_key
+from onnxjson.merging.versions import version_problems
 from onnxjson.operators import plain_domain
 
 Keys = list[str]
@@ -47,6 +48,8 @@ class Soundness:
         yield from self._no_outputs()
         yield from self._calls()
         yield from self._imports()
+        changes = self._sides[0].changes, self._sides[1].changes
+        yield from version_problems(self._models, changes, self._index, self.node_home)
 
     @property
     def main(self) -> Scope | None:
