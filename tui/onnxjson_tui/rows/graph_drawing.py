@@ -154,7 +154,14 @@ class _Aside(NamedTuple):
         return not (is_same_end and (self.high == other.low or other.high == self.low))
 
 
-def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unicode", *, between: int = WIDE) -> Drawing:
+def drawing(
+    boxes: Sequence[Box],
+    edges: Sequence[Edge],
+    glyphs: Glyphs = "unicode",
+    *,
+    between: int = WIDE,
+    below: Sequence[Edge] = (),
+) -> Drawing:
     """Draws a graph of some dozens of boxes.
 
     Args:
@@ -162,28 +169,31 @@ def drawing(boxes: Sequence[Box], edges: Sequence[Edge], glyphs: Glyphs = "unico
         edges: which are joined.
         glyphs: the characters of lines.
         between: columns between two boxes of a layer.
+        below: boxes of which the second stands in a lower layer than the first, without a line from one to the other.
     """
     more = [box.more for box in boxes]
-    kept, cut = _short_edges(_texts(boxes, more), edges, between)
+    kept, cut = _short_edges(_texts(boxes, more), edges, between, below)
     for edge in cut:
         more[edge.start] += 1
         more[edge.end] += 1
-    return _Canvas(_texts(boxes, more), kept, glyphs, between).drawn(len(cut), more)
+    return _Canvas(_texts(boxes, more), kept, glyphs, between, below).drawn(len(cut), more)
 
 
 def _texts(boxes: Sequence[Box], more: Sequence[int]) -> list[str]:
     return [box.label + (f"+{count}" if count else "") for box, count in zip(boxes, more, strict=True)]
 
 
-def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int) -> layered_layout.Layout:
+def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]) -> layered_layout.Layout:
     more = between * _COLUMN - BETWEEN_BOXES
     shapes = [layered_layout.Box(cells(text) * _COLUMN + more, _COLUMN) for text in texts]
-    return laid_out(shapes, [(edge.start, edge.end) for edge in edges])
+    return laid_out(shapes, [(edge.start, edge.end) for edge in (*edges, *below)])
 
 
-def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> tuple[list[Edge], list[Edge]]:
+def _short_edges(
+    texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]
+) -> tuple[list[Edge], list[Edge]]:
     """Edges that are drawn, and those that lead across too many layers or to a box of the same layer."""
-    centres = _layout(texts, edges, between).centres
+    centres = _layout(texts, edges, between, below).centres
     kept: list[Edge] = []
     cut: list[Edge] = []
     for edge in edges:
@@ -195,10 +205,12 @@ def _short_edges(texts: Sequence[str], edges: Sequence[Edge], between: int) -> t
 class _Canvas:
     """Places of boxes in columns and rows, and the characters between them."""
 
-    def __init__(self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int) -> None:
+    def __init__(
+        self, texts: Sequence[str], edges: Sequence[Edge], glyphs: Glyphs, between: int, below: Sequence[Edge]
+    ) -> None:
         self._texts = texts
         self._glyphs = glyphs
-        layout = _layout(texts, edges, between)
+        layout = _layout(texts, edges, between, below)
         levels = sorted({point.y for point in layout.centres})
         self._level = {y: number for number, y in enumerate(levels)}
         self._layers = [self._level[point.y] for point in layout.centres]
@@ -214,7 +226,7 @@ class _Canvas:
             {self._middle(box) for box in range(len(texts)) if self._layers[box] == layer}
             for layer in range(len(levels))
         ]
-        for edge, line in zip(edges, layout.lines, strict=True):
+        for edge, line in zip(edges, layout.lines[: len(edges)], strict=True):
             self._lead(edge, line)
         for layer, gap in enumerate(self._gaps):
             gap.beside(sorted(self._middles[layer + 1]))

@@ -1,6 +1,7 @@
 """The nodes around one node of a graph: what it depends on and what depends on it, some steps away."""
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
@@ -16,6 +17,9 @@ HOPS: Final = 3
 """Steps at first."""
 
 MOST_HOPS: Final = 32
+
+_BESIDE: Final = 3
+"""Boxes that there is room for beside each other on every screen."""
 
 _LABEL: Final = 24
 
@@ -63,6 +67,24 @@ def surroundings(ref: NodeRef, hops: int) -> Surroundings:
         if not makers and not takers:
             break
     return _drawn(scope, ref.position, sorted(kept, key=lambda key: _order(scope, key)), left_out)
+
+
+def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
+    """Which boxes stand below which others so that many on one side of one are in two rows there.
+
+    Nothing where some of them are joined to each other, and so are in rows of their own anyway.
+    """
+    if any(centre not in edge for edge in edges):
+        return []
+    takers = [edge.end for edge in edges if edge.start == centre]
+    makers = [edge.start for edge in edges if edge.end == centre]
+    below = []
+    for group, is_after in ((takers, True), (makers, False)):
+        for place, (one, other) in enumerate(pairwise(group if len(group) > _BESIDE else ())):
+            # Every second one is further away, between those beside it.
+            near, far = (one, other) if place % 2 == 0 else (other, one)
+            below.append(Edge(near, far) if is_after else Edge(far, near))
+    return below
 
 
 def _unknown(found: Sequence[Key], kept: dict[Key, None]) -> list[Key]:

@@ -19,7 +19,7 @@ from onnxjson_tui.key_list import key_hints
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
-from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, surroundings
+from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
 from onnxjson_tui.screens.dialog import Dialog
 from onnxjson_tui.widgets.bars import Bar
 
@@ -171,7 +171,8 @@ class _Made(NamedTuple):
 def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Made:
     """Draws what is so many steps away.
 
-    With `room`, it is drawn narrower, then with fewer steps, until a node is seen there with all that it is joined to.
+    With `room`, it is drawn narrower, then with fewer steps, then in two rows, until a node is seen there with all that
+    it is joined to.
     """
     while True:
         found = surroundings(ref, hops)
@@ -179,9 +180,16 @@ def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None)
             made = _Made(hops, found, drawing(found.boxes, found.edges, glyphs, between=between))
             if room is None or _fits(made, *room):
                 return made
+        assert room is not None
         if hops == 1:
-            return made
+            break
         hops -= 1
+    below = in_two_rows(found.edges, found.positions.index(ref.position))
+    for between in (WIDE, NARROW) if below else ():
+        drawn = drawing(found.boxes, found.edges, glyphs, between=between, below=below)
+        if _fits(made._replace(drawn=drawn), *room):
+            return made._replace(drawn=drawn)
+    return made
 
 
 def _fits(made: _Made, width: int, height: int) -> bool:
