@@ -14,6 +14,7 @@ from onnxjson.errors import ConflictError, OnnxJsonError
 
 if TYPE_CHECKING:
     from onnxjson.conflicts import Conflict
+    from onnxjson.git.unmerged import Leftover
 
 _WIDEST: Final = 160
 """Characters of a value that are shown."""
@@ -28,8 +29,8 @@ _SIDES: Final = ("base", "ours", "theirs")
 def command(ctx: click.Context, paths: tuple[Path, ...], *, as_json: bool) -> None:
     """List the conflicts of merges, and what each side has.
 
-    Without FILE, looks at the models of the git repository around the current folder that git has not merged yet.
-    Exits 16 while there are conflicts.
+    Without FILE, looks at the models of the git repository around the current folder that git has not merged yet, and
+    says of those without conflicts what happened and what to do. Exits 16 while there are any.
 
     \b
     onnxjson conflicts
@@ -39,7 +40,8 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, as_json: bool) -> No
 
     code = 0
     found: list[dict[str, Any]] = []
-    for path in paths or _unmerged():
+    models, others = (list(paths), []) if paths else _unmerged()
+    for path in models:
         try:
             standing = files.load(path, bind=False, conflicted=True).conflicts
         except OnnxJsonError as error:
@@ -51,16 +53,23 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, as_json: bool) -> No
             found += [{"file": str(path), "id": each.id, "at": each.at, **_texts(each)} for each in standing]
         else:
             listed(path, standing)
+    for left in others:
+        code = code or ConflictError.exit_code
+        if as_json:
+            found.append({"file": str(left.path), "state": left.state, "what": left.what, "advice": left.advice})
+        else:
+            output.data(f"{left.path}: git has not merged it ({left.state}): {left.what}")
+            output.data(f"       {left.advice}")
     if as_json:
         output.Stdout().write((json.dumps(found, indent=1) + "\n").encode("ascii"))
     ctx.exit(code)
 
 
-def _unmerged() -> list[Path]:
-    """The models of the repository that a merge left unmerged."""
-    from onnxjson.git.unmerged import unmerged_models
+def _unmerged() -> "tuple[list[Path], list[Leftover]]":
+    """The models of the repository with conflicts, and those that git has not merged for another reason."""
+    from onnxjson.git.unmerged import leftovers, unmerged_models
 
-    return unmerged_models(Path.cwd())
+    return unmerged_models(Path.cwd()), leftovers(Path.cwd())
 
 
 def listed(path: Path, conflicts: Sequence["Conflict"]) -> None:

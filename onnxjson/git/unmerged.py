@@ -1,13 +1,35 @@
-"""Models of a repository in which conflicts of a merge stand."""
+"""Models of a repository in which conflicts of a merge stand, and those that git has not merged for another reason."""
 
 import os
+import re
+import shlex
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
+from onnxjson.display import visible
 from onnxjson.git.commands import Git
+from onnxjson.payloads import CHUNK
 
 _ENDINGS: Final = (b".onnx", b".json", b".onnxjson")
 _BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
+
+_MODEL: Final = re.compile(rb"\.(?:onnx|onnx\.json|onnxjson)(?:~[^/]*)?\Z", re.DOTALL)
+"""How the name of a model ends; git adds the name of a branch where a folder is in the way."""
+
+_MARKER: Final = b"\n<<<<<<<"
+
+
+class Leftover(NamedTuple):
+    """A model that git has not merged, without conflicts of `onnxjson` in it."""
+
+    path: Path
+    """Relative to the folder that was asked about."""
+    state: str
+    """The two letters of `git status --short`: ``UD`` where theirs removed what ours changed."""
+    what: str
+    """What happened, a sentence made visible."""
+    advice: str
+    """What to do, made visible; paths are quoted for a shell."""
 
 
 def unmerged_models(folder: Path) -> list[Path]:
@@ -18,8 +40,7 @@ def unmerged_models(folder: Path) -> list[Path]:
         MissingInputError, UntrustedError: there is no repository that git reads.
         CommandError: git failed.
     """
-    top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
-    git = Git(top)
+    top, git = _top(folder)
     unmerged = {entry.partition(b"\t")[2] for entry in git.items("ls-files", "-u", "-z")}
     tracked = git.items("ls-files", "-z")
     found = []
@@ -28,6 +49,84 @@ def unmerged_models(folder: Path) -> list[Path]:
         if path.endswith(_ENDINGS) and _begins_with_conflicts(place):
             found.append(Path(os.path.relpath(place, folder)))
     return sorted(found)
+
+
+def leftovers(folder: Path) -> list[Leftover]:
+    """The models in the repository around a folder that git has not merged, and that hold no conflicts to settle: one
+    side removed it, both renamed it, git left its own markers in it, or asked no merge driver.
+
+    Raises:
+        MissingInputError, UntrustedError: there is no repository that git reads.
+        CommandError: git failed.
+    """
+    top, git = _top(folder)
+    stages: dict[bytes, dict[int, bytes]] = {}
+    for entry in git.items("ls-files", "-u", "-z"):
+        head, _, path = entry.partition(b"\t")
+        _, identity, stage = head.split(b" ")
+        if _MODEL.search(path):
+            stages.setdefault(path, {})[int(stage)] = identity
+    found = []
+    for path, sides in sorted(stages.items()):
+        place = top / os.fsdecode(path)
+        if not _begins_with_conflicts(place):
+            found.append(_leftover(git, os.fsdecode(path), Path(os.path.relpath(place, folder)), place, sides))
+    return found
+
+
+def _top(folder: Path) -> tuple[Path, Git]:
+    top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
+    return top, Git(top)
+
+
+def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int, bytes]) -> Leftover:
+    name = visible(shlex.quote(str(path)), None)
+    choose = f"git add -- {name} keeps it, git rm -- {name} removes it"
+    match sorted(sides):
+        case [1]:
+            return Leftover(
+                path, "DD", "both sides removed it, or renamed it", f"git rm -- {name} says that it is gone"
+            )
+        case [1, 2]:
+            return Leftover(path, "UD", "ours changed it, and theirs removed or renamed it", choose)
+        case [1, 3]:
+            return Leftover(path, "DU", "theirs changed it, and ours removed or renamed it", choose)
+        case [2]:
+            return Leftover(path, "AU", "ours has it under this name, and theirs does not", choose)
+        case [3]:
+            return Leftover(path, "UA", "theirs has it under this name, and ours does not", choose)
+        case [2, 3]:
+            take = f"git checkout --ours -- {name} takes one of them, or --theirs; then git add -- {name}"
+            return Leftover(path, "AA", _what(git, place, sides, "both sides added it"), take)
+    shown = [visible(shlex.quote(f":{stage}:{from_top}"), None) for stage in (1, 2, 3)]
+    again = (
+        f"onnxjson merge {' '.join(shown)} -o {name} merges it by structure; where the file is right: git add -- {name}"
+    )
+    return Leftover(path, "UU", _what(git, place, sides, "both sides changed it"), again)
+
+
+def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
+    """What both sides did, and what the file has of it."""
+    if not place.is_file() or place.is_symlink():
+        return f"{both}, and there is no file"
+    if _has_markers(place):
+        return f"{both}, and git, which merged lines, left its markers in it"
+    # As it stands: a filter would be a program of the repository.
+    content = git.line("hash-object", "--no-filters", "--", os.fsencode(os.path.abspath(place)))
+    for stage, side in ((2, "ours"), (3, "theirs")):
+        if content == sides[stage]:
+            return f"{both}, and the file is that of {side} alone"
+    return f"{both}, and no conflict stands in it any more"
+
+
+def _has_markers(path: Path) -> bool:
+    with path.open("rb") as file:
+        end = b"\n"
+        while piece := file.read(CHUNK):
+            if _MARKER in end + piece:
+                return True
+            end = (end + piece)[-len(_MARKER) :]
+    return False
 
 
 def _begins_with_conflicts(path: Path) -> bool:
