@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from onnxjson.addresses import attribute_segments, format_address
-from onnxjson.conflicts import Conflict, Slot, slot_at
+from onnxjson.conflicts import Conflict, Slot, slot_at, value_at
 from onnxjson.display import visible
 from onnxjson.document import Function, Model, Node, Record
 from onnxjson.edits.rebuilding import rebuilt
@@ -16,7 +16,7 @@ from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
-from onnxjson.merging.sorting import fitting_place, in_topological_order, is_taken_before
+from onnxjson.merging.sorting import fitting_place, in_topological_order, is_misplaced, is_taken_before
 
 R = TypeVar("R", bound=Record)
 
@@ -71,7 +71,7 @@ def _with_others(
             same = (each for each in left if each.id == conflict.id)
             current = next(each for each in same if not (but_texts and isinstance(each.ours, str)))
             left.remove(current)
-            model, left = _settled(model, current, choice, left)
+            model, left = _ordered(*_settled(model, current, choice, left), current.at)
     return model, tuple(left)
 
 
@@ -245,6 +245,21 @@ def _sorted(
             each = msgspec.structs.replace(each, at=f"{prefix}{place}{slash}{rest}")
         moved.append(each)
     return tuple([nodes[old] for old in order]), moved
+
+
+def _ordered(model: Model, left: list[Conflict], at: str) -> tuple[Model, list[Conflict]]:
+    """The nodes around a slot that was settled where values are made before they are taken; the innermost first."""
+    # A node that came was put where it fits already; what stands below a node may take or make something else now.
+    segments = slot_at(at).owner
+    for end in range(len(segments) - 1, 0, -1):
+        if segments[end - 1] != "node" or not segments[end].isdigit():
+            continue
+        list_address = format_address(segments[:end])
+        nodes = value_at(model, slot_at(list_address))
+        if int(segments[end]) < len(nodes) and is_misplaced(nodes, int(segments[end])):
+            ordered, left = _sorted(nodes, left, list_address)
+            model = _with(model, segments[: end - 1], "node", ordered)
+    return model, left
 
 
 def _position(segment: str, members: Sequence[Any], *, is_named: bool) -> int | None:

@@ -78,6 +78,14 @@ def is_taken_before(node: Node, nodes: tuple[Node, ...], place: int) -> bool:
     return any([not made.isdisjoint(_taken(each)) for each in nodes[:place]])
 
 
+def is_misplaced(nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether the node at a place takes what is made there or later, or makes what is taken before."""
+    taken = {name for name in _taken(nodes[place]) if name}
+    return any([not taken.isdisjoint(each.output) for each in nodes[place:]]) or is_taken_before(
+        nodes[place], nodes, place
+    )
+
+
 def _needs(node: Node, makers: Mapping[str, int]) -> set[int]:
     return {makers[name] for name in _taken(node) if name in makers}
 

@@ -65,3 +65,18 @@ def test_a_merge_without_a_way_out_is_one_conflict_of_the_whole_model(monkeypatc
     assert [each.at for each in merge(base, ours, theirs).conflicts] == ["/graph/node/0/attribute/alpha"]
     monkeypatch.setattr("onnxjson.merging.merge.leaves_a_way_out", lambda *_: False)
     assert [each.at for each in merge(base, ours, theirs).conflicts] == [""]
+
+
+def test_an_input_that_is_settled_stands_behind_what_makes_it() -> None:
+    base = graph_of("a = Abs(x) y = Relu(a) b = Neg(x) z = Tanh(b)", output="y, float[2] z")
+    ours = graph_of("a = Abs(x) e = Elu(a) y = Relu(e) b = Neg(x) z = Tanh(b)", output="y, float[2] z")
+    theirs = graph_of("a = Abs(x) b = Neg(x) y = Relu(b) z = Tanh(b)", output="y, float[2] z")
+    require_ways_out(base, ours, theirs)
+    merged = merge(base, ours, theirs)
+    assert merged.model.graph is not None
+    conflicts = [each for each in merged.conflicts if each.at.endswith("/input/0")]
+    assert [(each.ours, each.theirs) for each in conflicts] == [("e", "b")]
+    model, _ = resolve(merged.model, merged.conflicts, "theirs")
+    assert model.graph is not None
+    operators = [each.op_type for each in model.graph.node]
+    assert operators.index("Neg") < operators.index("Relu")
