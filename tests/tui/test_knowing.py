@@ -399,10 +399,13 @@ def test_what_a_node_takes_and_what_takes_it_is_on_the_screen(tmp_path: Path) ->
         assert "101 Softmax" in found.lines[1]
         assert all(box in found.text for box in ("[100 Add]", "[101 Softmax]", "[102 MatMul]+1"))
         assert "[193 Add]" not in found.text
-        assert "up to 3 steps away   9 boxes   +1: 1 more neighbour, not drawn" in found.lines[2]
+        assert "up to 3 steps   9 boxes   +1: 1 neighbour not drawn" in found.lines[2]
         assert "enter centre  + - more steps, fewer  [ back  esc close" in found.lines[-2]
+        assert "window" not in found.lines[-3]
+        await found.press("plus", "plus", "plus")
+        assert re.search(r"  \d+ above, \d+ below the window", found.lines[-3])
         await found.press("escape", ":", *"45", "enter", "g", "v")
-        assert "up to 1 step away" in found.lines[2]
+        assert "up to 1 step " in found.lines[2]
         for box in ("43 Sub", "45 Mul", "100 Add", "193 Add", "286 Add", "379 Add", "472 Add", "565 Add"):
             assert f"[{box}]" in found.text
         await found.press("escape", ":", *"138", "enter", "g", "v")

@@ -107,6 +107,12 @@ class DrawingView(Widget, can_focus=True):
         self._follow()
         self.refresh()
 
+    @property
+    def out_of_sight(self) -> tuple[int, int]:
+        """How many boxes there are above the window, and below it."""
+        rows = [] if self.drawing is None else [place.y - self._y for place in self.drawing.places]
+        return sum(row < 0 for row in rows), sum(row >= self.size.height for row in rows)
+
     def render_line(self, y: int) -> Strip:
         """One line of the window; of a box that an edge cuts there is nothing but a mark."""
         width = self.size.width
@@ -234,8 +240,9 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._draw(fitting=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """As many keys as there is room for."""
+        """As many keys as there is room for, and what is in sight."""
         self.query_one("#dialog-hint", Bar).show(key_hints(_KEYS, event.size.width - _AROUND[0]))
+        self.call_after_refresh(self._say)
 
     def _draw(self, *, fitting: bool) -> None:
         """Draws the steps that are wanted, or fewer where the node's own neighbours would not be seen else."""
@@ -250,10 +257,10 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._hops, found, drawn = made
         self._found = found
         self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position), found.near)
-        said = [f"up to {counted(self._hops, 'step')} away", counted(len(found.boxes), "box").replace("boxs", "boxes")]
+        said = [f"up to {counted(self._hops, 'step')}", counted(len(found.boxes), "box").replace("boxs", "boxes")]
         shown = next((more for more in drawn.more if more), 0)
         if shown:
-            said.append(f"+{shown}: {counted(shown, 'more neighbour')}, not drawn")
+            said.append(f"+{shown}: {counted(shown, 'neighbour')} not drawn")
         if found.left_out:
             said.append(f"{found.left_out:,} do not fit")
         if drawn.cut:
@@ -282,7 +289,10 @@ class NeighbourhoodScreen(Dialog[str | None]):
             kind = output_type(self._ref.scope, node.output)
         more = view.drawing.more[view.chosen]
         hidden = f"  +{more:,}: joined to {more:,} more" if more else ""
-        self.query_one("#dialog-said", Bar).show((Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet")))
+        above, below = view.out_of_sight
+        beyond = [f"{count:,} {where}" for count, where in ((above, "above"), (below, "below")) if count]
+        said = (Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet"))
+        self.query_one("#dialog-said", Bar).show(said, f"{', '.join(beyond)} the window" if beyond else "")
 
     def on_key(self, event: events.Key) -> None:
         """See the line of keys at the bottom."""
