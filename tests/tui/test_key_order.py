@@ -1,11 +1,17 @@
 """Keys that come in a burst mean what they would mean one by one."""
 
+import re
+import time
+from collections.abc import Callable
 from pathlib import Path
+from pkgutil import resolve_name
+from typing import Any
 
 import pytest
 from textual import events
 from textual.keys import _character_to_key
 
+from onnxjson_tui import external_editor
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
 
@@ -52,5 +58,119 @@ def test_what_is_typed_with_a_picker_searches_in_it(path: Path) -> None:
         assert "leaky" in found.text
         await burst(found, "escape")
         assert found.app.screen is found.bench
+
+    run(path, flow)
+
+
+Slow = Callable[[str, float], None]
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
+    """Makes a function take as long as it does on a big model."""
+
+    def make(where: str, seconds: float) -> None:
+        module, _, name = where.rpartition(".")
+        owner = resolve_name(module)
+        found = getattr(owner, name)
+
+        def delayed(*given: Any, **named: Any) -> Any:
+            time.sleep(seconds)
+            return found(*given, **named)
+
+        monkeypatch.setattr(owner, name, delayed)
+
+    return make
+
+
+def send_all(found: Bench, *keys: str) -> None:
+    """All keys at once, without waiting for what comes of them."""
+    for key in keys:
+        character = key if len(key) == 1 else None
+        found.app.post_message(events.Key(_character_to_key(key) if character else key, character))
+
+
+DIALOGS = [
+    ("onnxjson_tui.actions.editing.value_choices", ("1", "w"), "Input 1 of Add"),
+    ("onnxjson_tui.actions.editing.slots", ("w",), "Which input"),
+    ("onnxjson_tui.forms.offers.Offers.operators", ("o",), "Which operator"),
+    ("onnxjson_tui.actions.knowing.operator_lines", ("g", "D"), "Add"),
+]
+
+
+@pytest.mark.parametrize(("work", "keys", "title"), DIALOGS, ids=[each[0].rpartition(".")[2] for each in DIALOGS])
+def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
+    path: Path, slow: Slow, work: str, keys: tuple[str, ...], title: str
+) -> None:
+    slow(work, 0.6)
+
+    async def flow(found: Bench) -> None:
+        await found.press("j")
+        send_all(found, *keys, "d", "e", "j")
+        await found.pilot.pause(0.45)
+        assert found.app.screen is found.bench
+        assert re.search(r"looking .* \.\.\.   esc drops it", found.footer)
+        await found.settle()
+        await found.pilot.pause(0.3)
+        assert found.app.screen is not found.bench
+        assert title in found.text
+        assert found.bench.pane == "nodes"
+        assert found.bench.here is not None
+        assert found.bench.here.position == 1
+        fields = list(found.app.screen.query("#dialog-input"))
+        assert [each.value for each in fields] in ([], ["dej"])  # type: ignore[attr-defined]
+
+    run(path, flow)
+
+
+def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) -> None:
+    slow("onnxjson_tui.actions.editing.value_choices", 0.5)
+
+    async def flow(found: Bench) -> None:
+        await found.press("j")
+        send_all(found, "1", "w", "d", "d", "escape")
+        await found.pilot.pause(0.2)
+        assert "dropped: looking at the values that fit" in found.footer
+        await found.pilot.pause(0.6)
+        assert found.app.screen is found.bench
+        assert not len(found.session.history)
+
+    run(path, flow)
+
+
+def test_a_key_after_an_edit_that_takes_long_comes_after_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, slow: Slow
+) -> None:
+    monkeypatch.setattr("onnxjson_tui.workbench.BIG", 1)
+    slow("onnxjson_tui.session.Session.preview", 0.4)
+
+    async def flow(found: Bench) -> None:
+        await found.press(":")
+        await found.type("set-metadata first value")
+        send_all(found, *":set-metadata second value", "enter", "u")
+        await found.settle()
+        await found.pilot.pause(0.5)
+        assert [entry.key for entry in found.session.model.metadata_props] == ["first"]
+        assert found.session.history.position == 1
+        assert len(found.session.history) == 2
+
+    run(path, flow)
+
+
+def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it(
+    path: Path, monkeypatch: pytest.MonkeyPatch, slow: Slow
+) -> None:
+    def edit(app: object, draft: Path, place: object = None) -> None:
+        draft.write_text(draft.read_text().replace('"Relu"', '"Sin"'))
+
+    monkeypatch.setattr(external_editor, "edit", edit)
+    slow("onnxjson.editing.ModelEditing.new_draft", 0.3)
+
+    async def flow(found: Bench) -> None:
+        send_all(found, "E", "y", "y")
+        await found.pilot.pause(0.5)
+        await found.settle()
+        assert "Make this change?" in found.text
+        assert not len(found.session.history)
 
     run(path, flow)

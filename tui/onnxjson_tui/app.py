@@ -9,6 +9,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from onnxjson_tui.driver import driver_class
+from onnxjson_tui.jobs import Jobs
 from onnxjson_tui.key_order import KeyOrder
 from onnxjson_tui.opening import Unreadable
 from onnxjson_tui.session import Session
@@ -52,7 +53,7 @@ class WorkbenchApp(App[int], inherit_bindings=False):
         self.animation_level = "none"
         self.sessions: list[Session] = []
         """Those that have something to lose when the program is ended from outside."""
-        self.keys = KeyOrder(self, super().on_event)
+        self.keys = KeyOrder(self, super().on_event, self._holds_keys)
         self.failures: list[BaseException] = []
         """Errors of the program itself that were said to the person; tests want none."""
 
@@ -62,6 +63,11 @@ class WorkbenchApp(App[int], inherit_bindings=False):
             self.keys.put(event)
         else:
             await super().on_event(event)
+
+    def _holds_keys(self) -> bool:
+        """Whether work goes on of which a question may come, so that keys are not for what is seen now."""
+        jobs = [getattr(screen, "jobs", None) for screen in self.screen_stack]
+        return any(isinstance(each, Jobs) and each.hold_keys for each in jobs)
 
     def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
         """The screen for what was opened; a session has something to lose from now on."""

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
-from onnxjson_tui.jobs import QUIET
 from onnxjson_tui.key_list import key_hints, shown_keys
 from onnxjson_tui.widgets.bars import Tone
 
@@ -76,11 +75,9 @@ def footer_line(bench: "Workbench", message: str, tone: Tone, pending: str) -> t
         room = bench.size.width - used - 3
         first, *others = message_lines(message, tone, room)
         return _with_hints(bench, first, room) if not others else first, right, tuple(others)
-    slow = [job for job in bench.jobs.running if job.seconds >= QUIET]
-    if slow:
-        job = slow[0]
-        way_out = "" if job.is_kept else "   esc drops it"
-        return (Span(f" {visible(job.label)} ... {job.seconds:.0f} s{way_out}", "changed"),), right, ()
+    slow = next((job for job in bench.jobs.running if job.is_slow), None)
+    if slow is not None:
+        return (Span(f" {slow.said}", "changed"),), right, ()
     return hints(bench, bench.size.width - used - 2), right, ()
 
 

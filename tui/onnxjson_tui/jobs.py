@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from onnxjson.display import visible
 from onnxjson.errors import OnnxJsonError
 
 if TYPE_CHECKING:
@@ -16,15 +17,20 @@ _T = TypeVar("_T")
 QUIET: Final = 1.0
 """Seconds before anything is said of a job."""
 
+HELD: Final = 0.3
+"""Seconds before it is said of one for which the keys wait: nothing else shows that they were heard."""
+
 
 class Job:
     """One piece of work."""
 
-    def __init__(self, group: str, label: str, *, is_kept: bool = False) -> None:
+    def __init__(self, group: str, label: str, *, is_kept: bool = False, holds_keys: bool = False) -> None:
         self.group = group
         self.label = label
         self.is_kept = is_kept
         """Whether it cannot be dropped, such as a save."""
+        self.holds_keys = holds_keys
+        """Whether a question may come of it, so that the keys that are typed meanwhile are for that."""
         self.started = time.monotonic()
         self.is_dropped = False
         """Whether nobody waits for what comes of it any more. Long work may look at it, and end."""
@@ -35,6 +41,17 @@ class Job:
     def seconds(self) -> float:
         """How long it has been going on."""
         return time.monotonic() - self.started
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it takes so long that it should be said."""
+        return self.seconds >= (HELD if self.holds_keys else QUIET)
+
+    @property
+    def said(self) -> str:
+        """What it does, how long it has done so, and the way out. Visible."""
+        seconds = f" {self.seconds:.0f} s" if self.seconds >= QUIET else ""
+        return f"{visible(self.label)} ...{seconds}{'' if self.is_kept else '   esc drops it'}"
 
 
 class Jobs:
@@ -62,6 +79,11 @@ class Jobs:
         """Jobs that somebody waits for, the oldest first."""
         return tuple(self._jobs.values())
 
+    @property
+    def hold_keys(self) -> bool:
+        """Whether a question may come of one of them."""
+        return any(job.holds_keys for job in self._jobs.values())
+
     def start(
         self,
         group: str,
@@ -69,6 +91,8 @@ class Jobs:
         work: Callable[[], _T],
         done: Callable[[_T], object],
         failed: Callable[[BaseException], None] | None = None,
+        *,
+        holds_keys: bool = False,
     ) -> Job:
         """Does work in a thread; `done` is called on the loop, unless the job was dropped by then.
 
@@ -78,9 +102,10 @@ class Jobs:
             work: must not touch widgets.
             done: is given what it returns.
             failed: is given what it raises.
+            holds_keys: whether keys that are typed meanwhile are for what comes of it.
         """
         self.drop(group)
-        job = self._jobs[group] = Job(group, label)
+        job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)
 
         def answer(outcome: Callable[[], object]) -> None:
             if self._jobs.get(group) is job:
@@ -99,16 +124,16 @@ class Jobs:
                 self._post(answer, lambda: done(result))
 
         threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
-        self._tick()
+        self._tick(job)
         return job
 
-    async def awaited(self, group: str, label: str, work: Callable[[], _T]) -> _T:
+    async def awaited(self, group: str, label: str, work: Callable[[], _T], *, holds_keys: bool = True) -> _T:
         """Does work in a thread that somebody waits for, whatever happens: it is not dropped. Raises what it raises."""
-        job = Job(group, label, is_kept=True)
+        job = Job(group, label, is_kept=True, holds_keys=holds_keys)
         # Beside the job of the same group, if there is one: both are waited for.
         key = f"{group} {id(job)}"
         self._jobs[key] = job
-        self._tick()
+        self._tick(job)
         try:
             return await asyncio.to_thread(work)
         finally:
@@ -116,7 +141,7 @@ class Jobs:
             self._look()
 
     async def run(self, group: str, label: str, work: Callable[[], _T]) -> _T:
-        """`start` for those who wait: what `work` returns.
+        """`start` for those who wait, for whom the keys wait, too: what `work` returns.
 
         Raises:
             asyncio.CancelledError: the job was dropped.
@@ -132,7 +157,7 @@ class Jobs:
             if not future.done():
                 future.set_result(result)
 
-        job = self.start(group, label, work, done, failed)
+        job = self.start(group, label, work, done, failed, holds_keys=True)
         job.dropped = future.cancel
         return await future
 
@@ -152,8 +177,10 @@ class Jobs:
             self.drop(group)
         return bool(groups)
 
-    def _tick(self) -> None:
+    def _tick(self, job: Job) -> None:
         self._look()
+        if job.holds_keys:
+            self._app.set_timer(HELD, lambda: self._look() if job in self.running else None)
         if self._timer is None:
             self._timer = self._app.set_interval(0.5, self._look)
 

@@ -391,7 +391,7 @@ class Workbench(Screen[int]):
             self.say(READ_ONLY, "bad")
             return
         if self.is_big:
-            self.jobs.start("edit", "finding out what changes", make, then, failed)
+            self.jobs.start("edit", "finding out what changes", make, then, failed, holds_keys=True)
             return
         try:
             preview = make()

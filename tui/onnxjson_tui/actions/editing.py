@@ -156,7 +156,7 @@ async def rewire_input(bench: "Workbench", ref: NodeRef, slot: int) -> None:
     """Lets a person choose the value that an input takes."""
     session = bench.session
     model = session.model
-    choices = await bench.jobs.run("edit", "looking for values that fit", lambda: value_choices(model, ref, slot))
+    choices = await bench.jobs.run("edit", "looking at the values that fit", lambda: value_choices(model, ref, slot))
     operator = visible(ref.node.op_type or "?", 60)
     title = f"Input {slot} of {operator}: the value that it takes"
     chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))

@@ -14,6 +14,7 @@ from onnxjson.rendering.tables import wrapped
 from onnxjson_tui import external_editor
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.answers import Preview
+from onnxjson_tui.entering import program
 from onnxjson_tui.jobs import said
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
@@ -116,6 +117,8 @@ class _Round:
         bench.session.sync()
         before = draft.content()
         external_editor.edit(bench.app, draft.path, None if place in (None, (0, 0)) else place)
+        # What was typed before the editor came was not meant for the question that comes after it.
+        program(bench.app).keys.drop()
         if not draft.content().strip():
             self._given_up(before)
             return None

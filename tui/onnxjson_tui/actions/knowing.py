@@ -183,6 +183,7 @@ def documentation(bench: "Workbench", given: Given) -> None:
         "looking it up",
         lambda: operator_lines(model, here, 80),
         lambda _: bench.app.push_screen(DocumentationScreen(model, here)),
+        holds_keys=True,
     )
 
 

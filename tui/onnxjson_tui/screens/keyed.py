@@ -13,7 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
 from onnxjson_tui.action import Action, Given
 from onnxjson_tui.entering import failure_said
-from onnxjson_tui.jobs import QUIET, Jobs
+from onnxjson_tui.jobs import Jobs
 from onnxjson_tui.key_list import key_hints, shown_keys
 from onnxjson_tui.key_reader import KeyReader
 from onnxjson_tui.screens.choosing import TextScreen
@@ -99,11 +99,11 @@ class KeyedScreen(AnsweringScreen[_T]):
         self.query_one("#title", Bar).show(*self.title_line())
         text, tone = self._message
         pending = f"{visible(self._reader.pending, 20)} " if self._reader.pending else ""
-        slow = [job for job in self.jobs.running if job.seconds >= QUIET]
+        slow = next((job for job in self.jobs.running if job.is_slow), None)
         if text:
             left: Line = (Span(f" {text}", tone),)
-        elif slow:
-            left = (Span(f" {visible(slow[0].label)} ... {slow[0].seconds:.0f} s   esc drops it", "changed"),)
+        elif slow is not None:
+            left = (Span(f" {slow.said}", "changed"),)
         else:
             left = self._hints(self.size.width - cells(pending))
         self.query_one("#footer", Bar).show(left, pending)

@@ -68,7 +68,7 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
         started = time.monotonic()
         try:
             work = partial(session.save, path, overwrite=overwrite, take_back=take_back, copy_external=copy)
-            answer = await bench.jobs.awaited("save", "saving", work)
+            answer = await bench.jobs.awaited("save", "saving", work, holds_keys=False)
         except OnnxJsonError as error:
             path = await _after_error(bench, error, path)
             if path is None:
@@ -284,7 +284,7 @@ async def write_edits(bench: "Workbench", path: Path, script: Script, left_out: 
             bench.say(f"no script was written; {path} stays as it is", "changed")
             return
     try:
-        await bench.jobs.awaited("export", "writing", lambda: _write_edits(path, script))
+        await bench.jobs.awaited("export", "writing", lambda: _write_edits(path, script), holds_keys=False)
     except (OnnxJsonError, OSError) as error:
         bench.say(f"no script was written: {said(error)}", "bad")
         return
