@@ -234,7 +234,10 @@ def test_braces_stop_at_every_mark(tmp_path: Path) -> None:
             places.append(found.bench.here.position)
         assert places == [1, 3, 1]
         await found.press("{")
-        assert found.bench.here.position == 3
+        await found.settle()
+        back = found.bench.here
+        assert back is not None
+        assert back.position == 3
 
     run(saved(tmp_path / "m.onnx"), flow)
 
