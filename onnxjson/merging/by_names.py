@@ -75,6 +75,7 @@ def _pair(base: Scope, target: Scope) -> GraphPair | None:
     if gone.keys() & new.keys():
         return None
     moved = gone.keys() | new.keys()
+    changed: list[int] = []
     for position, there in enumerate(target_of):
         if there < 0:
             continue
@@ -83,11 +84,29 @@ def _pair(base: Scope, target: Scope) -> GraphPair | None:
             continue
         if _operator(node) != _operator(other) or _operator(node) in moved:
             return None
+        changed.append(position)
+    if changed and _have_other_names(base, target, target_of, changed):
+        return None
     if moved and _has_other_constants(base, target):
         # A layer that came in the middle may have shifted the names of all weights behind it.
         return None
     values = _values(base, target)
     return None if values is None else GraphPair(base, target, target_of, base_of, values, {}, {})
+
+
+def _have_other_names(base: Scope, target: Scope, target_of: list[int], changed: list[int]) -> bool:
+    """Whether a node that is not as it was is now what another one was, which is gone or not as it was either.
+
+    Exporters that number values give two layers the names of each other when they come upon them in another order.
+    """
+    before = [base.graph.node[place] for place in (*changed, *[at for at, there in enumerate(target_of) if there < 0])]
+    known: dict[tuple[tuple[str, str], tuple[str, ...]], list[Node]] = {}
+    for node in before:
+        known.setdefault((_operator(node), node.input), []).append(node)
+    after = [target.graph.node[target_of[position]] for position in changed]
+    return any(
+        node.attribute == other.attribute for node in after for other in known.get((_operator(node), node.input), ())
+    )
 
 
 def _has_other_constants(base: Scope, target: Scope) -> bool:

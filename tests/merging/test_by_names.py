@@ -50,3 +50,45 @@ def test_names_that_were_shifted_by_an_insertion_are_not_believed() -> None:
     expected = layers("19238", "abcde").graph
     assert expected is not None
     assert weights == [each.float_data or each.raw_data for each in expected.initializer]
+
+
+def two_layers(first: str, second: str, rest: str, outputs: str = "p q") -> Model:
+    """Two layers of one operator with the names u and v, in any order, and what takes them."""
+    types = ", ".join(f"float[2,2] {name}" for name in outputs.split())
+    return model_of(
+        f"""<ir_version: 10, opset_import: ["" : 20]>
+        g (float[2,2] x, float[2,2] z) => ({types})
+        {{ {first} = MatMul(x, x) {second} = MatMul(x, z) {rest} }}"""
+    )
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (
+            two_layers("u", "v", "p = Abs(u) q = Neg(u)"),
+            two_layers("v", "u", "p = Abs(v) q = Neg(v)"),
+        ),
+        (
+            two_layers("u", "v", "p = Abs(u) q = Neg(v) r = Exp(u)", "p q r"),
+            two_layers("v", "u", "p = Abs(v) q = Neg(u) r = Exp(v)", "p q r"),
+        ),
+        (
+            two_layers("u", "v", "w = Tanh(u) p = Abs(w) q = Neg(v)"),
+            two_layers("v", "u", "w = Tanh(v) p = Abs(w) q = Neg(u)"),
+        ),
+    ],
+)
+def test_layers_that_exchanged_their_names_are_followed_to_where_they_are(theirs: Model, expected: Model) -> None:
+    base = two_layers("u", "v", "p = Abs(u) q = Neg(v)")
+    ours = two_layers("v", "u", "p = Abs(v) q = Neg(u)")
+    assert align_by_names(base, ours) is None
+    assert merge(base, ours, theirs).model == expected
+    assert merge(base, ours, theirs).is_clean
+
+
+def test_a_layer_that_becomes_the_same_as_another_one_has_kept_its_name() -> None:
+    base = two_layers("u", "v", "p = Abs(u) q = Neg(v)")
+    nodes = [*base.graph.node] if base.graph is not None else []
+    same = node(0, input=nodes[1].input)(base)
+    assert align_by_names(base, same) is not None
