@@ -155,11 +155,15 @@ def test_forms_begin_with_the_node_or_the_selection(tmp_path: Path) -> None:
         here = ref_of(session, "b")
         assert prefilled(session, edit_named("rewire"), here) == {"node": "name:sum"}
         assert prefilled(session, edit_named("set-name"), here) == {"node": "name:sum"}
-        assert prefilled(session, edit_named("set-metadata"), here) == {}
+        # Without a node these two would be about the model, which nobody sees who has the cursor on a node.
+        assert prefilled(session, edit_named("set-metadata"), here) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("set-doc"), here) == {"node": "name:sum"}
+        assert prefilled(session, edit_named("constants-to-initializers"), here) == {}
         assert prefilled(session, edit_named("set-tensor"), here) == {"tensor": "w", "value": "[1.0, 2.0, 3.0, 4.0]"}
         assert prefilled(session, edit_named("add-output"), here) == {"tensor": "b"}
         session.places.toggle(here.address)
         assert prefilled(session, edit_named("delete-node"), here) == {"node": SELECTION}
+        assert prefilled(session, edit_named("set-doc"), here) == {"node": SELECTION}
 
 
 def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> None:

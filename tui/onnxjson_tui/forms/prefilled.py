@@ -15,6 +15,9 @@ from onnxjson_tui.session import Session
 _FEW: Final = 64
 """Elements of a constant that are edited where they stand."""
 
+_OF_NODES: Final = ("set-doc", "set-metadata")
+"""Edits of nodes where some are named, else of the whole model."""
+
 _OF_OUTPUTS: Final = ("add-output", "set-shape")
 """Edits that are asked for a value that a node makes."""
 
@@ -29,7 +32,7 @@ def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[
     """
     found: dict[str, str] = {}
     for parameter in parameters(edit):
-        if parameter.role in ("node", "nodes") and parameter.required:
+        if parameter.role in ("node", "nodes") and (parameter.required or name_of(edit) in _OF_NODES):
             if session.places.selected and parameter.role == "nodes":
                 found[parameter.name] = SELECTION
             elif here is not None:
