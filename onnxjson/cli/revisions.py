@@ -72,7 +72,7 @@ def _is_revision(text: str) -> bool:
         git = Git(Path.cwd())
         if os.path.lexists(text) and git.line("rev-parse", "--is-bare-repository") == b"false":
             return False  # in a bare repository, HEAD is a file, too
-        return is_range(text) or git.named(text, "commit") is not None
+        return is_range(text) or git.named(text, "commit") is not None or git.named(text, "tree") is not None
     except (CommandError, OnnxJsonError):
         return is_range(text) and not os.path.lexists(text)
 

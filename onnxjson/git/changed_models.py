@@ -5,8 +5,10 @@
     (nothing)     the index and the work tree       --staged      HEAD and the index
     A             A and the work tree               --staged A    A and the index
     A B, A..B     A and B                           A...B         what B has since it left A
+    A^!, A^-N     a parent of A (the first), and A
 
-Only names, modes and hashes are asked of git, so that no filter and no program of the repository is run.
+Which files are meant is for git to say, which knows pathspecs: ``'*.onnx'``, ``:!tests``, ``:(icase)m.onnx``. Only
+names, modes and hashes are asked of git, so that no filter and no program of the repository is run.
 """
 
 import os
@@ -19,6 +21,7 @@ from onnxjson.display import visible
 from onnxjson.errors import FileError, MissingInputError
 from onnxjson.git import near_misses
 from onnxjson.git.commands import CommandError, Git
+from onnxjson.git.pathspecs import literal_path
 
 ENDINGS: Final = (b".onnx", b".onnx.json", b".onnxjson")
 """What models are called; a file of another name is one if it is named itself."""
@@ -67,9 +70,18 @@ class _Entry(NamedTuple):
     new: bytes | None
 
 
+_PARENT: Final = re.compile(r"(.+)\^(?:!|-([1-9][0-9]{0,3})?)", re.DOTALL)
+"""``A^!`` and ``A^-N``, see gitrevisions."""
+
+
 def is_range(text: str) -> bool:
-    """Whether a word says two revisions, as ``A..B`` and ``A...B`` do."""
-    return ".." in text and not text.startswith((".", "/")) and "/.." not in text
+    """Whether a word says two revisions, as ``A..B``, ``A...B``, ``A^!`` and ``A^-`` do; what is left out is HEAD."""
+    if _PARENT.fullmatch(text):
+        return True
+    if ".." not in text or "/.." in text or text.startswith("/"):
+        return False
+    # ".." and "../m.onnx" are paths, "..topic" is a range.
+    return text.lstrip(".")[:1] not in ("", "/") if text.startswith("..") else not text.startswith(".")
 
 
 def changed(git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool = False) -> list[Change]:
@@ -78,11 +90,11 @@ def changed(git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged:
     Args:
         git: started in the folder that `paths` are relative to.
         revisions: none, one or two, or one range.
-        paths: files and folders; without any, all of the repository.
+        paths: pathspecs of git, such as files and folders; without any, all of the repository.
         staged: compare the index instead of the work tree.
 
     Raises:
-        MissingInputError: there is no such revision, or no such path on either side.
+        MissingInputError: there is no such revision, no such path on either side, or git does not take a pathspec.
         FileError: git cannot list them.
         OnnxJsonError: git is not there, or refuses the repository.
     """
@@ -98,11 +110,16 @@ class _Comparison:
         self._prefix = git.line("rev-parse", "--show-prefix")
         self._top = Path(os.path.normpath(git.folder / os.fsdecode(git.up())))
         self._sides = self._found_sides(revisions, staged=staged)
-        self._named = {self._from_top(path): path for path in paths}
+        self._pathspecs = tuple(paths)
+        self._named = {
+            self._from_top(literal): path for path in paths if (literal := literal_path(path, self._top)) is not None
+        }
 
     def _found_sides(self, revisions: Sequence[str], *, staged: bool) -> tuple[_Side, _Side | None]:
         """Both sides; the second one is None for the work tree."""
         index = _Side("", None)
+        if len(revisions) == 1 and (of_parent := _PARENT.fullmatch(revisions[0])):
+            return self._parent(of_parent[1], int(of_parent[2] or 1)), self._commit(of_parent[1])
         if len(revisions) == 1 and is_range(revisions[0]):
             old, new = (self._commit(text) for text in _ends(revisions[0]))
             if "..." in revisions[0]:
@@ -116,8 +133,17 @@ class _Comparison:
 
     def _head(self) -> _Side:
         if self._git.named("HEAD", "commit") is None:  # nothing was committed yet
-            return _Side("HEAD", self._git.line("hash-object", "-t", "tree", "--stdin"))
+            return _Side("HEAD", self._empty_tree())
         return self._commit("HEAD")
+
+    def _parent(self, revision: str, number: int) -> _Side:
+        self._commit(revision)
+        if number == 1 and self._git.named(f"{revision}^1", "commit") is None:  # the first commit there is
+            return _Side(f"{revision}^", self._empty_tree())
+        return self._commit(f"{revision}^{number}")
+
+    def _empty_tree(self) -> bytes:
+        return self._git.line("hash-object", "-t", "tree", "--stdin")
 
     def _commit(self, revision: str) -> _Side:
         found = self._git.named(revision, "commit") or self._git.named(revision, "tree")
@@ -155,36 +181,59 @@ class _Comparison:
             entries = list(self._of_work_tree())
         else:
             entries = _chained(list(self._between(old, _Side("", None))), list(self._of_work_tree()))
-        chosen = [entry for entry in entries if self._is_wanted(entry)]
+        wanted = self._wanted() if self._pathspecs else None
+        chosen = [entry for entry in entries if self._is_wanted(entry, wanted)]
         self._check_named(entries)
         return [self._change(entry) for entry in sorted(chosen, key=lambda entry: entry.new or entry.old or b"")]
 
-    def _between(self, old: _Side, new: _Side) -> Iterator[_Entry]:
-        options = ("-r", "-z", "-M", f"-l{_MOST_RENAMES}", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv")
+    def _between(self, old: _Side, new: _Side, *, limited: bool = False) -> Iterator[_Entry]:
+        # Limited to some files git would not see that one of them was another file before.
+        renames = ("--no-renames",) if limited else ("-M", f"-l{_MOST_RENAMES}")
+        options = ("-r", "-z", *renames, "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv")
         assert old.commit is not None
-        if new.commit is None:
-            yield from _entries(self._git.items("diff-index", *options, "--cached", old.commit, "--"))
-        else:
-            yield from _entries(self._git.items("diff-tree", *options, old.commit, new.commit, "--"))
+        command = ("diff-index", *options, "--cached", old.commit)
+        if new.commit is not None:
+            command = ("diff-tree", *options, old.commit, new.commit)
+        yield from _entries(self._asked(*command, limited=limited))
 
-    def _of_work_tree(self) -> Iterator[_Entry]:
+    def _of_work_tree(self, *, limited: bool = False) -> Iterator[_Entry]:
         # Without renames, for which git would read files through the filters of the repository.
         options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
-        found = list(_entries(self._git.items(*_without_filters(self._git), "diff-files", *options, "--")))
+        command = (*_without_filters(self._git), "diff-files", *options)
+        found = list(_entries(self._asked(*command, limited=limited)))
         # A path in conflict is listed twice: as such, and as what became of ours.
         unmerged = {entry.new for entry in found if entry.status == b"U"}
         yield from (entry for entry in found if entry.status == b"U" or entry.new not in unmerged)
 
-    def _is_wanted(self, entry: _Entry) -> bool:
+    def _asked(self, *command: str | bytes, limited: bool) -> list[bytes]:
+        """What git lists, of all files or of those that the pathspecs are about."""
+        if not limited:
+            return self._git.items(*command, "--")
+        try:
+            return self._git.items("--no-literal-pathspecs", *command, "--", *map(os.fsencode, self._pathspecs))
+        except CommandError as error:
+            raise MissingInputError(
+                f"git does not take what is behind --: {error}; see git help gitglossary"
+            ) from error
+
+    def _wanted(self) -> set[bytes]:
+        """The paths that differ and that the pathspecs are about."""
+        old, new = self._sides
+        found: list[_Entry] = []
+        if new is not None or old.commit is not None:
+            found += self._between(old, new or _Side("", None), limited=True)
+        if new is None:
+            found += self._of_work_tree(limited=True)
+        return {path for entry in found for path in (entry.old, entry.new) if path is not None}
+
+    def _is_wanted(self, entry: _Entry, wanted: set[bytes] | None) -> bool:
         paths = [path for path in (entry.old, entry.new) if path is not None]
-        if any(path in self._named for path in paths):
-            return True
-        if self._named and not any(_is_within(path, folder) for path in paths for folder in self._named):
+        if wanted is not None and wanted.isdisjoint(paths):
             return False
-        return any(path.endswith(ENDINGS) for path in paths)
+        return any(path.endswith(ENDINGS) or path in self._named for path in paths)
 
     def _check_named(self, entries: Sequence[_Entry]) -> None:
-        """Do nothing if every path that was named is somewhere."""
+        """Do nothing if every path that was named, and not described, is somewhere."""
         touched = [path for entry in entries for path in (entry.old, entry.new) if path is not None]
         for path, written in self._named.items():
             if any(path == each or _is_within(each, path) for each in touched) or os.path.lexists(
@@ -193,8 +242,9 @@ class _Comparison:
                 continue
             # What did not change is on both sides or on none.
             commit = self._sides[0].commit
+            there = Path(os.path.relpath(self._top / os.fsdecode(path), self._git.folder))
             listing = ("ls-tree", "-z", "--full-tree", commit) if commit else ("ls-files", "-z", "--full-name")
-            if not self._git.items(*listing, "--", path if commit else os.fsencode(written)):
+            if not self._git.items(*listing, "--", path if commit else os.fsencode(there)):
                 raise MissingInputError(
                     f"{visible(written, None)} is on neither side; git ls-files lists what is there"
                 )
