@@ -9,6 +9,7 @@ import click
 
 from onnxjson.cli import conflicts, output
 from onnxjson.cli.paths import FilePath
+from onnxjson.cli.resolve import say_errors
 
 if TYPE_CHECKING:
     from onnxjson.merging.settling import Settling
@@ -24,8 +25,8 @@ def command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     """Settle the conflicts of a merge one by one, on a screen.
 
     Git starts it by itself after `onnxjson git install`: git mergetool -t onnxjson. Exits 0 when no conflict is left in
-    FILE, else 16. Without a terminal lists the conflicts. Where FILE has none recorded, as another driver merged it,
-    the three sides are merged first.
+    FILE, else 16; 1 where what was settled has errors. Without a terminal lists the conflicts. Where FILE has none
+    recorded, as another driver merged it, the three sides are merged first.
 
     \b
     git mergetool -t onnxjson m.onnx
@@ -40,6 +41,8 @@ def command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
         settling = open_settling(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
     if settling.conflicts and sys.stdin.isatty() and sys.stdout.isatty():
         importlib.import_module(_SCREEN).run(settling)
+        if settling.errors:
+            say_errors(settling.path, settling.errors, f"settled all conflicts of {settling.path}")
     elif settling.conflicts:
         conflicts.listed(path, settling.left)
         output.talk(f"no terminal to ask on; onnxjson resolve {path} settles them")
@@ -51,6 +54,10 @@ def command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
 def _finish(settling: "Settling") -> None:
     if settling.is_changed:
         settling.save()
-        output.talk(f"merged {settling.path} without conflicts ({output.size(settling.path)})")
+        what = f"merged {settling.path} without conflicts"
+        if settling.errors:
+            say_errors(settling.path, settling.errors, what)
+        else:
+            output.talk(f"{what} ({output.size(settling.path)})")
     else:
         output.talk(f"{settling.path} has no conflicts")

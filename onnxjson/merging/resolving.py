@@ -14,6 +14,7 @@ from onnxjson.edits.rebuilding import rebuilt
 from onnxjson.edits.renaming import collisions, renamed
 from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
+from onnxjson.merging.makers import require_makers
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
 from onnxjson.merging.sorting import fitting_place, in_topological_order, is_misplaced, is_taken_before
@@ -43,8 +44,17 @@ def resolve(
     Raises:
         SelectorError: an id is none of theirs.
         ConflictError: what stands in a slot is not what ours had when the merge was made, so that a choice says
-            nothing.
+            nothing; there is no base; or what the base has takes values that nothing makes any more.
     """
+    settled = _resolved(model, conflicts, choice, ids)
+    if choice == "base":
+        require_makers(model, *settled)
+    return settled
+
+
+def _resolved(
+    model: Model, conflicts: Sequence[Conflict], choice: Choice, ids: Collection[str] | None
+) -> tuple[Model, tuple[Conflict, ...]]:
     known = {conflict.id for conflict in conflicts}
     for each in ids or ():
         if each not in known:
@@ -159,7 +169,12 @@ def _settled(model: Model, conflict: Conflict, choice: Choice, left: list[Confli
     value = getattr(conflict, choice)
     if not slot.name:
         _require(conflict, model == conflict.ours)
-        return (Model() if value is None else value), left
+        if value is None:
+            raise ConflictError(
+                "there is no base: each side added this model on its own; take --ours or --theirs",
+                (conflict,),
+            )
+        return value, left
     owner = _record_at(model, slot.owner, conflict)
     current = getattr(owner, slot.name)
     if slot.member is None:

@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from onnxjson import files
+from onnxjson.checking import Finding
 from onnxjson.conflicts import Conflict
 from onnxjson.display import visible
 from onnxjson.document import Model
@@ -14,6 +15,7 @@ from onnxjson.identity import Identity, identity
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.merging.storing import save, value_lines
+from onnxjson.structure import check_structure
 
 SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
 
@@ -44,7 +46,9 @@ class Settling:
         conflicts: what there is to decide, in the order of the file; it stays while one chooses.
         model: with what was chosen; with what ours has where nothing was.
         is_under_git: whether ``git mergetool`` waits, which puts the file back as it was where this fails.
-        exit_code: 0 where no conflict stands in the file, else that of `ConflictError`.
+        exit_code: that of `ConflictError` where conflicts stand in the file; 1 where what was saved without conflicts
+            has errors; else 0.
+        errors: what is wrong with the structure of what was saved without conflicts; empty before.
     """
 
     def __init__(
@@ -71,6 +75,7 @@ class Settling:
         self.is_under_git = is_under_git
         self._is_stored = is_stored
         self.exit_code = ConflictError.exit_code if conflicts or not is_stored else 0
+        self.errors: tuple[Finding, ...] = ()
         self.conflicts = _shown(conflicts)
         self.model = model
         self._left: tuple[Conflict, ...] = tuple(conflicts)
@@ -157,7 +162,22 @@ class Settling:
         save(model, self._left, self.path, form, expect=self._expect, backup=True)
         self._expect = identity(self.path)
         self._is_stored = True
-        self.exit_code = ConflictError.exit_code if self._left else 0
+        self.errors = () if self._left else errors_of(self.model)
+        self.exit_code = ConflictError.exit_code if self._left else int(bool(self.errors))
+
+
+def errors_of(model: Model) -> tuple[Finding, ...]:
+    """What is wrong with the structure of a model whose conflicts were settled; choices may not go together."""
+    return tuple([each for each in check_structure(model) if each.severity == "error"])
+
+
+def way_back(path: Path) -> str:
+    """What a person does about a file that was written and has errors, in words."""
+    name = visible(str(path))
+    return (
+        f"choices that were made do not go together, or a side had them before: `onnxjson undo-save {name}` brings the "
+        f"conflicts back, and so does `git checkout -m {name}` while git merges"
+    )
 
 
 def open_settling(path: Path, sides: tuple[Path, Path, Path] | None = None) -> Settling:

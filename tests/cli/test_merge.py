@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from onnxjson.conflicts import Conflict
 from onnxjson.document import Model
+from onnxjson.merging.merge import merge
+from onnxjson.merging.storing import save
 from tests.cli.running import run, run_process
 from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
 
@@ -120,3 +123,33 @@ def test_resolve_asks_for_a_side(tmp_path: Path, sides: list[Path]) -> None:
 def test_missing_side_exits_66(tmp_path: Path, sides: list[Path]) -> None:
     assert run("merge", sides[0], sides[1], tmp_path / "none.onnx", "-o", tmp_path / "out.onnx").exit_code == 66
     assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize("name", ["out.onnx", "out.onnx.json"])
+def test_choices_that_do_not_go_together_are_written_and_exit_1(tmp_path: Path, name: str) -> None:
+    out = tmp_path / name
+    ours = both(attribute(1, "alpha", 0.2))(BASE)
+    # What another choice has already put there: nobody makes "nothing".
+    conflict = Conflict("1", "/graph/node/1/input/0", "a", "a", "nothing")
+    save(ours, (conflict,), out, "json" if name.endswith("json") else "onnx")
+    before = out.read_bytes()
+    result = run("resolve", out, "--theirs")
+    assert result.exit_code == 1
+    assert "which is a model again" not in result.stderr
+    assert 'nothing makes the input "nothing"' in result.stderr
+    assert "it is written, and has 1 error" in result.stderr
+    assert "git checkout -m" in result.stderr
+    assert run("check", out).exit_code == 1
+    assert run("undo-save", out).exit_code == 0
+    assert out.read_bytes() == before
+
+
+def test_resolve_refuses_a_base_that_is_not_there(tmp_path: Path) -> None:
+    out = tmp_path / "out.onnx"
+    merged = merge(None, OURS(BASE), THEIRS(BASE))
+    save(merged.model, merged.conflicts, out, "onnx")
+    before = out.read_bytes()
+    result = run("resolve", out, "--base")
+    assert result.exit_code == 16
+    assert "there is no base" in result.stderr
+    assert out.read_bytes() == before

@@ -141,14 +141,15 @@ def _mistakes(model: Model) -> list[str]:
 def _settled(merged: Merged, choice: Any, steps: list[list[str]]) -> Model | None:
     """The model when all conflicts are settled, some at a time; None where a name cannot be had, as something has it.
 
-    Names that were swapped go only together.
+    Names that were swapped go only together. The base is refused, too, where what it takes went without a conflict.
     """
     model, left = merged.model, merged.conflicts
     for ids in steps:
         try:
             model, left = resolve(model, left, choice, ids)
         except ConflictError as error:
-            if "something else is called so" not in str(error):
+            is_gone = choice == "base" and "which nothing makes any more" in str(error)
+            if not is_gone and "something else is called so" not in str(error):
                 raise
             return None
     assert not left

@@ -3,6 +3,7 @@
 import pytest
 
 from onnxjson.document import Model
+from onnxjson.errors import ConflictError
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.structure import check_structure
@@ -80,3 +81,19 @@ def test_an_input_that_is_settled_stands_behind_what_makes_it() -> None:
     assert model.graph is not None
     operators = [each.op_type for each in model.graph.node]
     assert operators.index("Neg") < operators.index("Relu")
+
+
+def test_the_base_is_refused_where_a_side_took_away_what_it_takes() -> None:
+    base = graph_of("a = Abs(x) y = Relu(a)")
+    ours = graph_of("a = Abs(x) e = Sigmoid(x) y = Relu(e)")
+    theirs = graph_of("y = Relu(x)")
+    merged = merge(base, ours, theirs)
+    with pytest.raises(ConflictError, match=r'"a", which nothing makes any more.*--ours or --theirs'):
+        resolve(merged.model, merged.conflicts, "base")
+    require_ways_out(base, ours, theirs)
+
+
+def test_there_is_no_base_of_a_model_that_each_side_added() -> None:
+    merged = merge(None, graph_of("y = Abs(x)"), graph_of("y = Neg(x)"))
+    with pytest.raises(ConflictError, match=r"there is no base.*--ours or --theirs"):
+        resolve(merged.model, merged.conflicts, "base")

@@ -8,6 +8,7 @@ import pytest
 
 import onnxjson
 from onnxjson import files
+from onnxjson.conflicts import Conflict
 from onnxjson.errors import ChangedUnderneathError
 from onnxjson.merging.settling import Settling, open_settling
 from onnxjson.merging.storing import save
@@ -15,6 +16,7 @@ from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.conflicts import ConflictRows, place_rows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
+from tests.merging.models import BASE
 from tests.merging.test_conflicted_texts import MANY
 from tests.tui.screens import TERMINAL, Shown, shown
 
@@ -115,6 +117,24 @@ def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: 
         assert found.app.screen is found.first
 
     run(path, flow)
+
+
+def test_a_model_with_errors_is_saved_and_says_so_and_the_program_ends_with_1(path: Path) -> None:
+    conflict = Conflict("1", "/graph/node/1/input/0", "a", "a", "nothing")
+    save(BASE, (conflict,), path, "json")
+
+    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+        await found.press("t", "w")
+        assert "saved, with 1 error" in found.text
+        assert settling.exit_code == 1
+        await found.press("u", "o", "w")
+        assert "with 1 error" not in found.text
+        assert settling.exit_code == 0
+        await found.press("u", "t", "w", "q")
+
+    settling = run(path, flow)
+    assert settling.exit_code == 1
+    assert onnxjson.load(path) == settling.model
 
 
 def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> None:

@@ -177,6 +177,11 @@ class ConflictsScreen(KeyedScreen[None]):
 
         def saved(_: None) -> None:
             left = f", {counted(settling.remaining, 'conflict')} left in it" if settling.remaining else ""
+            if settling.errors:
+                first = visible(settling.errors[0].message)
+                count = counted(len(settling.errors), "error")
+                self.say(f"saved, with {count}: {first}; choices do not go together, u takes the last one back", "bad")
+                return
             self.say(f"saved {settling.path}{left}", "good")
             if then_leave:
                 self.app.exit(0)
@@ -187,7 +192,9 @@ class ConflictsScreen(KeyedScreen[None]):
         """Ends; asks where choices are not saved, or git would throw them away."""
         settling = self.settling
         if not settling.is_changed:
-            if settling.remaining and settling.is_under_git and settling.choices:
+            if settling.errors and settling.is_under_git:
+                self._ask_to_leave("The model has errors: git puts the file back as it was.", [])
+            elif settling.remaining and settling.is_under_git and settling.choices:
                 self._ask_to_leave("git puts the file back as it was while a conflict is left.", [])
             else:
                 self.app.exit(0)
