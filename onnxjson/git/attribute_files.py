@@ -29,9 +29,31 @@ def put_block(path: Path) -> bool:
     """Let a file end with the block of our lines, made if it is not there; whether anything was written.
 
     Raises:
-        OutputError: the file is a link, which git does not follow, or a mark of a block in it is gone.
+        OutputError: the file is a link, which git does not follow, or a folder, or a mark of a block in it is gone.
         OnnxJsonError: it cannot be read or written.
     """
+    content, wanted = _wanted(path)
+    if wanted == content:
+        return False
+    path.parent.mkdir(parents=True, exist_ok=True)
+    save_file(path, lambda sink: sink.write(wanted))
+    return True
+
+
+def check_block(path: Path) -> None:
+    """Do nothing where `put_block` has no reason to fail that can be seen beforehand; see there for the errors."""
+    content, wanted = _wanted(path)
+    if wanted == content:
+        return
+    folder = next(each for each in path.parents if os.path.lexists(each))
+    if not folder.is_dir():
+        raise OutputError(f"{visible(str(folder), None)} is no folder, and {path.name} cannot be in it; move it away")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise OutputError(f"{visible(str(path), None)} cannot be written: nothing can be made in its folder")
+
+
+def _wanted(path: Path) -> tuple[bytes | None, bytes]:
+    """What a file has, None where there is none, and what it is to have."""
     content = _read(path)
     rest = _without_block(path, content) if content is not None else None
     if rest is None:
@@ -41,16 +63,13 @@ def put_block(path: Path) -> bool:
     else:
         note, before = b"", rest
     block = [_MARK + _NOTE + note, *(line.encode() for line in ATTRIBUTES), _END, b""]
-    wanted = before + b"\n".join(block)
-    if wanted == content:
-        return False
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(path, lambda sink: sink.write(wanted))
-    return True
+    return content, before + b"\n".join(block)
 
 
 def take_block(path: Path) -> bool:
-    """Take the block out of a file again; whether there was one. See `put_block` for the errors."""
+    """Take the block out of a file again; whether there was one, as in a folder there is none. Errors: `put_block`."""
+    if path.is_dir() and not path.is_symlink():
+        return False
     content = _read(path)
     if content is None or not _BLOCK.search(content):
         return False
@@ -71,9 +90,11 @@ def has_block(path: Path) -> bool:
 def _read(path: Path) -> bytes | None:
     if os.path.islink(path):
         raise OutputError(f"{visible(str(path), None)} is a link, and git follows none to attributes; make it a file")
+    if path.is_dir():
+        raise OutputError(f"{visible(str(path), None)} is a folder, and git reads attributes from a file; move it away")
     try:
         return path.read_bytes()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise reading_error(path, error) from error

@@ -45,8 +45,11 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
     if not found:
         yield Observation(False, "git has no settings of onnxjson; onnxjson git install writes them")
     for place in places:
-        if attribute_files.has_block(place.attributes):
-            yield Observation(True, f"lines of onnxjson are in {visible(str(place.attributes), None)}")
+        try:
+            if attribute_files.has_block(place.attributes):
+                yield Observation(True, f"lines of onnxjson are in {visible(str(place.attributes), None)}")
+        except OnnxJsonError as error:
+            yield Observation(False, str(error))
     if _is_in_work_tree(git):
         yield from _attributes(git)
     if found:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.display import visible
-from onnxjson.errors import MissingInputError, OutputError
+from onnxjson.errors import MissingInputError, OnnxJsonError, OutputError
 from onnxjson.git import attribute_files, self_test
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.driver_lines import ALIAS, OURS, settings_for
@@ -76,6 +76,7 @@ def install(place: Place, python: str = sys.executable) -> list[str]:
             raise OutputError(
                 f"git has {key} = {visible(value, 100)} already; git config --{place.scope} --unset {key} takes it out"
             )
+    attribute_files.check_block(place.attributes)
     problems = self_test.problems(wanted)
     if problems:
         raise OutputError(f"nothing was written, since the lines do not work: {'; '.join(problems)}")
@@ -97,20 +98,27 @@ def uninstall(place: Place) -> list[str]:
     """Take out what `install` wrote and nothing else; what was changed, a sentence each.
 
     Raises:
-        OnnxJsonError: a file cannot be read or written.
+        OnnxJsonError: a file cannot be read or written. What is elsewhere was taken out, and the error says so.
     """
     said = []
     present = place.settings()
     ours = [key for key in _KEYS if _listed(key) in present and _is_ours(key, present)]
+    failures: list[OnnxJsonError] = []
     try:
         for key in ours:
             place.git.output("config", f"--{place.scope}", "--unset-all", key)
+        if ours:
+            said.append(f"took {len(ours)} {place.scope} settings out of git")
     except CommandError as error:
-        raise OutputError(f"git does not write its {place.scope} settings: {error}") from error
-    if ours:
-        said.append(f"took {len(ours)} {place.scope} settings out of git")
-    if attribute_files.take_block(place.attributes):
-        said.append(f"took the lines out of {visible(str(place.attributes), None)}")
+        failures.append(OutputError(f"git does not write its {place.scope} settings: {error}"))
+    try:
+        if attribute_files.take_block(place.attributes):
+            said.append(f"took the lines out of {visible(str(place.attributes), None)}")
+    except OnnxJsonError as error:
+        failures.append(error)
+    if failures:
+        failures[0].args = ("; ".join([*(str(each) for each in failures), *said]),)
+        raise failures[0]
     return said
 
 

@@ -211,3 +211,53 @@ def test_link_and_torn_block_are_refused(repository: Any, tmp_path: Path) -> Non
     repository.write(".gitattributes", b"# >>> onnxjson >>>\n*.onnx diff=onnx\n")
     with pytest.raises(OutputError, match="is gone"):
         installation.install(installation.place_of("local"))
+
+
+@pytest.mark.parametrize("scope", ["local", "global"])
+@pytest.mark.usefixtures("untried")
+def test_attributes_that_are_a_folder_are_seen_before_anything_is_written(
+    scope: Any, repository: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    place = installation.place_of(scope)
+    place.attributes.mkdir(parents=True)
+    (place.attributes / "of somebody").write_text("")
+    with pytest.raises(OutputError, match="is a folder, and git reads attributes from a file; move it away"):
+        installation.install(place)
+    assert installation.installed(place) == {}
+    place.attributes.rename(tmp_path / "away")
+    installation.install(place)
+    place.attributes.unlink()
+    (tmp_path / "away").rename(place.attributes)
+    doctor = run("git", "doctor")
+    assert doctor.exit_code == 1
+    assert "is a folder, and git reads attributes from a file" in doctor.stdout
+    assert run("git", "uninstall", f"--{scope}")[0::2] == (0, f"took 16 {scope} settings out of git\n")
+    assert installation.installed(place) == {}
+    assert (place.attributes / "of somebody").exists()
+
+
+@pytest.mark.usefixtures("untried")
+def test_file_in_the_way_of_the_folder_of_attributes_is_seen_before_anything_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config").write_text("")
+    place = installation.place_of("global")
+    with pytest.raises(OutputError, match="is no folder, and attributes cannot be in it"):
+        installation.install(place)
+    assert installation.installed(place) == {}
+    assert installation.uninstall(place) == []
+
+
+@pytest.mark.usefixtures("untried")
+def test_settings_go_where_the_attributes_cannot_be_looked_at(repository: Any, tmp_path: Path) -> None:
+    place = installation.place_of("local")
+    installation.install(place)
+    place.attributes.rename(tmp_path / "elsewhere")
+    place.attributes.symlink_to(tmp_path / "elsewhere")
+    result = run("git", "uninstall")
+    assert result.exit_code == OutputError.exit_code
+    assert "is a link, and git follows none to attributes; make it a file; took 16 local settings" in result.stderr
+    assert installation.installed(place) == {}
