@@ -118,6 +118,16 @@ def make_folder(path: Path) -> None:
         _sync_folder(parent, name)
 
 
+def require_savable(path: Path) -> None:
+    """Find out that nothing can be saved at a path before anybody is asked whether to replace what stands there.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: nothing can be saved there: a folder, a device, a file that is
+            read-only, no such folder.
+    """
+    _target(path, break_hardlink=False)
+
+
 def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | None]:
     """The file that a save of `path` replaces, and what stands there now.
 

@@ -1,6 +1,7 @@
 """Save, save as, leave, open, export, history: every question that is asked, and that nothing is lost without one."""
 
 import os
+import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,35 @@ def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
         assert other.read_bytes() == b"mine"
         await found.press("R")
         assert other.read_bytes() == bytes_of(found.session.model)
+
+    run(path, flow)
+
+
+@pytest.mark.parametrize(("target", "reason"), [("{folder}", "is a folder"), ("/dev/full", "pipe, socket or device")])
+def test_what_can_be_no_file_is_refused_before_anybody_is_asked_to_replace_it(
+    path: Path, target: str, reason: str
+) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        for command in ("w", "save-as", "export"):
+            await found.press(":")
+            await found.type(f"{command} {target.format(folder=path.parent)}")
+            assert "there is such a file" not in found.text
+            assert reason in " ".join(found.text.split()) or reason in said(found)
+            await found.press("escape")
+
+    run(path, flow)
+
+
+def test_a_name_that_says_no_form_is_told_the_form_that_was_written(path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await changed(found)
+        await found.press(":")
+        await found.type(f"w {path.with_name('x.txt')}")
+        assert re.search(r"saved \S+ \S+ as binary ONNX in", said(found))
+        await found.press(":")
+        await found.type(f"w {path.with_name('x.onnx.json')}")
+        assert re.search(r"saved \S+ \S+ in", said(found))
 
     run(path, flow)
 

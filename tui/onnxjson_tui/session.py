@@ -35,6 +35,7 @@ from onnxjson.external_files import copy_files, locations
 from onnxjson.files import Format, format_for
 from onnxjson.identity import identity
 from onnxjson.patching import Patch
+from onnxjson.saving import require_savable
 from onnxjson_tui.answers import Changed, MergeAnswer, Preview, SaveAnswer
 from onnxjson_tui.edited_model import EditedModel
 from onnxjson_tui.history import Step
@@ -171,6 +172,8 @@ class Session(EditedModel):
         if weights is None:
             weights = "keep" if form == "json" and self.opened.format == "json" else "inline"
         expect = self.opened.identity if is_same and not overwrite else None
+        if not is_same:
+            require_savable(target)
         if not is_same and not overwrite and target.exists():
             return SaveAnswer("exists", target, "the file is there already; it is replaced only if you say so", 73)
         if is_same and not take_back and not set(self._merged) <= set(self.history.made):

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final
 from onnxjson.display import counted, visible
 from onnxjson.edits.script import Script
 from onnxjson.errors import EncodeError, OnnxJsonError
+from onnxjson.files import Format, format_for
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import size, wrapped
+from onnxjson.saving import require_savable
 from onnxjson_tui.answers import SaveAnswer
 from onnxjson_tui.jobs import said
 from onnxjson_tui.path_completion import complete_path, expanded
@@ -26,6 +28,8 @@ _WIDTH: Final = 66
 
 _NAMED: Final = 8
 """Files that are named in a question."""
+
+_FORMS: Final[dict[Format, str]] = {"onnx": "binary ONNX", "json": "text", "protojson": "proto-JSON"}
 
 _SCRIPTS: Final = (".json", ".py")
 
@@ -105,7 +109,13 @@ async def save(bench: "Workbench", path: Path | None = None, *, overwrite: bool 
 
 def _tell_saved(bench: "Workbench", answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
-    bench.say(f"saved {written} in {seconds:.2f} s, read back and compared: {answer.path}", "good")
+    form = bench.session.opened.format
+    # Of an ending that says no form people expect others.
+    said_by_name = answer.path.name.lower().endswith((".onnx", ".json", ".onnxjson")) and form == format_for(
+        answer.path
+    )
+    shown = "" if said_by_name else f" as {_FORMS[form]}"
+    bench.say(f"saved {written}{shown} in {seconds:.2f} s, read back and compared: {answer.path}", "good")
     bench.draw_marks()
     for page in bench.drawer.pages.values():
         page.model_changed()
@@ -273,6 +283,11 @@ async def write_edits(bench: "Workbench", path: Path, script: Script, left_out: 
         return
     if path.name.endswith((".onnx", ".onnx.json")):
         bench.say(f"{path} is the name of a model; that of a script ends in .json or .py, such as edits.json", "bad")
+        return
+    try:
+        require_savable(path)
+    except OnnxJsonError as error:
+        bench.say(f"no script was written: {said(error)}", "bad")
         return
     if path.exists():
         question = ConfirmScreen(
