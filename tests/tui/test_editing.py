@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
+from textual import events
 
 from onnxjson.document import Node
 from onnxjson.edits import NameNodes, SetDoc, SetName, apply
@@ -18,6 +20,7 @@ from onnxjson_tui.rows.inspector import InspectorRows
 from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
 from tests.tui.benches import Bench, bench, run
 from tests.tui.every_edit import model
@@ -114,6 +117,71 @@ def test_a_name_for_a_node_that_has_none_is_a_command_in_the_history_and_the_scr
         assert exported.script.edits == (SetName(node="output:c", name="leaky"),)
         assert not exported.left_out
         assert apply(model(), exported.script) == found.session.model
+
+    on_model(tmp_path, flow)
+
+
+def test_no_name_for_a_node_that_has_none_changes_nothing_and_says_so(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 3)
+        await found.press("r", "enter")
+        assert "keeps one" not in found.footer
+        await found.press("enter")
+        assert "nothing changed: the node has no name" in found.footer
+        assert not found.bench.prompt.is_asking
+        assert not len(found.session.history)
+        await at(found, 1)
+        await found.press("r", "enter")
+        await rub_out(found, "")
+        assert "a node that has a name keeps one" in found.footer
+        await found.press("escape")
+
+    on_model(tmp_path, flow)
+
+
+@pytest.mark.parametrize("keys", [("o",), ("1", "O")])
+def test_operators_that_take_nothing_are_not_offered_between_two_nodes(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 4)
+        await found.press(*keys)
+        assert "Which operator" in found.text
+        screen = found.app.screen
+        assert isinstance(screen, PickerScreen)
+        offered = {choice.key for choice in screen.choices_for("")}
+        assert {"Relu", "Add", "ConstantOfShape"} <= offered
+        assert not offered & {"Constant", "RandomNormal", "RandomUniform"}
+
+    on_model(tmp_path, flow)
+
+
+def test_the_hint_of_a_picker_is_about_what_is_found_now(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await at(found, 1)
+        taken = nodes(found)[1].input[0]
+        await found.press("0", "w", *taken, "enter")
+        hint = found.app.screen.query_one("#dialog-hint", Bar)
+        assert hint.text == "it takes this one now"
+        await found.press(*"qqq")
+        assert hint.text == "nothing here has that   esc cancel"
+        await found.press("backspace", "backspace", "backspace")
+        assert hint.text.endswith("type to search")
+
+    on_model(tmp_path, flow)
+
+
+def test_a_pasted_text_of_several_lines_is_refused_on_the_line(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        await found.press(":", *"set-")
+        assert found.app.focused is not None
+        found.app.focused.post_message(events.Paste('doc "a\nb"'))
+        await found.settle()
+        assert "nothing was pasted: it has 2 lines" in found.footer
+        assert found.bench.prompt.input.value == "set-"
+        found.app.focused.post_message(events.Paste("doc a\n"))
+        await found.settle()
+        assert found.bench.prompt.input.value == "set-doc a"
+        await found.press("enter")
+        assert found.session.model.doc_string == "a"
 
     on_model(tmp_path, flow)
 

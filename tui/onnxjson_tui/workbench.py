@@ -117,6 +117,9 @@ class Workbench(Screen[int]):
         self.drawer.pages = {page.name: page(self) for page in PAGES}
         self.prompt.find_offers = self._find_offers
         self.prompt.shown = self._prompt_shown
+        self.prompt.refused_lines = lambda count: self.say(
+            f"nothing was pasted: it has {count:,} lines, and this is one; forms (a) and E take several", "bad"
+        )
         self.build(0)
         for problem in self.session.opened.problems:
             self.say(problem, "changed")

@@ -106,9 +106,11 @@ async def rename_this(bench: "Workbench", ref: NodeRef) -> None:
         hint=hint,
         mistake=lambda text: name_mistake(session.index, ref, meant(text), old),
     )
-    if answer is None or meant(answer) == old:
+    if answer is None:
         return
-    if old:
+    if meant(answer) == old:
+        bench.say("nothing changed: the node " + (f"is called {visible(old, 200)}" if old else "has no name"))
+    elif old:
         await made(bench, rename_node(session.index, ref, meant(answer)))
     else:
         await made(bench, SetName(node=node_words(session.index, ref), name=meant(answer)))

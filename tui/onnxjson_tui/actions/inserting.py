@@ -75,9 +75,11 @@ async def insert_before(bench: "Workbench", given: Given) -> None:
 
 
 async def _operator(bench: "Workbench") -> str | None:
-    """The operator that a person chooses, of those that the model's opset has."""
+    """The operator that a person chooses, of those of the model's opset that take something."""
     offers = Offers(bench.session, bench.here)
-    choices = await bench.jobs.run("edit", "looking for operators", lambda: Searchable(offers.operators("")))
+    choices = await bench.jobs.run(
+        "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
+    )
     return await bench.app.push_screen_wait(PickerScreen("Which operator", choices))
 
 

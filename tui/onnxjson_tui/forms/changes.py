@@ -31,7 +31,7 @@ def _rename(kind: Literal["node", "tensor"], old: str, new: str, within: str | N
 def name_mistake(index: Index, ref: NodeRef, text: str, old: str) -> str:
     """Why a node cannot have a name; "" where it can."""
     if not text:
-        return "a node that has a name keeps one"
+        return "a node that has a name keeps one" if old else ""
     if text != old and any(each.scope is ref.scope for each in index.nodes_with("name", text)):
         return "a node of this graph is called so already"
     return ""

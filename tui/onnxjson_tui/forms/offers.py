@@ -196,8 +196,13 @@ class Offers:
         for text, count in values.most_common(100):
             yield _plain(text, counted(count, "node"))
 
-    def operators(self, domain: str) -> Iterator[Choice]:
-        """Operators of a domain as of the model's version of it, and its own functions; those in use first."""
+    def operators(self, domain: str, *, take_inputs: bool = False) -> Iterator[Choice]:
+        """Operators of a domain as of the model's version of it, and its own functions; those in use first.
+
+        Args:
+            domain: "" for that of ONNX.
+            take_inputs: whether those that take nothing, such as Constant, are left out.
+        """
         model, wanted = self._session.model, plain_domain(domain)
         opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
         counts = Counter(
@@ -205,12 +210,16 @@ class Offers:
         )
         names = dict.fromkeys(sorted(counts, key=lambda name: (-counts[name], name)))
         names |= dict.fromkeys(sorted(known_operators(domain)))
-        names |= dict.fromkeys(each.name or "" for each in model.functions if plain_domain(each.domain) == wanted)
+        functions = [each for each in model.functions if plain_domain(each.domain) == wanted]
+        names |= dict.fromkeys(each.name or "" for each in functions)
+        without_inputs = {each.name or "" for each in functions if not each.input}
         for name in names:
             found = typed_signature(wanted, name, opset) if opset is not None else None
             if found is not None and found.deprecated:
                 continue
             if found is None and name not in counts and name in known_operators(domain):
+                continue
+            if take_inputs and (not found.inputs if found is not None else name in without_inputs):
                 continue
             taken = f"({', '.join([each.name for each in found.inputs])})" if found is not None else ""
             used = f"  {counts[name]:,} here" if counts[name] else ""

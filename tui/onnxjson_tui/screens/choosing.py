@@ -44,7 +44,6 @@ class PickerScreen(Dialog[str | None]):
     def on_mount(self) -> None:
         """The field has the focus, the keys that move go to the list."""
         self.query_one("#dialog-title", Bar).show((Span(self._title, "title"),))
-        self.query_one("#dialog-hint", Bar).show((Span(self._hint, "quiet"),))
         self.query_one(LineList).can_focus = False
         self.query_one(Input).focus()
         self._find(self._typed)
@@ -55,7 +54,11 @@ class PickerScreen(Dialog[str | None]):
         return self._choices.having(words) if words else self._choices
 
     def _find(self, typed: str) -> None:
-        self.query_one(LineList).show(ChoiceRows(self.choices_for(typed)), 0)
+        found = self.choices_for(typed)
+        self.query_one(LineList).show(ChoiceRows(found), 0)
+        # What was said of another choice is said no longer.
+        hint = Span(self._hint, "quiet") if found else Span("nothing here has that   esc cancel", "changed")
+        self.query_one("#dialog-hint", Bar).show((hint,))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Search."""

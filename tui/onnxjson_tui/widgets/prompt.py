@@ -38,6 +38,8 @@ class Prompt(Horizontal):
         self.find_offers: FindOffers = lambda find, then: then(find())
         self.shown: Callable[[bool], None] = lambda is_shown: None
         """Is told when it comes and goes."""
+        self.refused_lines: Callable[[int], object] = lambda count: None
+        """Is told of a pasted text of several lines, of which nothing is taken."""
         self._kept: dict[str, list[str]] = {}
         self._kind = ""
         self._older = 0
@@ -48,7 +50,9 @@ class Prompt(Horizontal):
     def compose(self) -> ComposeResult:
         """The mark and the field."""
         yield Bar(id="prompt-mark")
-        yield Field(id="prompt-input", select_on_focus=False)
+        field = Field(id="prompt-input", select_on_focus=False)
+        field.refused_lines = lambda count: self.refused_lines(count)
+        yield field
 
     def stand_above(self, lines: int) -> None:
         """Stands above a footer of so many lines."""
