@@ -7,6 +7,7 @@ import msgspec
 from onnxjson.conflicts import Conflict
 from onnxjson.document import Model
 from onnxjson.merging.choosing import leaves_a_way_out, mistakes
+from onnxjson.merging.dimensions import Sizes, follow, replaced_names, with_sizes
 from onnxjson.merging.interface import keeps_interface
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.restoring import Restored, conflicts_of
@@ -80,18 +81,19 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
         first: which of them comes first where the order is nobody's, the same whichever is ours.
     """
     changes = sides[0].changes, sides[1].changes
+    sizes = replaced_names(base, sides)
     units = Units()
     for keys in rival_units(base, changes):
         units.tie(keys)
     for _ in range(_ROUNDS):
         tree = TreeMerge(units, first)
         fields = tree.record(base, changes, "")
-        merged = base if fields is None else applied(base, fields)
-        sound = Soundness(base, sides, merged, tree)
+        merged = with_sizes(base if fields is None else applied(base, fields), sizes)
+        sound = Soundness(base, sides, merged, tree, sizes)
         problems = list(sound.problems())
         if tree.clashes:
             # What theirs has in the slots has to go with the rest, too: somebody may take it.
-            problems += _problems_of_theirs(base, sides, units, first)
+            problems += _problems_of_theirs(base, sides, units, first, sizes)
         if not all(problems):
             return None
         if not any([units.tie(sorted(set(keys))) for keys in problems]):
@@ -100,6 +102,7 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
         return None
     if problems and not tree.clashes:
         return None
+    follow(tree.clashes, sizes)
     restored = Restored(merged, sides, sound, first)
     conflicts = conflicts_of(tree.clashes, Places(fields), units.root, restored)
     if not conflicts and not keeps_interface(base, sides, sound, restored.model):
@@ -107,11 +110,13 @@ def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     return Merged(restored.model, conflicts)
 
 
-def _problems_of_theirs(base: Model, sides: tuple[Side, Side], units: Units, first: int) -> list[list[str]]:
+def _problems_of_theirs(
+    base: Model, sides: tuple[Side, Side], units: Units, first: int, sizes: Sizes
+) -> list[list[str]]:
     tree = TreeMerge(units, first, swapped=True)
     fields = tree.record(base, (sides[1].changes, sides[0].changes), "")
-    merged = base if fields is None else applied(base, fields)
-    return list(Soundness(base, sides, merged, tree).problems())
+    merged = with_sizes(base if fields is None else applied(base, fields), sizes)
+    return list(Soundness(base, sides, merged, tree, sizes).problems())
 
 
 def _is_good(result: Merged, base: Model, ours: Model, theirs: Model) -> bool:

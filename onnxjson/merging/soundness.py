@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from onnxjson import document as d
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.merging.broken import Broken
+from onnxjson.merging.dimensions import LISTS, Sizes, uses_name
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import added_key
 from onnxjson.merging.versions import version_problems
 from onnxjson.operators import plain_domain
+from onnxjson.walking import walk
 
 Keys = list[str]
 """The keys of units that do not go together; an empty list where nobody can tell."""
@@ -21,12 +23,13 @@ Keys = list[str]
 class Soundness:
     """The look at one merged model that still has names of the base."""
 
-    def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge) -> None:
+    def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge, sizes: Sizes) -> None:
         self._base = {scope.address: scope for scope in Index(base).scopes}
         self._models = (base, sides[0].model, sides[1].model)
         self._sides = sides
         self._merged = merged
         self._tree = tree
+        self._sizes = sizes
         self._index = Index(merged)
         self._scopes = {scope.address: scope for scope in self._index.scopes}
 
@@ -48,6 +51,8 @@ class Soundness:
         yield from self._no_outputs()
         yield from self._calls()
         yield from self._imports()
+        yield from self._dimensions()
+        yield from self._configurations()
         changes = self._sides[0].changes, self._sides[1].changes
         yield from version_problems(self._models, changes, self._index, self.node_home)
 
@@ -238,6 +243,46 @@ class Soundness:
                     if plain_domain(each.domain) == domain
                 ]
                 yield [*[f"/opset_import/{place}" for place in positions], *self._operators(users)]
+
+    def _dimensions(self) -> Iterator[Keys]:
+        """Names of dimensions that one side replaced by several things, and that the other side uses anew."""
+        for name in [name for name, size in self._sizes.items() if size is None]:
+            keys: Keys = []
+            for field in LISTS:
+                at = f"/graph/{field}"
+                for position, info in enumerate(getattr(self._merged.graph, field, ())):
+                    if uses_name(info, name):
+                        origin = self._origin(at, position)
+                        keys.append(f"{at}/{origin}/type" if isinstance(origin, int) else added_key(at, *origin))
+                if keys:
+                    was = getattr(self._models[0].graph, field, ())
+                    keys += [f"{at}/{place}/type" for place, info in enumerate(was) if uses_name(info, name)]
+            if keys:
+                yield keys
+
+    def _configurations(self) -> Iterator[Keys]:
+        """Nodes that are put on devices of a configuration which the other side took away, or gave another name."""
+        base, *sides = [{each.name: at for at, each in enumerate(model.configuration)} for model in self._models]
+        lost = (base.keys() | sides[0].keys() | sides[1].keys()) - {each.name for each in self._merged.configuration}
+        if not lost:
+            return
+        for side, names in zip(self._sides, sides, strict=True):
+            lost -= {each.configuration_id for each in walk(side.model, d.NodeDeviceConfiguration)} - names.keys()
+        for ref in self._index.node_refs:
+            for position, each in enumerate(ref.node.device_configurations):
+                if each.configuration_id in lost:
+                    at = f"/configuration/{base.get(each.configuration_id)}"
+                    yield [at, *self._member_keys(ref, "device_configurations", position, "configuration_id")]
+
+    def _member_keys(self, ref: NodeRef, field: str, position: int, scalar: str) -> Keys:
+        """The unit by which a member of a list of a node came, or got another value of a field."""
+        address, key = self.node_home(ref)
+        if address is None:
+            return [] if key is None else [key]
+        origin = self._origin(f"{address}/{field}", position)
+        if isinstance(origin, int):
+            return [f"{address}/{field}/{origin}/{scalar}"]
+        return [added_key(f"{address}/{field}", *origin)]
 
 
 def _top(scope: Scope) -> Scope:
