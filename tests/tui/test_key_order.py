@@ -14,6 +14,7 @@ from textual.keys import _character_to_key
 from onnxjson_tui import external_editor
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
+from tests.tui.test_form_screen import until
 
 
 @pytest.fixture
@@ -107,9 +108,8 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
     async def flow(found: Bench) -> None:
         await found.press("j")
         send_all(found, *keys, "d", "e", "j")
-        await found.pilot.pause(0.45)
+        await until(found, lambda: re.search(r"looking .* \.\.\.   esc drops it", found.footer) is not None)
         assert found.app.screen is found.bench
-        assert re.search(r"looking .* \.\.\.   esc drops it", found.footer)
         await found.settle()
         await found.pilot.pause(0.3)
         assert found.app.screen is not found.bench
@@ -172,5 +172,19 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
         await found.settle()
         assert "Make this change?" in found.text
         assert not len(found.session.history)
+
+    run(path, flow)
+
+
+def test_of_several_works_one_after_the_other_it_is_said_as_long_as_the_keys_wait(path: Path, slow: Slow) -> None:
+    slow("onnxjson_tui.actions.editing.slots", 0.5)
+    slow("onnxjson_tui.actions.editing.value_choices", 1.0)
+
+    async def flow(found: Bench) -> None:
+        await found.press("j")
+        send_all(found, "1", "w")
+        await until(found, lambda: "looking at the values that fit ...   esc drops it" in found.footer)
+        # The second work alone would be said after 0.3 s.
+        assert found.bench.jobs.running[0].seconds < 0.25
 
     run(path, flow)

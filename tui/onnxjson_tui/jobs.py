@@ -21,6 +21,13 @@ HELD: Final = 0.3
 """Seconds before it is said of one for which the keys wait: nothing else shows that they were heard."""
 
 
+_HARDLY: Final = 0.01
+"""Seconds of a timer for what is late already."""
+
+_AT_ONCE: Final = 0.05
+"""Seconds after the end of a job within which the next one belongs to the same action."""
+
+
 class Job:
     """One piece of work."""
 
@@ -32,6 +39,8 @@ class Job:
         self.holds_keys = holds_keys
         """Whether a question may come of it, so that the keys that are typed meanwhile are for that."""
         self.started = time.monotonic()
+        self.keys_wait_since = self.started
+        """When the keys began to wait: of several jobs that an action does one after the other, with the first."""
         self.is_dropped = False
         """Whether nobody waits for what comes of it any more. Long work may look at it, and end."""
         self.dropped: Callable[[], object] | None = None
@@ -45,7 +54,9 @@ class Job:
     @property
     def is_slow(self) -> bool:
         """Whether it takes so long that it should be said."""
-        return self.seconds >= (HELD if self.holds_keys else QUIET)
+        if self.holds_keys:
+            return time.monotonic() - self.keys_wait_since >= HELD
+        return self.seconds >= QUIET
 
     @property
     def said(self) -> str:
@@ -73,6 +84,8 @@ class Jobs:
         self._looked = looked
         self._jobs: dict[str, Job] = {}
         self._timer: Any = None
+        self._held: tuple[Job, float] | None = None
+        """The last job that held the keys, and when it ended."""
 
     @property
     def running(self) -> tuple[Job, ...]:
@@ -110,7 +123,7 @@ class Jobs:
         def answer(outcome: Callable[[], object]) -> None:
             if self._jobs.get(group) is job:
                 del self._jobs[group]
-                self._look()
+                self._ended(job)
             if not job.is_dropped:
                 outcome()
 
@@ -138,7 +151,7 @@ class Jobs:
             return await asyncio.to_thread(work)
         finally:
             del self._jobs[key]
-            self._look()
+            self._ended(job)
 
     async def run(self, group: str, label: str, work: Callable[[], _T]) -> _T:
         """`start` for those who wait, for whom the keys wait, too: what `work` returns.
@@ -177,10 +190,18 @@ class Jobs:
             self.drop(group)
         return bool(groups)
 
+    def _ended(self, job: Job) -> None:
+        if job.holds_keys:
+            self._held = (job, time.monotonic())
+        self._look()
+
     def _tick(self, job: Job) -> None:
+        if job.holds_keys and self._held is not None and job.started - self._held[1] < _AT_ONCE:
+            job.keys_wait_since = self._held[0].keys_wait_since
         self._look()
         if job.holds_keys:
-            self._app.set_timer(HELD, lambda: self._look() if job in self.running else None)
+            rest = HELD - (time.monotonic() - job.keys_wait_since)
+            self._app.set_timer(max(rest, _HARDLY), lambda: self._look() if job in self.running else None)
         if self._timer is None:
             self._timer = self._app.set_interval(0.5, self._look)
 
