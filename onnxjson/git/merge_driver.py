@@ -100,6 +100,8 @@ def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> i
             _replace(target, content)
     if not count:
         return CLEAN
+    if is_virtual:
+        return CONFLICTS  # of a base, which nobody is asked to settle
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
     shown = visible(name, None)
     _say(f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` settles them")
