@@ -5,7 +5,7 @@ has a name that something else has already gets one of its own. `onnxjson.mergin
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -137,6 +137,14 @@ class Side:
                     name: _definer(scope, name, pair) for name in defined(scope) if name not in known
                 }
         return found
+
+    def grown_graphs(self) -> Iterator[tuple[GraphMatch, Scope]]:
+        """The graphs of the base that have new nodes on this side, and what they are in `model`."""
+        grown = [match for match in self.matches if min(match.base_of, default=0) < 0]
+        scopes = {scope.address: scope for scope in Index(self.model).scopes} if grown else {}
+        for match in grown:
+            if match.target.address in scopes:
+                yield match, scopes[match.target.address]
 
     def rename(self, names: Mapping[str, Mapping[str, str]]) -> None:
         """Give new values other names: by address of a graph of the base, names in `model` -> fresh ones."""

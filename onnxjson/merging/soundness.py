@@ -9,6 +9,7 @@ from onnxjson import document as d
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.merging.broken import Broken
 from onnxjson.merging.dimensions import LISTS, Sizes, uses_name
+from onnxjson.merging.layers import inserted
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import added_key
@@ -51,6 +52,7 @@ class Soundness:
         yield from self._no_outputs()
         yield from self._calls()
         yield from self._imports()
+        yield from self._passed_layers()
         yield from self._dimensions()
         yield from self._configurations()
         changes = self._sides[0].changes, self._sides[1].changes
@@ -243,6 +245,40 @@ class Soundness:
                     if plain_domain(each.domain) == domain
                 ]
                 yield [*[f"/opset_import/{place}" for place in positions], *self._operators(users)]
+
+    def _passed_layers(self) -> Iterator[Keys]:
+        """Takers that one side adds to a value which the other put a layer behind."""
+        layers = [
+            (match.base.address, number, layer)
+            for number, side in enumerate(self._sides)
+            for match, scope in side.grown_graphs()
+            for layer in inserted(match, scope)
+        ]
+        homes = {self.home(scope)[0]: scope for scope in self._index.scopes} if layers else {}
+        for at, number, layer in layers:
+            if at not in homes:
+                continue
+            added = self._tree.added.get(f"{at}/node", ([], []))
+            # Two layers behind one value are a conflict of what stood behind it.
+            own = [each.node for there, _, each in layers if (there, each.value) == (at, layer.value)] + added[number]
+            if keys := self._takers(homes[at], layer.value, own):
+                if layer.node in added[number]:
+                    keys.append(added_key(f"{at}/node", number, added[number].index(layer.node)))
+                yield [*keys, *[f"{at}/node/{node}/input/{slot}" for node, slot in layer.moved]]
+
+    def _takers(self, scope: Scope, name: str, but: list[d.Record]) -> Keys:
+        """The units by which a value is taken now, and was not in the base, without those of some nodes."""
+        found: Keys = []
+        for position, slot in scope.uses(name):
+            if position is None:
+                found += self._uses_at_outputs(scope, slot, name)
+            elif scope.graph.node[position] not in but:
+                found += self._changes_of(NodeRef(scope, position), name)
+        return found
+
+    def _uses_at_outputs(self, scope: Scope, slot: int, name: str) -> Keys:
+        address, _ = self.home(scope)
+        return self._output_keys(address, slot, name) if address and isinstance(scope.graph, d.Graph) else []
 
     def _dimensions(self) -> Iterator[Keys]:
         """Names of dimensions that one side replaced by several things, and that the other side uses anew."""

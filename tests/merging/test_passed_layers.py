@@ -1,0 +1,45 @@
+"""A layer that one side inserts is not gone past by what the other side adds, without a word."""
+
+import pytest
+
+from onnxjson.document import Model
+from onnxjson.merging.merge import merge
+from onnxjson.merging.resolving import resolve
+from tests.edits.graphs import model_of
+
+
+def chain(body: str, outputs: str = "y") -> Model:
+    """A model of one input x."""
+    types = ", ".join(f"float[N,4] {name}" for name in outputs.split())
+    return model_of(f"""<ir_version: 10, opset_import: ["" : 20]> g (float[N,4] x) => ({types}) {{ {body} }}""")
+
+
+BASE = chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c)")
+LAYER = chain("a0 = Neg(x) a = Tanh(a0) b = Relu(a) c = Exp(a) y = Add(b, c)")
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        chain("a = Neg(x) b = Relu(a) c = Exp(a) d = Abs(a) y = Sum(b, c, d)"),
+        chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, a)"),
+        chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(a)", "y q"),
+        chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c)", "y a"),
+    ],
+)
+def test_one_more_taker_of_a_value_is_a_conflict_with_a_layer_behind_it(theirs: Model) -> None:
+    merged = merge(BASE, LAYER, theirs)
+    assert not merged.is_clean
+    assert resolve(merged.model, merged.conflicts, "theirs")[1] == ()
+    assert not merge(BASE, theirs, LAYER).is_clean
+
+
+def test_a_layer_before_only_some_takers_leaves_the_value_to_others() -> None:
+    ours = chain("a = Neg(x) t = Tanh(a) b = Relu(t) c = Exp(a) y = Add(b, c)")
+    merged = merge(BASE, ours, chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(a)", "y q"))
+    assert merged.is_clean
+
+
+def test_takers_of_other_values_are_no_conflict_with_a_layer() -> None:
+    merged = merge(BASE, LAYER, chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(b)", "y q"))
+    assert merged.is_clean
