@@ -10,7 +10,7 @@ from onnxjson.edits.renaming import defined, inside, renamed
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.merging.naming import by_address, free, place_of, scope_around, with_inner_names, with_names
 from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
-from onnxjson.merging.slots import OURS, THEIRS, Clash
+from onnxjson.merging.slots import OURS, THEIRS, Clash, Units
 from onnxjson.merging.soundness import Soundness
 
 _MAIN: Final = "/graph"
@@ -21,7 +21,8 @@ class Restored:
 
     Attributes:
         model: the model; of names that both sides changed differently it has those of ours.
-        clashes: conflicts about names, by their final addresses.
+        clashes: conflicts about names: their final addresses, which of those stands for all that go only together, and
+            what base, ours and theirs have.
     """
 
     def __init__(self, merged: d.Model, sides: tuple[Side, Side], homes: Soundness, first: int) -> None:
@@ -29,7 +30,7 @@ class Restored:
         self._order = (sides[first], sides[1 - first])
         self._homes = homes
         self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
-        self.clashes: list[tuple[str, tuple[Any, Any, Any]]] = []
+        self.clashes: list[tuple[str, str, tuple[Any, Any, Any]]] = []
         self._interfaces = [_interface(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])]
         self._index = Index(merged)
         self._scopes = by_address(self._index)
@@ -57,7 +58,7 @@ class Restored:
             return mine
         if mine == old:
             return its
-        self.clashes.append((at, (old, mine, its)))
+        self.clashes.append((at, at, (old, mine, its)))
         return mine
 
     def _function_names(self, merged: d.Model) -> dict[FunctionKey, FunctionKey]:
@@ -98,6 +99,7 @@ class Restored:
         known.update(dict.fromkeys(name for names in paired for name in names))
         if base is not None:
             known.update(dict.fromkeys(self._fresh))
+        handed_on = self._handed_on(scope, [name for name in here if name not in self._fresh], *paired)
         outer = [self._values[each] for each in scope.chain() if each is not scope]
         wanted: dict[str, str] = {}
         for name in known:
@@ -112,6 +114,9 @@ class Restored:
                 new = mine if its == name else its
             elif base == _MAIN and (outer_name := self._outer_name(name, mine, its)) is not None:
                 new = outer_name
+            elif name in handed_on:
+                self.clashes.append((at, handed_on[name], (name, mine, its)))
+                new = mine
             else:
                 new = self._choice(name, mine, its, at)
             # What only conflicts hold makes way for what is here, also where its own name is the one of the base.
@@ -131,6 +136,43 @@ class Restored:
         """Of two names of a value the one by which a side makes it an output, and with it known outside the model."""
         base, ours, theirs = self._interfaces
         return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
+
+    def _handed_on(
+        self, scope: Scope, names: list[str], ours: Mapping[str, str], theirs: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Values whose names are chosen only together: both sides changed that of one, and it is another's elsewhere.
+
+        Args:
+            scope: the graph.
+            names: what its values are called in the base.
+            ours: their names in ours where those are others.
+            theirs: and in theirs.
+
+        Returns:
+            The names in the base, each with the address that stands for all that belong together.
+        """
+        mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
+        waiting = [name for name in names if len({name, mine[name], its[name]}) == 3]
+        if not waiting:
+            return {}
+        clashing = set(waiting)
+        # By each name that is wanted: the values that have it where nothing is chosen, or may get it by a choice.
+        owners: dict[str, list[str]] = {}
+        for name in names:
+            one = its[name] if mine[name] == name else mine[name]
+            for new in {mine[name], its[name]} if name in clashing else {one}:
+                owners.setdefault(new, []).append(name)
+        found = Units()
+        while waiting:
+            name = waiting.pop()
+            for other in [each for wanted in (mine[name], its[name]) for each in owners.get(wanted, ())]:
+                if other != name and mine[other] != its[other]:
+                    found.tie(sorted((name, other)))
+                    if other not in clashing:
+                        clashing.add(other)
+                        waiting.append(other)
+        roots = {name: found.root(name) for name in sorted(found.keys)}
+        return {name: f"{scope.address}{place_of(scope, root)}" for name, root in roots.items()}
 
     def _priority(self, here: Mapping[str, None]) -> Any:
         """Values that are there before those that are not, those of the base first, then by the order of the sides."""
@@ -171,9 +213,9 @@ def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restor
         owner = places.after(clash.owner)
         at = f"{owner}{clash.tail}"
         found.append((natural(at), clash.rank, at, roots(clash.key), restored.values(clash, at)))
-    for at, (base, _, theirs) in restored.clashes:
+    for at, root, (base, _, theirs) in restored.clashes:
         # The model may have the name of ours with a number behind it, where something else is called so.
-        found.append((natural(at), (), at, at, (base, value_at(restored.model, slot_at(at)), theirs)))
+        found.append((natural(at), (), at, root, (base, value_at(restored.model, slot_at(at)), theirs)))
     found.sort(key=lambda each: each[:3])
     numbers: dict[str, str] = {}
     return tuple(

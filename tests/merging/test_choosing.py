@@ -97,3 +97,15 @@ def test_there_is_no_base_of_a_model_that_each_side_added() -> None:
     merged = merge(None, graph_of("y = Abs(x)"), graph_of("y = Neg(x)"))
     with pytest.raises(ConflictError, match=r"there is no base.*--ours or --theirs"):
         resolve(merged.model, merged.conflicts, "base")
+
+
+def test_names_that_a_side_handed_on_are_chosen_together() -> None:
+    base = graph_of("a = Elu(x) b = Neg(a) y = Add(a, b)")
+    ours = graph_of("q = Elu(x) k = Neg(q) y = Add(q, k)")
+    theirs = graph_of("a = Elu(x) q = Neg(a) y = Add(a, q)")
+    require_ways_out(base, ours, theirs)
+    merged = merge(base, ours, theirs)
+    assert [(each.id, each.base, each.ours, each.theirs) for each in merged.conflicts] == [
+        ("1", "a", "q", "a"),
+        ("1", "b", "k", "q"),
+    ]
