@@ -74,11 +74,13 @@ def test_names_that_are_swapped_are_given_together() -> None:
 
     ours, theirs = called("p", "q"), called("q", "p")
     merged = merge(base, ours, theirs)
-    assert len(merged.conflicts) == 2
-    assert resolve(merged.model, merged.conflicts, "theirs") == (theirs, ())
+    assert [each.id for each in merged.conflicts] == ["1", "1"]
+    assert resolve(merged.model, merged.conflicts, "theirs", ["1"]) == (theirs, ())
     assert resolve(merged.model, merged.conflicts, "base") == (base, ())
+    apart = [replace(each, id=str(number)) for number, each in enumerate(merged.conflicts)]
+    assert resolve(merged.model, apart, "theirs") == (theirs, ())
     with pytest.raises(ConflictError, match="something else is called so"):
-        resolve(merged.model, merged.conflicts, "theirs", ["1"])
+        resolve(merged.model, apart, "theirs", ["1"])
 
 
 @pytest.mark.parametrize("text", ["b", "b1", "b2"])
