@@ -17,8 +17,8 @@ class Layer(NamedTuple):
 
     value: str
     node: d.Node
-    moved: tuple[tuple[int, int], ...]
-    """The inputs that take the node's output in place of the value: positions of nodes in the base, and which input."""
+    moved: tuple[str, ...]
+    """The slots that have the node's output in place of the value, below the address of the graph in the base."""
 
 
 def inserted(match: GraphMatch, scope: Scope) -> Iterator[Layer]:
@@ -35,15 +35,19 @@ def inserted(match: GraphMatch, scope: Scope) -> Iterator[Layer]:
                     yield Layer(value, node, moved)
 
 
-def _moved(match: GraphMatch, scope: Scope, value: str, node: d.Node) -> tuple[tuple[int, int], ...]:
-    """The inputs, or nothing where some taker of the base still takes the value itself."""
+def _moved(match: GraphMatch, scope: Scope, value: str, node: d.Node) -> tuple[str, ...]:
+    """The slots, or nothing where some taker of the base still takes the value itself."""
     for position, _ in scope.uses(value):
         if position is None or match.base_of[position] >= 0:
             return ()
     found = []
+    is_output = match.base.kind == "main" and not set(node.output).isdisjoint(scope.output_names)
     for here, slot in match.base.uses(value):
-        there = -1 if here is None else match.target_of[here]
+        if here is None:
+            found += [f"output/{slot}/name"] if is_output else []
+            continue
+        there = match.target_of[here]
         inputs = scope.graph.node[there].input if there >= 0 else ()
-        if here is not None and slot < len(inputs) and inputs[slot] in node.output:
-            found.append((here, slot))
+        if slot < len(inputs) and inputs[slot] in node.output:
+            found.append(f"node/{here}/input/{slot}")
     return tuple(found)

@@ -264,7 +264,7 @@ class Soundness:
             if keys := self._takers(homes[at], layer.value, own):
                 if layer.node in added[number]:
                     keys.append(added_key(f"{at}/node", number, added[number].index(layer.node)))
-                yield [*keys, *[f"{at}/node/{node}/input/{slot}" for node, slot in layer.moved]]
+                yield [*keys, *[f"{at}/{slot}" for slot in layer.moved]]
 
     def _takers(self, scope: Scope, name: str, but: list[d.Record]) -> Keys:
         """The units by which a value is taken now, and was not in the base, without those of some nodes."""

@@ -43,3 +43,10 @@ def test_a_layer_before_only_some_takers_leaves_the_value_to_others() -> None:
 def test_takers_of_other_values_are_no_conflict_with_a_layer() -> None:
     merged = merge(BASE, LAYER, chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(b)", "y q"))
     assert merged.is_clean
+
+
+def test_a_layer_behind_an_output_is_not_gone_past_either() -> None:
+    ours = chain("a = Neg(x) b = Relu(a) c = Exp(a) y0 = Add(b, c) y = Tanh(y0)")
+    merged = merge(BASE, ours, chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(y)", "y q"))
+    assert not merged.is_clean
+    assert resolve(merged.model, merged.conflicts, "theirs")[1] == ()
