@@ -5,8 +5,11 @@ import re
 from pathlib import Path
 from typing import Final
 
-_MAGIC: Final = re.compile(r":(?:/|\((?P<words>(?:top|literal)(?:,(?:top|literal))*)\))(?P<path>.*)", re.DOTALL)
-"""One path all the same, from the top of the repository or without patterns."""
+_MAGIC: Final = re.compile(
+    r":(?:/+(?::|(?![!^/]))|\((?P<words>(?:top|literal)(?:,(?:top|literal))*)\))(?P<path>.*)", re.DOTALL
+)
+"""One path all the same, from the top of the repository or without patterns. Signs that follow each other are all
+magic, up to a colon or the path: ``:/!tests`` leaves out, ``:/:!tests`` is a file."""
 
 _PATTERN: Final = re.compile(r"[*?\[\\]")
 

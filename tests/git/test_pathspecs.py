@@ -16,7 +16,7 @@ NAMES = ("m.onnx", "[m].onnx", "sub/n.onnx", "weights")
 PATHSPECS = ["m.onnx", "*.onnx", ":(literal)m.onnx", ":(literal)[m].onnx", "[m].onnx", ":(icase)M.ONNX", ":!foo",
              ":!m.onnx", ":^sub", ":/", ":/m.onnx", ":(top)m.onnx", ":(glob)**/*.onnx", ":(top,literal)[m].onnx",
              "./m.onnx", ".", "sub", "sub/", "*.nothing", ":/*.onnx", "weights",
-             ":(top)weights", ":/weights"]  # fmt: skip
+             ":(top)weights", ":/weights", ":/!sub", ":/^m.onnx", ":/:m.onnx", "://m.onnx", ":/:!sub"]  # fmt: skip
 
 
 @pytest.fixture
