@@ -55,8 +55,7 @@ class Soundness:
         yield from self._passed_layers()
         yield from self._dimensions()
         yield from self._configurations()
-        changes = self._sides[0].changes, self._sides[1].changes
-        yield from version_problems(self._models, changes, self._index, self.node_home)
+        yield from version_problems(self._sides, self._index, self)
 
     @property
     def main(self) -> Scope | None:

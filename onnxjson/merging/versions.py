@@ -4,89 +4,108 @@ What a node means is said by the version that its model imports (ONNX IR, "Opera
 the nodes that are there; nobody sees to those that the other side adds or changes meanwhile.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from onnxjson import document as d
-from onnxjson.index import Index, NodeRef
-from onnxjson.operators import plain_domain
+from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.merging.sides import Side
+from onnxjson.operators import plain_domain, since_version
 from onnxjson.patching.changes import Change, Fields, Members
+
+if TYPE_CHECKING:
+    from onnxjson.merging.soundness import Soundness
 
 _OPERATOR: Final = ("op_type", "domain", "overload")
 
-Home = Callable[[NodeRef], tuple[str | None, str | None]]
-"""A merged node -> its address in the base, or the key of what added it (`Soundness.node_home`)."""
 
-
-def version_problems(
-    models: tuple[d.Model, d.Model, d.Model], changes: tuple[Fields | None, Fields | None], merged: Index, home: Home
-) -> Iterator[list[str]]:
+def version_problems(sides: tuple[Side, Side], merged: Index, sound: "Soundness") -> Iterator[list[str]]:
     """The units that do not go together: the import of an operator set, and nodes made for another version of it.
 
     Args:
-        models: the base, ours and theirs, with names of the base.
-        changes: what ours and theirs do to the base.
+        sides: ours and theirs, with names of the base.
         merged: the merged model.
-        home: where its nodes come from.
+        sound: knows where its functions and nodes come from.
     """
-    lists = [_imports(model) for model in models]
-    if lists[0] == lists[1] == lists[2]:
+    base = sides[0].alignment.base.model
+    before = _imports(base, {place: f"/functions/{place}" for place in range(len(base.functions))})
+    ours, theirs = [
+        _imports(side.model, {there: f"/functions/{here}" for here, there in side.alignment.functions})
+        for side in sides
+    ]
+    if before == ours == theirs:
         return
-    now = _imports(merged.model)
-    for address in lists[0]:
-        versions = [each.get(address, {}) for each in (*lists, now)]
+    lists = _lists_of_scopes(merged, sound)
+    here = {int(scope.address.rpartition("/")[2]): at for scope, at in lists.items() if at and scope.kind == "function"}
+    now = _imports(merged.model, {place: address.rpartition("/")[0] for place, address in here.items()})
+    for address in before:
+        versions = [each.get(address, {}) for each in (before, ours, theirs, now)]
         differing = {
             domain
             for domain, version in versions[3].items()
             if any(each.get(domain, version) != version for each in versions[1:3])
         }
         if differing:
-            keys = _misread(address, differing, versions, changes, merged, home)
-            for domain, nodes in keys.items():
-                yield [*_place(models[0], address, domain), *nodes]
+            nodes_here = [ref for ref in merged.node_refs if lists[ref.scope] == address]
+            for domain, nodes in _misread(address, differing, versions, sides, nodes_here, sound).items():
+                yield [*_place(base, address, domain), *nodes]
 
 
-def _imports(model: d.Model) -> dict[str, Mapping[str, int | None]]:
-    """Domains and their versions by the address of the list that says them."""
-    return {
-        address: {plain_domain(each.domain): each.version for each in records}
-        for address, records in _records(model).items()
-    }
+def _imports(model: d.Model, functions: Mapping[int, str]) -> dict[str, Mapping[str, int | None]]:
+    """Domains and their versions by the address, in the base, of the list that says them.
+
+    Args:
+        model: any of the four.
+        functions: the functions of the base that it has: their places in the model -> their addresses in the base.
+    """
+    found = {"/opset_import": _versions(model.opset_import)}
+    for place, address in functions.items():
+        found[f"{address}/opset_import"] = _versions(model.functions[place].opset_import)
+    return found
 
 
-def _records(model: d.Model) -> dict[str, tuple[d.OperatorSetId, ...]]:
-    functions = {f"/functions/{place}/opset_import": each.opset_import for place, each in enumerate(model.functions)}
-    return {"/opset_import": model.opset_import, **functions}
+def _versions(records: tuple[d.OperatorSetId, ...]) -> Mapping[str, int | None]:
+    return {plain_domain(each.domain): each.version for each in records}
+
+
+def _lists_of_scopes(merged: Index, sound: "Soundness") -> dict[Scope, str | None]:
+    """The address, in the base, of the list that says the versions for a graph; None in functions that are new."""
+    found: dict[Scope, str | None] = {}
+    for scope in merged.scopes:
+        if scope.outer is not None:
+            found[scope] = found[scope.outer]
+        elif scope.kind == "function":
+            address = sound.home(scope)[0]
+            found[scope] = None if address is None else f"{address}/opset_import"
+        else:
+            found[scope] = "/opset_import"
+    return found
 
 
 def _place(base: d.Model, address: str, domain: str) -> list[str]:
-    return [
-        f"{address}/{place}"
-        for place, each in enumerate(_records(base)[address])
-        if plain_domain(each.domain) == domain
-    ]
+    function = address.split("/")[2] if address.startswith("/functions/") else ""
+    records = base.functions[int(function)].opset_import if function else base.opset_import
+    return [f"{address}/{place}" for place, each in enumerate(records) if plain_domain(each.domain) == domain]
 
 
 def _misread(
     address: str,
     domains: set[str],
     versions: list[Mapping[str, int | None]],
-    changes: tuple[Fields | None, Fields | None],
-    merged: Index,
-    home: Home,
+    sides: tuple[Side, Side],
+    refs: list[NodeRef],
+    sound: "Soundness",
 ) -> dict[str, list[str]]:
     """By domain: the units of nodes that one side made, and that the version of the other one reads in another way."""
     found: dict[str, list[str]] = {}
-    function = address.rpartition("/")[0]
-    for ref in merged.node_refs:
+    for ref in refs:
         domain = plain_domain(ref.node.domain)
-        is_here = ref.address.startswith(f"{function}/") if function else not ref.address.startswith("/functions/")
-        if domain not in domains or not is_here:
+        if domain not in domains:
             continue
-        at, key = home(ref)
-        for side, change in enumerate(changes):
-            then, now = versions[1 + side].get(domain), versions[3][domain]
-            is_its = _added_by(key) == side if at is None else _changes_meaning(change, at)
+        at, key = sound.node_home(ref)
+        for number, side in enumerate(sides):
+            then, now = versions[1 + number].get(domain), versions[3][domain]
+            is_its = _added_by(key) == number if at is None else _changes_meaning(side.changes, at)
             if is_its and then is not None and then != now and _is_another(ref.node, then, now):
                 found.setdefault(domain, []).append(at or key or address)
     return found
@@ -135,7 +154,4 @@ def _has_other_count(change: Change | None) -> bool:
 
 def _is_another(node: d.Node, then: int, now: int | None) -> bool:
     """Whether an operator became another one between two versions; no operator that onnx does not know did."""
-    # The libraries of onnx take longer to be loaded than most merges take.
-    from onnxjson.operators import since_version
-
     return since_version(node.domain, node.op_type, then) != since_version(node.domain, node.op_type, now)

@@ -66,6 +66,35 @@ def test_nodes_that_the_new_version_itself_brings_are_no_conflict() -> None:
     assert [len(each.attribute) for each in merged.model.graph.node] == [1, 0, 0]
 
 
+def two_functions(first: int | None, second: int, body: str) -> Model:
+    """A model with functions f and g of two versions; without the first where that is None."""
+    f = "" if first is None else f'<domain: "local", opset_import: ["" : {first}]> f (i) => (o) {{ o = Relu(i) }}'
+    g = f'<domain: "local", opset_import: ["" : {second}]> g (i) => (o) {{ {body} }}'
+    call = "h = local.f(x) y = local.g(h)" if f else "y = local.g(x)"
+    return model_of(
+        f"""<ir_version: 8, opset_import: ["" : 13, "local" : 1]>
+        m (float[2,3] x) => (float[2,3] y) {{ {call} }} {f} {g}"""
+    )
+
+
+SHORT, LONG = "a = Abs(i) o = Exp(a)", "a = Abs(i) s = Softmax(a) o = Exp(s)"
+
+
+def test_a_function_before_it_that_goes_gives_a_function_no_other_version() -> None:
+    base = two_functions(12, 13, SHORT)
+    ours, theirs = two_functions(None, 13, SHORT), two_functions(12, 13, LONG)
+    assert merge(base, ours, theirs).model == two_functions(None, 13, LONG)
+    assert merge(base, ours, theirs).is_clean
+    assert merge(base, theirs, ours).is_clean
+
+
+def test_a_function_before_it_that_goes_hides_no_new_version_of_a_function() -> None:
+    base = two_functions(13, 12, SHORT)
+    ours, theirs = two_functions(None, 13, SHORT), two_functions(13, 12, LONG)
+    assert "/functions/0/opset_import/0" in [each.at for each in merge(base, ours, theirs).conflicts]
+    assert not merge(base, theirs, ours).is_clean
+
+
 def test_a_node_in_a_branch_says_nothing_of_the_node_around_it() -> None:
     def branching(version: int, body: str) -> Model:
         return model_of(
