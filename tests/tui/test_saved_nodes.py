@@ -8,10 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson import edits
-from onnxjson.document import Model, Node
+from onnxjson.document import Attribute, Model, Node, Tensor
 from onnxjson.edits.applying import run as made
+from onnxjson.errors import ChangedUnderneathError
 from onnxjson.index import Index
-from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, way_to
+from onnxjson.payloads import Payload
+from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, is_as_saved, path_of_graph
 from tests.edits.graphs import exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.sessions import edit_somehow, opened, saved, small
@@ -77,7 +79,7 @@ def marks(model: Model, now: Model) -> dict[str, str]:
     known = SavedModel(model)
     found: dict[str, str] = {}
     for scope in Index(now).scopes:
-        saved_nodes = known.find(way_to(scope))
+        saved_nodes = known.find(path_of_graph(scope))
         assert saved_nodes is not None
         for position in range(len(scope.graph.node)):
             mark = saved_nodes.mark(scope.graph.node, position)
@@ -248,3 +250,43 @@ def test_nodes_that_all_have_other_names_are_changed_and_not_new(tmp_path: Path)
     known = SavedNodes(chain)
     assert {known.mark(other, at) for at in range(len(other))} == {"~"}
     assert known.mark((*other, *nodes("Relu@more more p_v1")), 59) == "+"
+
+
+def test_big_constants_are_told_apart_without_their_bytes_being_read(tmp_path: Path) -> None:
+    class Unread(Payload):
+        """Whoever asks for its bytes fails."""
+
+        def read(self) -> bytes:
+            raise ChangedUnderneathError("the file was changed")
+
+        @property
+        def sha256(self) -> str:
+            raise ChangedUnderneathError("the file was changed")
+
+    def constant(data: Payload | bytes) -> Node:
+        tensor = Tensor(dims=(5000,), data_type=2, raw_data=data)
+        return Node(op_type="Constant", output=("k",), attribute=(Attribute(name="value", type=4, t=tensor),))
+
+    held = Unread(5000)
+    assert is_as_saved(constant(held), constant(held))
+    assert not is_as_saved(constant(held), constant(bytes(5000)))
+    assert not is_as_saved(constant(held), constant(Unread(5000)))
+    small = Unread(8)
+    assert not is_as_saved(constant(small), constant(bytes(8)))
+    assert is_as_saved(constant(bytes(8)), constant(bytes(8)))
+
+
+def test_the_inspector_says_what_else_is_another(tmp_path: Path) -> None:
+    async def flow(found: Bench) -> None:
+        for command in ("@/graph/node/1", "replace-node . Mul", "set-doc why --node ."):
+            await found.press(":")
+            await found.type(command)
+        await found.settle()
+        assert "Mul  (was Add)" in found.text
+        assert "why  (was none)" in found.text
+        await found.press("u", "u", ":")
+        await found.type("rename tensor . total")
+        await found.settle()
+        assert "(was b)" in found.text
+
+    run(saved(tmp_path / "m.onnx"), flow)

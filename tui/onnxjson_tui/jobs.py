@@ -17,7 +17,7 @@ _T = TypeVar("_T")
 QUIET: Final = 1.0
 """Seconds before anything is said of a job."""
 
-HELD: Final = 0.3
+SAID_AFTER: Final = 0.3
 """Seconds before it is said of one for which the keys wait: nothing else shows that they were heard."""
 
 
@@ -55,7 +55,7 @@ class Job:
     def is_slow(self) -> bool:
         """Whether it takes so long that it should be said."""
         if self.holds_keys:
-            return time.monotonic() - self.keys_wait_since >= HELD
+            return time.monotonic() - self.keys_wait_since >= SAID_AFTER
         return self.seconds >= QUIET
 
     @property
@@ -84,7 +84,7 @@ class Jobs:
         self._looked = looked
         self._jobs: dict[str, Job] = {}
         self._timer: Any = None
-        self._held: tuple[Job, float] | None = None
+        self._last_holder: tuple[Job, float] | None = None
         """The last job that held the keys, and when it ended."""
 
     @property
@@ -192,15 +192,15 @@ class Jobs:
 
     def _ended(self, job: Job) -> None:
         if job.holds_keys:
-            self._held = (job, time.monotonic())
+            self._last_holder = (job, time.monotonic())
         self._look()
 
     def _tick(self, job: Job) -> None:
-        if job.holds_keys and self._held is not None and job.started - self._held[1] < _AT_ONCE:
-            job.keys_wait_since = self._held[0].keys_wait_since
+        if job.holds_keys and self._last_holder is not None and job.started - self._last_holder[1] < _AT_ONCE:
+            job.keys_wait_since = self._last_holder[0].keys_wait_since
         self._look()
         if job.holds_keys:
-            rest = HELD - (time.monotonic() - job.keys_wait_since)
+            rest = SAID_AFTER - (time.monotonic() - job.keys_wait_since)
             self._app.set_timer(max(rest, _HARDLY), lambda: self._look() if job in self.running else None)
         if self._timer is None:
             self._timer = self._app.set_interval(0.5, self._look)

@@ -21,7 +21,7 @@ _LONGEST: Final = 0.5
 _STEPS: Final = 20
 """Rounds of the loop, some µs each, that work which an action begins may take to open a screen; it takes about five."""
 
-_HELD: Final = 0.02
+_LOOKS_EVERY: Final = 0.02
 """Seconds after which it is looked whether keys still have to wait for work that a key has begun."""
 
 _WAYS_OUT: Final = ("escape", "ctrl+c")
@@ -87,7 +87,7 @@ class KeyOrder:
                 for _ in range(way_out or 0):
                     self._waiting.popleft()
                 return
-            await asyncio.sleep(_HELD)
+            await asyncio.sleep(_LOOKS_EVERY)
             if not self._is_held():
                 # The action goes on now: it asks, or begins the next work.
                 await self._settled(_STEPS)

@@ -7,8 +7,11 @@ is now is told from its counterpart when its row is drawn, and undo has nothing 
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
+from msgspec.structs import replace
+
 from onnxjson.addresses import attribute_segments, parse_address
-from onnxjson.document import Function, Model, Node
+from onnxjson.document import Attribute, Function, Model, Node
+from onnxjson.errors import OnnxJsonError
 from onnxjson.index import Scope
 from onnxjson.operators import function_key
 
@@ -20,6 +23,9 @@ _NEAR: Final = 16
 
 _SEVERAL: Final = -1
 """Stands for the places of several nodes."""
+
+_BIG: Final = 4096
+"""Bytes of a constant from which they are not compared."""
 
 _TWINS: Final = 16
 """Nodes that claim to make one value, of which that many are looked at: a model with such nodes is wrong."""
@@ -54,11 +60,11 @@ class SavedNodes:
         made = _made(node)
         if made in self._twins:
             near = [self.nodes[each] for each in self._twins[made][:_TWINS]]
-            return "" if any(each is node or each == node for each in near) else "~"
+            return "" if any(is_as_saved(each, node) for each in near) else "~"
         saved = self.counterpart(nodes, position)
         if saved is None:
             return "+" if made or node.name else ""
-        return "" if saved is node or saved == node else "~"
+        return "" if is_as_saved(saved, node) else "~"
 
     def counterpart(self, nodes: Sequence[Node], position: int) -> Node | None:
         """The saved node for one of now; None where there is none, or there are several."""
@@ -101,6 +107,33 @@ class SavedNodes:
         return None
 
 
+def is_as_saved(saved: Node, node: Node) -> bool:
+    """Whether a node is what it is saved as.
+
+    Of big constants no byte is read, since this is asked for each row that is drawn: other objects hold other bytes.
+    """
+    if saved is node:
+        return True
+    if len(saved.attribute) != len(node.attribute):
+        return False
+    if replace(saved, attribute=()) != replace(node, attribute=()):
+        return False
+    return all(map(_is_same, saved.attribute, node.attribute))
+
+
+def _is_same(saved: Attribute, now: Attribute) -> bool:
+    if saved is now:
+        return True
+    if saved.t is not None and now.t is not None:
+        one, other = saved.t.raw_data, now.t.raw_data
+        if one is not other and one is not None and other is not None and len(one) > _BIG:
+            return False
+    try:
+        return saved == now
+    except OnnxJsonError:
+        return False  # The file that the bytes stand in was changed.
+
+
 def _made(node: Node) -> str | None:
     return next((each for each in node.output if each), None)
 
@@ -114,7 +147,7 @@ def _places(texts: Iterable[str | None]) -> dict[str, int]:
     return found
 
 
-class Way(NamedTuple):
+class GraphPath(NamedTuple):
     """How a graph is reached, in terms that hold for the saved model, too."""
 
     graph: str
@@ -125,14 +158,14 @@ class Way(NamedTuple):
     """From outside in: the nodes of a graph, the position of one, and the field of it that holds the next graph."""
 
 
-def way_to(scope: Scope) -> Way:
+def path_of_graph(scope: Scope) -> GraphPath:
     """How a graph of the model as it is now is reached."""
     steps: list[tuple[Sequence[Node], int, str]] = []
     while (owner := scope.owner) is not None:
         steps.append((owner.scope.graph.node, owner.position, scope.address[len(owner.address) :]))
         scope = owner.scope
     function = function_key(scope.graph) if isinstance(scope.graph, Function) else None
-    return Way(scope.address, function, tuple(reversed(steps)))
+    return GraphPath(scope.address, function, tuple(reversed(steps)))
 
 
 class SavedModel:
@@ -142,27 +175,27 @@ class SavedModel:
         self.model = model
         self._graphs: dict[int, SavedNodes] = {}
 
-    def find(self, way: Way, *, may_wait: bool = True) -> SavedNodes | None:
+    def find(self, path: GraphPath, *, may_wait: bool = True) -> SavedNodes | None:
         """The counterpart of a graph, without any nodes where there is none.
 
         Args:
-            way: see `way_to`.
+            path: see `path_of_graph`.
             may_wait: whether graphs are put in order that are not yet; otherwise the answer is None then.
         """
-        found = self._ordered(self._outermost(way), may_wait)
-        for nodes, position, field in way.steps:
+        found = self._ordered(self._outermost(path), may_wait)
+        for nodes, position, field in path.steps:
             if found is None:
                 return None
             owner = found.counterpart(nodes, position)
             found = self._ordered(() if owner is None else _inner(owner, field), may_wait)
         return found
 
-    def _outermost(self, way: Way) -> Sequence[Node]:
-        if way.function is not None:
-            return next((each.node for each in self.model.functions if function_key(each) == way.function), ())
-        if way.graph == "/graph":
+    def _outermost(self, path: GraphPath) -> Sequence[Node]:
+        if path.function is not None:
+            return next((each.node for each in self.model.functions if function_key(each) == path.function), ())
+        if path.graph == "/graph":
             return () if self.model.graph is None else self.model.graph.node
-        _, kind, number, field = (*way.graph.split("/"), "", "", "")[:4]
+        _, kind, number, field = (*path.graph.split("/"), "", "", "")[:4]
         trained = self.model.training_info[int(number) : int(number) + 1] if kind == "training_info" else ()
         graph = getattr(trained[0], field, None) if trained else None
         return () if graph is None else graph.node

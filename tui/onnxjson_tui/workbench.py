@@ -54,9 +54,6 @@ AWAITS: Final = 0.15
 BIG: Final = 3_000
 """Nodes from which work on all of them is done in a thread."""
 
-_SAID: Final = 8.0
-"""Seconds for which a message stands at the bottom, unless a key is pressed later than that."""
-
 _KEPT: Final = 200
 """Messages that can be read again."""
 
@@ -95,7 +92,7 @@ class Workbench(Screen[int]):
         self._message: tuple[str, Tone, float] = ("", "plain", 0.0)
         self._settling: Any = None
         self._awaiting: Any = None
-        self._built = self._followed = -1
+        self._followed = -1
         self._is_frozen = False
 
     # What is on it
@@ -265,7 +262,7 @@ class Workbench(Screen[int]):
         scope, chosen = self.scope, None if self._filter is None else self._filter[1]
         self._graph = "" if scope is None else scope.address
         revision, session = self.session.revision, self.session
-        self._built = self._followed = revision
+        self._followed = revision
         if scope is None:
             self._take(NodeLines(None, session), OutlineLines(None, self), position)
             return
@@ -434,7 +431,7 @@ class Workbench(Screen[int]):
         if changed.is_restructured or is_elsewhere:
             # A filter is about the nodes that were there, or about those of another graph.
             self._filter = None
-        if changed.is_restructured or is_elsewhere or self._built < 0:
+        if changed.is_restructured or is_elsewhere:
             self.build(place[1] if place else None)
         else:
             self._rows.refresh(self.scope, self.marks.of(self.scope))
@@ -457,7 +454,7 @@ class Workbench(Screen[int]):
             return
         if self._whole is not None and self._whole[:2] == (scope, former):
             self._whole = (self._whole[0], revision, self._whole[2])
-        if needed.outline:
+        if needed.outline and scope is not None:
             self._build_outline()
 
     def _build_outline(self) -> None:

@@ -6,6 +6,7 @@ from typing import Final, Literal, NamedTuple
 from onnxjson.display import ELLIPSIS, visible
 from onnxjson.document import Model, Node
 from onnxjson.index import Index, NodeRef
+from onnxjson.operators import operator_name
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, shortened_name
@@ -97,20 +98,27 @@ def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None)
         model: the model.
         index: its index.
         ref: the node.
-        was: the node as it is saved, where it is known; what differs says so.
+        was: the node as it is saved, where it is another one; what differs but for metadata says so.
     """
     view = view_node(model, index, ref, "")
     entries = [*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)]
-    if was is not None and was is not ref.node and was != ref.node:
-        entries = [_compared(each, was) for each in entries]
+    if was is not None:
+        entries = [_compared(each, ref.node, was) for each in entries]
         entries += _removed(ref.node, was)
     return InspectorRows(entries)
 
 
-def _compared(entry: Entry, was: Node) -> Entry:
+def _compared(entry: Entry, node: Node, was: Node) -> Entry:
     """A row that says what stood there, where that was something else."""
     text = None
     match entry.kind:
+        case "operator" if (was.op_type, was.domain) != (node.op_type, node.domain):
+            text = visible(operator_name(was.domain, was.op_type), _LONGEST)
+        case "output":
+            old = was.output[entry.slot] if entry.slot < len(was.output) else ""
+            text = None if old == entry.name else visible(old, _LONGEST) if old else "left out"
+        case "doc" if (was.doc_string or "") != (node.doc_string or ""):
+            text = visible(was.doc_string, _LONGEST) if was.doc_string else "none"
         case "name" if (was.name or "") != entry.name:
             text = visible(was.name, _LONGEST) if was.name else "none"
         case "input":
@@ -124,12 +132,17 @@ def _compared(entry: Entry, was: Node) -> Entry:
 
 
 def _removed(node: Node, was: Node) -> list[Entry]:
-    """Attributes that are not there any more."""
+    """Inputs, outputs and attributes that are not there any more."""
+    slots = [
+        f"{word}[{slot}] {visible(name, _LONGEST)}"
+        for word, old, new in (("in", was.input, node.input), ("out", was.output, node.output))
+        for slot, name in enumerate(old)
+        if slot >= len(new) and name
+    ]
     there = {each.name for each in node.attribute}
     gone = [view_attribute(each, "") for each in was.attribute if each.name not in there]
-    return [
-        Entry("heading", f"removed: {visible(each.name or '', 200)} {attribute_value_text(each)}", "") for each in gone
-    ]
+    attributes = [f"{visible(each.name or '', 200)} {attribute_value_text(each)}" for each in gone]
+    return [Entry("heading", f"removed: {each}", "") for each in [*slots, *attributes]]
 
 
 def _head(view: NodeView) -> list[Entry]:

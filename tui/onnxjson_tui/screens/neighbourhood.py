@@ -257,7 +257,10 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._hops, found, drawn = made
         self._found = found
         self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position), found.near)
-        said = [f"up to {counted(self._hops, 'step')}", counted(len(found.boxes), "box").replace("boxs", "boxes")]
+        said = [
+            f"up to {counted(self._hops, 'step')}",
+            f"{len(found.boxes):,} {'box' if len(found.boxes) == 1 else 'boxes'}",
+        ]
         shown = next((more for more in drawn.more if more), 0)
         if shown:
             said.append(f"+{shown}: {counted(shown, 'neighbour')} not drawn")
