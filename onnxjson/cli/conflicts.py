@@ -14,7 +14,7 @@ from onnxjson.errors import ConflictError, OnnxJsonError
 
 if TYPE_CHECKING:
     from onnxjson.conflicts import Conflict
-    from onnxjson.git.unmerged import Leftover
+    from onnxjson.git.unmerged import Unmerged
 
 _WIDEST: Final = 160
 """Characters of a value that are shown."""
@@ -40,7 +40,7 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, as_json: bool) -> No
 
     code = 0
     found: list[dict[str, Any]] = []
-    models, others = (list(paths), []) if paths else _unmerged()
+    models, others = (paths, []) if paths else _unmerged()
     for path in models:
         try:
             standing = files.load(path, bind=False, conflicted=True).conflicts
@@ -65,11 +65,11 @@ def command(ctx: click.Context, paths: tuple[Path, ...], *, as_json: bool) -> No
     ctx.exit(code)
 
 
-def _unmerged() -> "tuple[list[Path], list[Leftover]]":
+def _unmerged() -> "Unmerged":
     """The models of the repository with conflicts, and those that git has not merged for another reason."""
-    from onnxjson.git.unmerged import leftovers, unmerged_models
+    from onnxjson.git.unmerged import unmerged
 
-    return unmerged_models(Path.cwd()), leftovers(Path.cwd())
+    return unmerged(Path.cwd())
 
 
 def listed(path: Path, conflicts: Sequence["Conflict"]) -> None:

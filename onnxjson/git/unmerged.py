@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.display import visible
+from onnxjson.git.changed_models import ENDINGS
 from onnxjson.git.commands import Git
 from onnxjson.payloads import CHUNK
 
-_ENDINGS: Final = (b".onnx", b".json", b".onnxjson")
 _BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
 
-_MODEL: Final = re.compile(rb"\.(?:onnx|onnx\.json|onnxjson)(?:~[^/]*)?\Z", re.DOTALL)
+_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
 """How the name of a model ends; git adds the name of a branch where a folder is in the way."""
 
 _MARKER: Final = b"\n<<<<<<<"
@@ -32,51 +32,43 @@ class Leftover(NamedTuple):
     """What to do, made visible; paths are quoted for a shell."""
 
 
-def unmerged_models(folder: Path) -> list[Path]:
-    """The models with conflicts in the repository around a folder: those that git has not merged, and those that were
-    added with their conflicts.
+class Unmerged(NamedTuple):
+    """What merges left to do in a repository."""
+
+    models: list[Path]
+    """Those with conflicts, relative to the folder that was asked about: git has not merged them, or they were added
+    with their conflicts."""
+    leftovers: list[Leftover]
+    """Those that git has not merged, and that hold no conflicts to settle: one side removed it, both renamed it, git
+    left its own markers in it, or asked no merge driver."""
+
+
+def unmerged(folder: Path) -> Unmerged:
+    """What merges left to do in the repository around a folder, in the order of the paths.
 
     Raises:
         MissingInputError, UntrustedError: there is no repository that git reads.
         CommandError: git failed.
     """
-    top, git = _top(folder)
-    unmerged = {entry.partition(b"\t")[2] for entry in git.items("ls-files", "-u", "-z")}
-    tracked = git.items("ls-files", "-z")
-    found = []
-    for path in dict.fromkeys([*sorted(unmerged), *tracked]):
-        place = top / os.fsdecode(path)
-        if path.endswith(_ENDINGS) and _begins_with_conflicts(place):
-            found.append(Path(os.path.relpath(place, folder)))
-    return sorted(found)
-
-
-def leftovers(folder: Path) -> list[Leftover]:
-    """The models in the repository around a folder that git has not merged, and that hold no conflicts to settle: one
-    side removed it, both renamed it, git left its own markers in it, or asked no merge driver.
-
-    Raises:
-        MissingInputError, UntrustedError: there is no repository that git reads.
-        CommandError: git failed.
-    """
-    top, git = _top(folder)
+    top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
+    git = Git(top)
     stages: dict[bytes, dict[int, bytes]] = {}
     for entry in git.items("ls-files", "-u", "-z"):
         head, _, path = entry.partition(b"\t")
         _, identity, stage = head.split(b" ")
-        if _MODEL.search(path):
-            stages.setdefault(path, {})[int(stage)] = identity
-    found = []
-    for path, sides in sorted(stages.items()):
+        stages.setdefault(path, {})[int(stage)] = identity
+    models, leftovers = [], []
+    # What is not merged is tracked, under each of its stages.
+    for path in sorted({*git.items("ls-files", "-z")}):
         place = top / os.fsdecode(path)
-        if not _begins_with_conflicts(place):
-            found.append(_leftover(git, os.fsdecode(path), Path(os.path.relpath(place, folder)), place, sides))
-    return found
-
-
-def _top(folder: Path) -> tuple[Path, Git]:
-    top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
-    return top, Git(top)
+        shown = Path(os.path.relpath(place, folder))
+        is_model = _MODEL.search(path) is not None
+        # Conflicts say themselves what they are, so that a text may have any name that a text has.
+        if (is_model or path.endswith(b".json")) and _begins_with_conflicts(place):
+            models.append(shown)
+        elif is_model and path in stages:
+            leftovers.append(_leftover(git, os.fsdecode(path), shown, place, stages[path]))
+    return Unmerged(sorted(models), leftovers)
 
 
 def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int, bytes]) -> Leftover:
@@ -107,10 +99,13 @@ def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int,
 
 def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
     """What both sides did, and what the file has of it."""
-    if not place.is_file() or place.is_symlink():
-        return f"{both}, and there is no file"
-    if _has_markers(place):
-        return f"{both}, and git, which merged lines, left its markers in it"
+    try:
+        if not place.is_file() or place.is_symlink():
+            return f"{both}, and there is no file"
+        if _has_markers(place):
+            return f"{both}, and git, which merged lines, left its markers in it"
+    except OSError:
+        return f"{both}, and the file cannot be read"
     # As it stands: a filter would be a program of the repository.
     content = git.line("hash-object", "--no-filters", "--", os.fsencode(os.path.abspath(place)))
     for stage, side in ((2, "ours"), (3, "theirs")):

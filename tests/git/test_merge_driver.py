@@ -15,7 +15,7 @@ from onnxjson.errors import ConflictError
 from onnxjson.git import driver_lines
 from onnxjson.git.merge_driver import main
 from onnxjson.git.repository import opened
-from onnxjson.git.unmerged import unmerged_models
+from onnxjson.git.unmerged import unmerged
 from onnxjson.merging.resolving import resolve
 from tests.cli.running import run
 from tests.git.conftest import Repository
@@ -180,13 +180,13 @@ def test_conflicts_of_the_repository_are_found_from_a_subfolder(
     repository = Merging(tmp_path / "r", name, theirs=RIVAL)
     folder = repository.write("sub/other.txt", b"").parent
     monkeypatch.chdir(folder)
-    assert unmerged_models(Path()) == []
+    assert unmerged(Path()).models == []
     repository.run("merge", "topic")
-    assert unmerged_models(Path()) == [Path("..", name)]
+    assert unmerged(Path()).models == [Path("..", name)]
     repository.git("add", name)
-    assert unmerged_models(Path()) == [Path("..", name)]
+    assert unmerged(Path()).models == [Path("..", name)]
     assert run("resolve", Path("..", name), "--ours").exit_code == 0
-    assert unmerged_models(Path()) == []
+    assert unmerged(Path()).models == []
 
 
 def test_model_added_on_both_sides_is_a_conflict_of_all(tmp_path: Path, name: str) -> None:

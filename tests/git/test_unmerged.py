@@ -1,13 +1,16 @@
 """`onnxjson conflicts` names every model that git has not merged, also where no conflict stands in it."""
 
+import errno
 import json
+import os
 import shlex
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from onnxjson.git.unmerged import leftovers
+from onnxjson.git.unmerged import unmerged
 from tests.cli.running import run
 from tests.git.test_merge_driver import OURS, RIVAL, Merging, stored
 from tests.merging.models import BASE
@@ -36,7 +39,7 @@ def listed() -> list[tuple[str, str]]:
 def advised(repository: Merging) -> list[str]:
     """The first command of each piece of advice, which is run."""
     commands = [each.advice.split(" keeps ")[0].split(" merges ")[0].split(" takes ")[0].split(" says ")[0]
-                for each in leftovers(Path())]  # fmt: skip
+                for each in unmerged(Path()).leftovers]  # fmt: skip
     for command in commands:
         words = shlex.split(command)
         if words[0] == "git":
@@ -100,6 +103,33 @@ def test_settled_model_is_listed_until_git_is_told(merging: Merging) -> None:
     assert run("conflicts").stdout.endswith(f"where the file is right: git add -- {BINARY}\n")
     merging.git("add", BINARY)
     assert listed() == []
+
+
+def test_file_that_cannot_be_read_is_said_and_does_not_end_the_list(
+    merging: Merging, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    merging.git("checkout", "-q", "-b", "third", "main~1")
+    assert merging.run("merge", "main", "topic") == 1
+    opened = Path.open
+
+    def refuse(path: Path, *arguments: Any, **options: Any) -> Any:  # the mode of a file means nothing to root
+        if path.name == BINARY:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, *arguments, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    assert listed() == [(BINARY, "UU")]
+    assert "both sides changed it, and the file cannot be read\n" in run("conflicts").stdout
+
+
+def test_conflicts_in_a_text_of_any_name_are_listed(merging: Merging) -> None:
+    assert merging.run("merge", "topic") == 1
+    content = merging.path.read_bytes()
+    for name in ("m.json", "n.onnx~topic"):
+        merging.write(name, content)
+        merging.git("add", name)
+    assert [str(path) for path in unmerged(Path()).models] == ["m.json", BINARY, "n.onnx~topic"]
+    assert unmerged(Path()).leftovers == []
 
 
 def test_models_added_on_both_sides_without_a_driver(merging: Merging) -> None:
