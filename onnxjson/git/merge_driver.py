@@ -67,12 +67,12 @@ def main(arguments: Sequence[str]) -> int:
         _say(f"{visible(name, None)} is not merged: {error}")
         return code
     except (OSError, MemoryError) as error:
-        _say(f"{visible(name, None)} is not merged: {error}")
+        _say(f"{visible(name, None)} is not merged: {visible(str(error), None)}")
         return _SYSTEM
     except Exception as error:
         _say(
-            f"{visible(name, None)} is not merged: a mistake in onnxjson itself ({type(error).__name__}: {error}); "
-            "please report it"
+            f"{visible(name, None)} is not merged: a mistake in onnxjson itself "
+            f"({type(error).__name__}: {visible(str(error), None)}); please report it"
         )
         return _INTERNAL
 

@@ -239,6 +239,26 @@ def test_side_that_is_no_model_stops_git(tmp_path: Path, content: bytes) -> None
     assert repository.run("merge", "topic") not in (0, 1)
 
 
+@pytest.mark.parametrize(("error", "code"), [(OSError, 74), (KeyError, 70), (AssertionError, 70)])
+def test_text_of_any_error_is_made_visible(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: type[Exception],
+    code: int,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error("\x1b]0;a name\x07\u202e")
+
+    monkeypatch.setattr("onnxjson.git.merge_driver._merge", fail)
+    assert main([*map(str, [tmp_path] * 3), "7", "m\x1b.onnx", str(tmp_path)]) == code
+    said = capsys.readouterr().err
+    assert said.startswith("onnxjson: m\\u{1b}.onnx is not merged: ")
+    assert "]0;a name" in said
+    assert said.rstrip("\n").isprintable()
+    assert "\u202e" not in said
+
+
 def test_side_with_conflicts_is_not_merged(tmp_path: Path) -> None:
     repository = Merging(tmp_path / "r", "m.onnx", theirs=RIVAL)
     repository.run("merge", "topic")
