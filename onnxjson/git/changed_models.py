@@ -212,6 +212,7 @@ class _Comparison:
         try:
             return self._git.items("--no-literal-pathspecs", *command, "--", *map(os.fsencode, self._pathspecs))
         except CommandError as error:
+            # `changes` asks without pathspecs first, so that a broken repository never comes to this.
             raise MissingInputError(
                 f"git does not take what is behind --: {error}; see git help gitglossary"
             ) from error

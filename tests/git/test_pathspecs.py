@@ -67,6 +67,19 @@ def test_several_are_taken_together_and_one_that_git_does_not_know_is_said(two: 
     assert "git does not take what is behind --: fatal: Invalid pathspec magic 'nothing'" in result.stderr
 
 
+@pytest.mark.parametrize("sides", [("HEAD~1", "HEAD"), ("--staged", "HEAD~1"), ("HEAD~1",), ()])
+def test_broken_repository_is_not_blamed_on_a_pathspec(two: Any, sides: tuple[str, ...]) -> None:
+    if sides == ("HEAD~1", "HEAD"):
+        name = two.git("rev-parse", "HEAD:sub")
+        (two.top / ".git/objects" / name[:2] / name[2:]).unlink()
+    else:
+        two.write(".git/index", b"garbage")
+    result = run("diff", "--git", *sides, "--", "*.onnx", "m.onnx")
+    assert result.exit_code == 74
+    assert "git cannot compare: " in result.stderr
+    assert "behind --" not in result.stderr
+
+
 def test_model_that_was_renamed_is_found_by_either_name(two: Any) -> None:
     two.git("mv", "m.onnx", "new.onnx")
     two.commit("renamed", **{"new.onnx": binary(alpha=0.2, beta=0.75)})
