@@ -181,14 +181,14 @@ class ListMerge:
         known: dict[Any, list[int]] = {}
         by_key: dict[Any, int] = {}
         for number, record in enumerate(ours):
-            known.setdefault(_label(record), []).append(number)
+            known.setdefault(label(record), []).append(number)
             if (key := member_key(record)) is not None:
                 by_key[key] = number
         paired: set[int] = set()
         for number, record in enumerate(theirs):
             item = (THEIRS, number)
             key = self._added_key(THEIRS, number)
-            alike = [each for each in known.get(_label(record), ()) if each not in paired]
+            alike = [each for each in known.get(label(record), ()) if each not in paired]
             equal = next((each for each in alike if ours[each] == record), None)
             if equal is not None:
                 paired.add(equal)
@@ -307,7 +307,7 @@ def member_key(record: Any) -> Any:
     return None
 
 
-def _label(record: Any) -> Any:
+def label(record: Any) -> Any:
     """What equal members have in common; cheap, and blind to bytes of tensors."""
     if isinstance(record, d.Node):
         return (record.op_type, record.output, record.input)

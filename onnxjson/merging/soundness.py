@@ -9,7 +9,7 @@ from onnxjson import document as d
 from onnxjson.index import Index, NodeRef, Scope
 from onnxjson.merging.broken import Broken
 from onnxjson.merging.dimensions import LISTS, Sizes, uses_name
-from onnxjson.merging.layers import inserted
+from onnxjson.merging.layers import Additions, Layer, inserted
 from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import added_key
@@ -247,31 +247,35 @@ class Soundness:
 
     def _passed_layers(self) -> Iterator[Keys]:
         """Takers that one side adds to a value which the other put a layer behind."""
-        layers = [
-            (match.base.address, number, layer)
-            for number, side in enumerate(self._sides)
-            for match, scope in side.grown_graphs()
-            for layer in inserted(match, scope)
-        ]
+        layers: dict[tuple[str, str, int], list[Layer]] = {}
+        behind: dict[tuple[str, str], list[d.Record]] = {}
+        for number, side in enumerate(self._sides):
+            for match, scope in side.grown_graphs():
+                at = match.base.address
+                for layer in inserted(match, scope):
+                    layers.setdefault((at, layer.value, number), []).append(layer)
+                    behind.setdefault((at, layer.value), []).append(layer.node)
         homes = {self.home(scope)[0]: scope for scope in self._index.scopes} if layers else {}
-        for at, number, layer in layers:
+        additions: dict[tuple[str, int], Additions] = {}
+        for (at, value, number), those in layers.items():
             if at not in homes:
                 continue
-            added = self._tree.added.get(f"{at}/node", ([], []))
+            if (at, number) not in additions:
+                additions[at, number] = Additions(self._tree.added.get(f"{at}/node", ([], []))[number])
+            own = additions[at, number]
             # Two layers behind one value are a conflict of what stood behind it.
-            own = [each.node for there, _, each in layers if (there, each.value) == (at, layer.value)] + added[number]
-            if keys := self._takers(homes[at], layer.value, own):
-                if layer.node in added[number]:
-                    keys.append(added_key(f"{at}/node", number, added[number].index(layer.node)))
-                yield [*keys, *[f"{at}/{slot}" for slot in layer.moved]]
+            if keys := self._takers(homes[at], value, (own, Additions(behind[at, value]))):
+                places = [own.place(layer.node) for layer in those]
+                keys += [added_key(f"{at}/node", number, place) for place in places if place is not None]
+                yield [*keys, *[f"{at}/{slot}" for layer in those for slot in layer.moved]]
 
-    def _takers(self, scope: Scope, name: str, but: list[d.Record]) -> Keys:
+    def _takers(self, scope: Scope, name: str, but: tuple[Additions, ...]) -> Keys:
         """The units by which a value is taken now, and was not in the base, without those of some nodes."""
         found: Keys = []
         for position, slot in scope.uses(name):
             if position is None:
                 found += self._uses_at_outputs(scope, slot, name)
-            elif scope.graph.node[position] not in but:
+            elif all(each.place(scope.graph.node[position]) is None for each in but):
                 found += self._changes_of(NodeRef(scope, position), name)
         return found
 

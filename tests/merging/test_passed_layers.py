@@ -50,3 +50,20 @@ def test_a_layer_behind_an_output_is_not_gone_past_either() -> None:
     merged = merge(BASE, ours, chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(y)", "y q"))
     assert not merged.is_clean
     assert resolve(merged.model, merged.conflicts, "theirs")[1] == ()
+
+
+def test_a_taker_that_both_sides_add_goes_past_the_layer_of_one_of_them() -> None:
+    ours = chain("a = Neg(x) t = Tanh(a) b = Relu(t) c = Exp(t) y = Add(b, c) q = Abs(a)", "y q")
+    theirs = chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(a)", "y q")
+    merged = merge(BASE, ours, theirs)
+    assert merged.is_clean
+    assert merged.model == ours
+
+
+def test_layers_that_stand_before_one_taker_each_are_all_in_the_conflict_with_a_new_taker() -> None:
+    ours = chain("a = Neg(x) t = Tanh(a) u = Tan(a) b = Relu(t) c = Exp(u) y = Add(b, c)")
+    theirs = chain("a = Neg(x) b = Relu(a) c = Exp(a) y = Add(b, c) q = Abs(a)", "y q")
+    merged = merge(BASE, ours, theirs)
+    assert not merged.is_clean
+    assert len({each.id for each in merged.conflicts}) == 1
+    assert resolve(merged.model, merged.conflicts, "theirs")[0].graph == theirs.graph
