@@ -53,16 +53,18 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, f
             expected |= set(names) - set(there.values())
         if expected != set(lists[3]):
             return False
-    return not any(_is_crossed(*makers, sides, set(_outputs(base))) for makers in _makers(base, sides, sound, final))
+    outputs = frozenset(_outputs(base))
+    return not any(_is_crossed(*makers, sides, outputs) for makers in _makers(base, sides, sound, final))
 
 
 def _known(base: list[str], names: list[str], side: Side) -> dict[str, str]:
     """Inputs or outputs of the base that are still there -> their names on a side."""
     values = side.values.get(_MAIN, {})
-    found = {name: name for name in base if name in names}
+    there = frozenset(names)
+    found = {name: name for name in base if name in there}
     for name in base:
         other = values.get(name, name)
-        if name not in found and other in names and other not in found:
+        if name not in found and other in there and other not in found:
             found[name] = other
     return found
 
@@ -84,9 +86,11 @@ def _makers(
     if merged is None or matches[0] is None or matches[1] is None:
         return
     names = {name: place for place, name in enumerate(_outputs(final))}
+    now = merged.output_names
+    there = [frozenset(_outputs(side.original)) for side in sides]
     for name in _outputs(base):
         its = [side.values.get(_MAIN, {}).get(name, name) for side in sides]
-        present = [name if name in _outputs(s.original) else i for s, i in zip(sides, its, strict=True)]
+        present = [name if name in outputs else other for outputs, other in zip(there, its, strict=True)]
         place = names.get(_of_three(name, present[0], present[1]))
         if place is None:
             continue
@@ -94,7 +98,7 @@ def _makers(
             _maker(matches[0].base, name, None),
             _maker(matches[0].target, present[0], matches[0].base_of),
             _maker(matches[1].target, present[1], matches[1].base_of),
-            _merged_maker(merged, place, sound),
+            _merged_maker(merged, now[place] or "", sound),
             name,
         )
 
@@ -106,8 +110,8 @@ def _maker(scope: Scope, name: str, base_of: list[int] | None) -> _Maker:
     return _Maker(found[0] if base_of is None else base_of[found[0]], operator_key(scope.graph.node[found[0]]))
 
 
-def _merged_maker(scope: Scope, place: int, sound: Soundness) -> _Maker:
-    found = scope.makers.get(scope.output_names[place] or "")
+def _merged_maker(scope: Scope, name: str, sound: Soundness) -> _Maker:
+    found = scope.makers.get(name)
     if found is None:
         return _NOBODY
     address, _ = sound.node_home(NodeRef(scope, found[0]))
@@ -116,7 +120,13 @@ def _merged_maker(scope: Scope, place: int, sound: Soundness) -> _Maker:
 
 
 def _is_crossed(
-    base: _Maker, ours: _Maker, theirs: _Maker, merged: _Maker, name: str, sides: tuple[Side, Side], outputs: set[str]
+    base: _Maker,
+    ours: _Maker,
+    theirs: _Maker,
+    merged: _Maker,
+    name: str,
+    sides: tuple[Side, Side],
+    outputs: frozenset[str],
 ) -> bool:
     """Whether an output has got a maker that no side gives it."""
     is_other = (
@@ -127,7 +137,7 @@ def _is_crossed(
             for each in sides[0].alignment.base.model.graph.node[merged.position].output  # type: ignore[union-attr]
         )
     )
-    if is_other and merged.position >= 0:
+    if is_other:
         # One side gave the output the node of another output, and the other side changed what that node computes.
         for one, other in ((ours, sides[1]), (theirs, sides[0])):
             if one.position == merged.position and _changes_computation(other, merged.position):

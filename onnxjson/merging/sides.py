@@ -52,7 +52,6 @@ class Side:
     """
 
     def __init__(self, base: Model, side: Model) -> None:
-
         self._base = base
         self.original = side
         self.alignment = _aligned(base, side)
@@ -88,8 +87,10 @@ class Side:
         base, its, plain = [[] if each is None else [info.name for info in each.output] for each in graphs]
         if its == plain or any(len(set(names)) < len(names) for names in (base, its, plain)):
             return None
-        found = {base.index(name): place for place, name in enumerate(its) if name in base}
-        left = {name: place for place, name in enumerate(plain) if place not in found.values()}
+        places = {name: place for place, name in enumerate(base)}
+        found = {places[name]: place for place, name in enumerate(its) if name in places}
+        used = frozenset(found.values())
+        left = {name: place for place, name in enumerate(plain) if place not in used}
         for place, name in enumerate(base):
             if place not in found and name in left:
                 found[place] = left[name]
