@@ -5,7 +5,7 @@ what ours has. Conflicts with one id belong together: they are settled at once, 
 """
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -14,6 +14,12 @@ from onnxjson.display import visible
 from onnxjson.document import Model, Node, Record
 from onnxjson.errors import AddressError, ConflictError
 from onnxjson.messages import FIELDS, Field, Kind
+
+Choice = Literal["base", "ours", "theirs"]
+"""Whose value a slot gets."""
+
+SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+"""All of them, in the order in which they are shown."""
 
 _LARGEST: Final = 18
 _SHOWN: Final = 3

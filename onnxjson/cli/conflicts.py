@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 _WIDEST: Final = 160
 """Characters of a value that are shown."""
 
-_SIDES: Final = ("base", "ours", "theirs")
-
 
 @click.command("conflicts")
 @click.argument("paths", metavar="[FILE]...", nargs=-1, type=FilePath())
@@ -87,7 +85,8 @@ def listed(path: Path, conflicts: Sequence["Conflict"]) -> None:
 
 def _texts(conflict: "Conflict") -> dict[str, str]:
     """What each side has, on one line."""
+    from onnxjson.conflicts import SIDES
     from onnxjson.merging.storing import value_text
 
-    texts = {side: value_text(conflict, side) for side in _SIDES}
+    texts = {side: value_text(conflict, side) for side in SIDES}
     return {side: "nothing" if text is None else visible(text, _WIDEST) for side, text in texts.items()}

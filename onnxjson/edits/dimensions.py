@@ -15,7 +15,9 @@ from onnxjson.edits.rebuilding import replace_records
 from onnxjson.types import LARGEST_DIM
 from onnxjson.walking import walk
 
-_IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
+IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
+"""A name, alone or within an expression."""
+
 _EXPRESSION: Final = re.compile(r"[\w\s+*/()-]+")
 _SUM: Final = re.compile(r"\s*(?:(?P<number>[0-9]{1,19})|(?P<mark>//|[-+*()]))")
 
@@ -81,7 +83,7 @@ def substitute(text: str, sizes: Mapping[str, int | str]) -> int | str:
         new = sizes.get(match[0], match[0])
         return str(new) if isinstance(new, int) or new.isidentifier() else f"({new})"
 
-    new = _IDENTIFIER.sub(replaced, text)
+    new = IDENTIFIER.sub(replaced, text)
     if new == text:
         return text
     value = _evaluated(new)

@@ -8,7 +8,6 @@ import msgspec
 
 from onnxjson.display import visible
 from onnxjson.document import (
-    Function,
     Graph,
     Model,
     Node,
@@ -26,15 +25,13 @@ from onnxjson.edits.renaming import renamed
 from onnxjson.errors import EditError, WorkerError
 from onnxjson.external_files import internalize
 from onnxjson.index import Index, Scope
-from onnxjson.operators import plain_domain
+from onnxjson.operators import OperatorKey, function_key, operator_key, plain_domain
 from onnxjson.tensors import is_external
 from onnxjson.types import format_type
 
 _SHOWN: Final = 8
 
 Kind = TypeVar("Kind", bound=Record)
-
-FunctionKey = tuple[str, str, str]
 
 
 class Merged(NamedTuple):
@@ -114,17 +111,13 @@ def _same_versions(
     return first, second, notes
 
 
-def _function_key(function: Function) -> FunctionKey:
-    return plain_domain(function.domain), function.name or "", function.overload or ""
-
-
 def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, list[str]]:
     """`second` with other names for functions that `first` has with another body."""
-    mine = {_function_key(each): each for each in first.functions}
+    mine = {function_key(each): each for each in first.functions}
     taken = {key[1] for key in mine} | {each.name or "" for each in second.functions}
-    new: dict[FunctionKey, str] = {}
+    new: dict[OperatorKey, str] = {}
     for function in second.functions:
-        key = _function_key(function)
+        key = function_key(function)
         if key in mine and mine[key] != function:
             name = _fresh(prefix + key[1], taken)
             taken.add(name)
@@ -133,7 +126,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
         return second, []
 
     def call(node: Node) -> Node:
-        name = new.get((plain_domain(node.domain), node.op_type or "", node.overload or ""))
+        name = new.get(operator_key(node))
         return node if name is None else msgspec.structs.replace(node, op_type=name)
 
     def change(_: Scope, graph: Body) -> Body:
@@ -142,7 +135,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
     changed = rebuilt(Index(second), change)
     functions = tuple(
         [
-            msgspec.structs.replace(each, name=new[_function_key(old)]) if _function_key(old) in new else each
+            msgspec.structs.replace(each, name=new[function_key(old)]) if function_key(old) in new else each
             for old, each in zip(second.functions, changed.functions, strict=True)
         ]
     )
@@ -330,7 +323,7 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         graph=graph,
         opset_import=_union(first.opset_import, second.opset_import, _domain, "operator set", notes),
         metadata_props=_metadata(first.metadata_props, second.metadata_props, "the model", notes),
-        functions=_union(first.functions, second.functions, _function_key, "function", notes),
+        functions=_union(first.functions, second.functions, function_key, "function", notes),
         configuration=_union(first.configuration, second.configuration, lambda each: each.name, "devices", notes),
     )
     return model, notes

@@ -7,11 +7,11 @@ came or went that could have taken it over; then, and wherever anything else is 
 from collections import Counter
 from collections.abc import Sequence
 
-from onnxjson.document import Function, Model, Node
+from onnxjson.document import Model, Node
 from onnxjson.edits.renaming import defined
 from onnxjson.index import Index, Scope
 from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
-from onnxjson.operators import plain_domain
+from onnxjson.operators import function_key, plain_domain
 
 
 def align_by_names(base: Model, side: Model) -> Alignment | None:
@@ -44,17 +44,13 @@ def align_by_names(base: Model, side: Model) -> Alignment | None:
 
 
 def _functions(base: Model, side: Model) -> list[tuple[int, int]] | None:
-    keys = [[_function_key(each) for each in model.functions] for model in (base, side)]
+    keys = [[function_key(each) for each in model.functions] for model in (base, side)]
     if any(len(set(each)) < len(each) for each in keys):
         return None
     if set(keys[0]) - set(keys[1]) and set(keys[1]) - set(keys[0]):
         return None
     places = {key: place for place, key in enumerate(keys[1])}
     return [(place, places[key]) for place, key in enumerate(keys[0]) if key in places]
-
-
-def _function_key(function: Function) -> tuple[str, str, str]:
-    return plain_domain(function.domain), function.name or "", function.overload or ""
 
 
 def _pair(base: Scope, target: Scope) -> GraphPair | None:

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 
 from onnxjson.checking import Finding
-from onnxjson.conflicts import Conflict
+from onnxjson.conflicts import Choice, Conflict
 from onnxjson.document import Model
 from onnxjson.errors import ConflictError
-from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.interface import interface_names
+from onnxjson.merging.resolving import resolve
 from onnxjson.structure import check_structure
 
 
@@ -27,20 +28,15 @@ def leaves_a_way_out(
         ours: one side.
         theirs: the other one.
     """
-    known = {name for each in (base, ours, theirs) for name in _interface(each)}
+    known = {name for each in (base, ours, theirs) for name in interface_names(each)}
     choices: tuple[tuple[Choice, Model], ...] = (("ours", ours), ("theirs", theirs))
     for choice, side in choices:
         try:
             chosen, _ = resolve(model, conflicts, choice)
         except ConflictError:
             return False
-        if not known.issuperset(_interface(chosen)):
+        if not known.issuperset(interface_names(chosen)):
             return False  # a name with a number behind it, by which nobody outside knows the value
         if any(mistakes(chosen)) and not any(mistakes(side)):
             return False
     return True
-
-
-def _interface(model: Model | None) -> Iterator[str | None]:
-    graph = None if model is None else model.graph
-    return (each.name for each in (*graph.input, *graph.output)) if graph is not None else iter(())

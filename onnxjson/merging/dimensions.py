@@ -4,11 +4,11 @@ A name such as ``batch`` stands for one size in all of a graph. Where one side g
 holds of what the other side adds, too.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from onnxjson import document as d
+from onnxjson.edits.dimensions import IDENTIFIER, with_dimension_names
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import Clash
 from onnxjson.patching.changes import Fields, Members
@@ -16,7 +16,6 @@ from onnxjson.walking import walk
 
 LISTS: Final = ("input", "output", "value_info")
 """The lists of a graph that say types of values."""
-_IDENTIFIER: Final = re.compile(r"[^\W\d]\w*")
 
 Sizes = Mapping[str, int | str | None]
 """Names of dimensions that one side has no more -> what stands in their place; None where that is not one thing."""
@@ -58,7 +57,7 @@ def _names(record: d.Record) -> set[str]:
     """All names of dimensions, also those within expressions."""
     texts = {each.dim_param for each in walk(record, d.Dimension)}
     texts |= {each.dim_param for each in walk(record, d.SimpleShardedDim)}
-    return {name for text in texts if text for name in (text, *_IDENTIFIER.findall(text))}
+    return {name for text in texts if text for name in (text, *IDENTIFIER.findall(text))}
 
 
 def _replacements(base: d.Graph, graph: d.Graph, names: set[str]) -> dict[str, int | str | None]:
@@ -100,13 +99,11 @@ def _followed(value: Any, sizes: Sizes) -> Any:
         return tuple([_followed(each, sizes) for each in value])
     if not isinstance(value, d.Record) or isinstance(value, d.Function):
         return value
-    from onnxjson.edits.dimensions import with_dimension_names
-
     return with_dimension_names(value, _known(sizes))
 
 
 def uses_name(info: Any, name: str) -> bool:
     """Whether the type of a value has a name among its dimensions, or within an expression there."""
     return isinstance(info, d.ValueInfo) and any(
-        isinstance(each, str) and name in (each, *_IDENTIFIER.findall(each)) for each in _shape(info)
+        isinstance(each, str) and name in (each, *IDENTIFIER.findall(each)) for each in _shape(info)
     )

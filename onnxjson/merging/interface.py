@@ -57,6 +57,12 @@ def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, f
     return not any(_is_crossed(*makers, sides, outputs) for makers in _makers(base, sides, sound, final))
 
 
+def interface_names(model: d.Model | None) -> frozenset[str | None]:
+    """The names of the inputs and outputs of the main graph."""
+    graph = None if model is None else model.graph
+    return frozenset() if graph is None else frozenset([info.name for info in (*graph.input, *graph.output)])
+
+
 def _known(base: list[str], names: list[str], side: Side) -> dict[str, str]:
     """Inputs or outputs of the base that are still there -> their names on a side."""
     values = side.values.get(_MAIN, {})

@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from functools import partial
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from onnxjson.addresses import attribute_segments, format_address
-from onnxjson.conflicts import Conflict, Slot, slot_at, value_at
+from onnxjson.conflicts import SIDES, Choice, Conflict, Slot, slot_at, value_at
 from onnxjson.display import visible
 from onnxjson.document import Function, Model, Node, Record
 from onnxjson.edits.rebuilding import rebuilt
@@ -16,14 +16,12 @@ from onnxjson.errors import AddressError, ConflictError, SelectorError
 from onnxjson.index import Index, Scope
 from onnxjson.merging.makers import require_makers
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
-from onnxjson.merging.sides import FunctionKey, function_key, with_function_names, with_node_names
+from onnxjson.merging.sides import FunctionKey, with_function_names, with_node_names, written_key
 from onnxjson.merging.sorting import fitting_place, in_topological_order, is_misplaced, is_taken_before
 
+__all__ = ["Choice", "resolve"]
+
 R = TypeVar("R", bound=Record)
-
-Choice = Literal["base", "ours", "theirs"]
-
-_SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
 
 _NAMES_OF_FUNCTION: Final = ("domain", "name", "overload")
 
@@ -130,7 +128,7 @@ class _ChosenNames:
             functions = self._model.functions
             if position >= len(functions) or getattr(functions[position], slot.name) != conflict.ours:
                 return False
-            key = function_key(functions[position])
+            key = written_key(functions[position])
             parts = dict(zip(_NAMES_OF_FUNCTION, self._functions.get(key, key), strict=True)) | {slot.name: new}
             self._functions[key] = (parts["domain"], parts["name"], parts["overload"])
             return True
@@ -160,7 +158,7 @@ class _ChosenNames:
         if scope is not None and is_name_of_value(scope, conflict.at, conflict.ours):
             return conflict  # What stands there are names to give, and not those of others.
         slot = slot_at(conflict.at)
-        values = {side: with_names(getattr(conflict, side), slot, names, self._functions) for side in _SIDES}
+        values = {side: with_names(getattr(conflict, side), slot, names, self._functions) for side in SIDES}
         return msgspec.structs.replace(conflict, **values)
 
 

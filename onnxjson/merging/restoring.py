@@ -8,8 +8,9 @@ from onnxjson.conflicts import Conflict, slot_at, value_at
 from onnxjson.edits.rebuilding import Body, rebuilt
 from onnxjson.edits.renaming import defined, inside, renamed
 from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.merging.interface import interface_names
 from onnxjson.merging.naming import by_address, free, place_of, scope_around, with_inner_names, with_names
-from onnxjson.merging.sides import FunctionKey, Side, function_key, with_function_names, with_node_names
+from onnxjson.merging.sides import FunctionKey, Side, with_function_names, with_node_names, written_key
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units
 from onnxjson.merging.soundness import Soundness
 
@@ -31,7 +32,9 @@ class Restored:
         self._homes = homes
         self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
         self.clashes: list[tuple[str, str, tuple[Any, Any, Any]]] = []
-        self._interfaces = [_interface(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])]
+        self._interfaces = [
+            interface_names(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])
+        ]
         self._index = Index(merged)
         self._scopes = by_address(self._index)
         self._functions = self._function_names(merged)
@@ -64,7 +67,7 @@ class Restored:
     def _function_names(self, merged: d.Model) -> dict[FunctionKey, FunctionKey]:
         found: dict[FunctionKey, FunctionKey] = {}
         for position, function in enumerate(merged.functions):
-            key = function_key(function)
+            key = written_key(function)
             mine, its = [side.functions.get(key, key) for side in self._sides]
             parts = zip(("domain", "name", "overload"), key, mine, its, strict=True)
             new = [self._choice(old, one, other, f"/functions/{position}/{part}") for part, old, one, other in parts]
@@ -200,10 +203,6 @@ class Restored:
         if mapping or self._functions:
             base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
         return base, None if clash.ours is None else value_at(self.model, slot), theirs
-
-
-def _interface(model: d.Model) -> set[str | None]:
-    return set() if model.graph is None else {each.name for each in (*model.graph.input, *model.graph.output)}
 
 
 def conflicts_of(clashes: list[Clash], places: Any, roots: Any, restored: Restored) -> tuple[Conflict, ...]:

@@ -3,21 +3,21 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from onnxjson import files
 from onnxjson.checking import Finding
-from onnxjson.conflicts import Conflict
+from onnxjson.conflicts import SIDES, Choice, Conflict
 from onnxjson.display import visible
 from onnxjson.document import Model
 from onnxjson.errors import ConflictError, DecodeError, MissingInputError
 from onnxjson.identity import Identity, identity
+from onnxjson.merging.choosing import mistakes
 from onnxjson.merging.merge import merge
-from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.resolving import resolve
 from onnxjson.merging.storing import save, value_lines
-from onnxjson.structure import check_structure
 
-SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
+__all__ = ["SIDES", "Place", "Settling", "Shown", "errors_of", "open_settling", "way_back"]
 
 
 class Place(NamedTuple):
@@ -167,8 +167,11 @@ class Settling:
 
 
 def errors_of(model: Model) -> tuple[Finding, ...]:
-    """What is wrong with the structure of a model whose conflicts were settled; choices may not go together."""
-    return tuple([each for each in check_structure(model) if each.severity == "error"])
+    """What is wrong with the structure of a model whose conflicts were settled; choices may not go together.
+
+    Of the `mistakes` that no merge may bring, a missing opset is a warning: with it the model still is what was chosen.
+    """
+    return tuple([each for each in mistakes(model) if each.severity == "error"])
 
 
 def way_back(path: Path) -> str:

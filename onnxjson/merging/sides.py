@@ -241,15 +241,15 @@ def with_function_names(model: Model, functions: Mapping[FunctionKey, FunctionKe
         return model
     changed = []
     for each in model.functions:
-        new = functions.get(function_key(each))
+        new = functions.get(written_key(each))
         changed.append(
             each if new is None else msgspec.structs.replace(each, domain=new[0], name=new[1], overload=new[2])
         )
     return msgspec.structs.replace(model, functions=tuple(changed))
 
 
-def function_key(function: Function) -> FunctionKey:
-    """Domain, name and overload."""
+def written_key(function: Function) -> FunctionKey:
+    """Domain, name and overload as the record has them, to be given back; `operators.function_key` is for calls."""
     return function.domain, function.name, function.overload
 
 
@@ -263,7 +263,7 @@ def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
     base, target = side.alignment.base.model, side.alignment.target.model
     called: set[FunctionKey] | None = None
     for here, there in side.alignment.functions:
-        mine, its = function_key(base.functions[here]), function_key(target.functions[there])
+        mine, its = written_key(base.functions[here]), written_key(target.functions[there])
         if mine == its:
             continue
         if called is None:

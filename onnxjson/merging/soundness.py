@@ -14,7 +14,7 @@ from onnxjson.merging.records import TreeMerge
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import added_key
 from onnxjson.merging.versions import version_problems
-from onnxjson.operators import plain_domain
+from onnxjson.operators import function_key, operator_key, plain_domain
 from onnxjson.walking import walk
 
 Keys = list[str]
@@ -207,11 +207,11 @@ class Soundness:
 
     def _calls(self) -> Iterator[Keys]:
         """Functions that are called and gone."""
-        keys = [{_function_key(each): place for place, each in enumerate(model.functions)} for model in self._models]
-        here = {_function_key(each) for each in self._merged.functions}
+        keys = [{function_key(each): place for place, each in enumerate(model.functions)} for model in self._models]
+        here = {function_key(each) for each in self._merged.functions}
         gone = {key for model in keys for key in model} - here
         for name in sorted(gone) if gone else ():
-            users = [ref for ref in self._index.node_refs if _operator_key(ref.node) == name]
+            users = [ref for ref in self._index.node_refs if operator_key(ref.node) == name]
             if users:
                 found = [f"/functions/{keys[0][name]}"] if name in keys[0] else []
                 yield [*found, *self._operators(users)]
@@ -223,7 +223,7 @@ class Soundness:
             address, key = self.node_home(ref)
             if key is not None:
                 found.append(key)
-            elif address is not None and _operator_key(self._base_node(address)) != _operator_key(ref.node):
+            elif address is not None and operator_key(self._base_node(address)) != operator_key(ref.node):
                 found.append(address)
         return found
 
@@ -328,11 +328,3 @@ def _top(scope: Scope) -> Scope:
     while scope.outer is not None:
         scope = scope.outer
     return scope
-
-
-def _function_key(function: d.Function) -> tuple[str, str, str]:
-    return plain_domain(function.domain), function.name or "", function.overload or ""
-
-
-def _operator_key(node: d.Node) -> tuple[str, str, str]:
-    return plain_domain(node.domain), node.op_type or "", node.overload or ""
