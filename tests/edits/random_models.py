@@ -70,8 +70,14 @@ def _full(names: Sequence[str]) -> list[str]:
     return [name for name in names if not name.startswith("w")]
 
 
-def random_edit(model: Model, rng: random.Random) -> Edit:
-    """An edit that may fit a model, or be refused."""
+def random_edit(model: Model, rng: random.Random, *, texts: bool = False) -> Edit:
+    """An edit that may fit a model, or be refused.
+
+    Args:
+        model: the model.
+        rng: what is chosen by.
+        texts: whether edits of names and doc strings are among them; without, seeds give what they gave before these.
+    """
     index = Index(model)
     refs = index.node_refs
     node = f"@{rng.choice(refs).address}" if refs else "x"
@@ -96,8 +102,6 @@ def random_edit(model: Model, rng: random.Random) -> Edit:
         edits.CastTensor(tensor=value, dtype=rng.choice(["float16", "int64"]), lossy=True),
         edits.Rename(kind="tensor", from_=value, to=rng.choice([new, other])),
         edits.NameNodes(),
-        edits.SetName(node=node, name=rng.choice([new, ""])),
-        edits.SetDoc(text=rng.choice([new, ""]), address=rng.choice(["/graph", node, "/graph/input/0"])),
         edits.Prefix(prefix="p_"),
         edits.Prune(),
         edits.Strip(),
@@ -109,6 +113,11 @@ def random_edit(model: Model, rng: random.Random) -> Edit:
         edits.RemoveInput(tensor=value),
         edits.SetMetadata(key="k", value=new),
     ]
+    if texts:
+        choices += [
+            edits.SetName(node=node, name=rng.choice([new, ""])),
+            edits.SetDoc(text=rng.choice([new, ""]), address=rng.choice(["/graph", node, "/graph/input/0"])),
+        ]
     return rng.choice(choices)
 
 

@@ -44,7 +44,7 @@ def test_random_edits_of_random_models_leave_valid_models_or_are_refused(seed: i
     done: list[Edit] = []
     current = model
     for _ in range(12):
-        edit = random_edit(current, rng)
+        edit = random_edit(current, rng, texts=True)
         after = made(current, edit)
         if after is None:
             continue
@@ -72,7 +72,7 @@ def test_random_edits_of_exported_models_leave_valid_models_or_are_refused(name:
     model = exported(name)
     current = model
     for _ in range(6):
-        after = made(current, random_edit(current, rng))
+        after = made(current, random_edit(current, rng, texts=True))
         if after is None:
             continue
         findings = [finding for finding in check_structure(after) if finding.severity == "error"]
@@ -87,7 +87,7 @@ def test_random_edits_of_exported_models_leave_valid_models_or_are_refused(name:
 def test_script_with_one_step_that_cannot_be_made_changes_nothing(seed: int) -> None:
     rng = random.Random(1000 + seed)
     model = random_model(rng)
-    steps = [random_edit(model, rng) for _ in range(4)]
+    steps = [random_edit(model, rng, texts=True) for _ in range(4)]
     bad: Edit = edits.DeleteNode(node="name:none such")
     steps.insert(rng.randrange(5), bad)
     before = bytes_of(model)

@@ -16,6 +16,10 @@ def test_merges_of_random_triples_keep_the_laws(first: int) -> None:
             raise
 
 
-@pytest.mark.parametrize("seed", [8466, 12883, 13349, 14372, 16078, 18539])
+@pytest.mark.parametrize("seed", [8466, 12883, 13349, 14372, 16078])
 def test_merges_that_once_broke_a_law(seed: int) -> None:
-    require_laws(triple(seed))
+    require_laws(triple(seed, texts=False))
+
+
+def test_nodes_that_come_back_behind_one_maker_keep_the_order_of_their_slots() -> None:
+    require_laws(triple(18539, texts=True))

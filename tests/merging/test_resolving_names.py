@@ -104,7 +104,7 @@ def test_function_under_two_names_is_called_by_the_chosen_one() -> None:
 
 @pytest.mark.parametrize("seed", [433, 1494, 1879, 3329, 7174])
 def test_seeds_that_could_not_be_settled_once(seed: int) -> None:
-    require_laws(triple(seed))
+    require_laws(triple(seed, texts=False))
 
 
 def test_thousands_of_names_are_given_in_one_go() -> None:

@@ -47,6 +47,6 @@ def saved(path: Path, model: Model | None = None) -> Path:
 def edit_somehow(session: Session, rng: random.Random) -> bool:
     """One random edit, which may be refused; whether it was made."""
     try:
-        return session.edit(random_edit(session.model, rng)) is not None
+        return session.edit(random_edit(session.model, rng, texts=True)) is not None
     except OnnxJsonError:
         return False
