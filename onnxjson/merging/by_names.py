@@ -27,7 +27,7 @@ def align_by_names(base: Model, side: Model) -> Alignment | None:
     waiting = [(scopes[0][here], scopes[1][there]) for here, there in tops if here in scopes[0] and there in scopes[1]]
     while waiting:
         mine, its = waiting.pop()
-        pair = _pair(mine, its)
+        pair = pair_by_names(mine, its)
         if pair is None:
             return None
         pairs.append(pair)
@@ -53,7 +53,8 @@ def _functions(base: Model, side: Model) -> list[tuple[int, int]] | None:
     return [(place, places[key]) for place, key in enumerate(keys[0]) if key in places]
 
 
-def _pair(base: Scope, target: Scope) -> GraphPair | None:
+def pair_by_names(base: Scope, target: Scope) -> GraphPair | None:
+    """Which node and value of two graphs is which by their names; None where names alone may not say it."""
     nodes, its = base.graph.node, target.graph.node
     places, others = _by_output(nodes), _by_output(its)
     if places is None or others is None:

@@ -4,7 +4,7 @@ The matcher goes by structure, and lets names decide only between candidates tha
 sides come from the base, so that where nearly all names of a side are kept, a name that is kept says something.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from onnxjson.edits.renaming import defined
@@ -12,6 +12,7 @@ from onnxjson.index import Scope
 from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
 from onnxjson.matching.contents import constant_content, content, is_constant
 from onnxjson.matching.interface import pair_outputs
+from onnxjson.merging.by_names import pair_by_names
 
 _DISTRUST: Final = 0.1
 """The share of pairs that have other names from which on a name alone does not say that two values are one."""
@@ -178,7 +179,25 @@ def graph_matches(alignment: Alignment) -> list[GraphMatch]:
     # Of equal constants nobody knows which is which, so that their names say nothing.
     pairs = [(name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_made(pair, name)]
     is_trusted = sum(name != other for name, other in pairs) <= max(_FEW, _DISTRUST * len(pairs))
-    return [GraphMatch(pair, is_trusted) for pair in alignment.graphs]
+    matches = [GraphMatch(pair, is_trusted) for pair in alignment.graphs]
+    known = {match.base.address for match in matches}
+    targets = {scope.address: scope for scope in alignment.target.scopes}
+    for match in matches:
+        # Grows while it is gone through: the graphs of nodes that only this merge takes for pairs.
+        matches += [GraphMatch(pair, is_trusted) for pair in _inner_pairs(match, known, targets)]
+    return matches
+
+
+def _inner_pairs(match: GraphMatch, known: Collection[str], targets: Mapping[str, Scope]) -> Iterator[GraphPair]:
+    """Graphs of paired nodes that are in no pair yet, as far as their names say which is which."""
+    for child in match.base.children:
+        if child.owner is None or child.address in known:
+            continue
+        there = match.target_of[child.owner.position]
+        other = targets.get(f"{match.target.address}/node/{there}{child.address[len(child.owner.address) :]}")
+        pair = None if there < 0 or other is None else pair_by_names(child, other)
+        if pair is not None:
+            yield pair
 
 
 def _is_made(pair: GraphPair, name: str) -> bool:

@@ -23,3 +23,7 @@ def test_merges_that_once_broke_a_law(seed: int) -> None:
 
 def test_nodes_that_come_back_behind_one_maker_keep_the_order_of_their_slots() -> None:
     require_laws(triple(18539, texts=True))
+
+
+def test_graphs_of_nodes_that_only_the_merge_pairs_are_pairs_too() -> None:
+    require_laws(triple(8905, texts=True))
