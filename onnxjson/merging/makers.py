@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from onnxjson.conflicts import Conflict
+from onnxjson.conflicts import Conflict, slot_at
 from onnxjson.display import visible
 from onnxjson.document import Model, Node, Record
 from onnxjson.errors import ConflictError
@@ -36,8 +36,15 @@ def require_makers(before: Model, model: Model, left: Sequence[Conflict]) -> Non
 
 def _made_by(conflicts: Sequence[Conflict]) -> set[str]:
     """The names of values that may come with a choice."""
-    values = [getattr(each, side) for each in conflicts for side in ("base", "ours", "theirs")]
+    making = [each for each in conflicts if not _is_input(each)]
+    values = [getattr(each, side) for each in making for side in ("base", "ours", "theirs")]
     records = [one for each in values for one in (each if isinstance(each, tuple) else (each,))]
     outputs = {name for each in records if isinstance(each, Node) for name in each.output}
     named = [getattr(each, "name", None) for each in records if isinstance(each, Record) and not isinstance(each, Node)]
     return outputs | {each for each in (*named, *records) if isinstance(each, str)}
+
+
+def _is_input(conflict: Conflict) -> bool:
+    """Whether the conflict is about what a node takes, which makes nothing."""
+    slot = slot_at(conflict.at)
+    return slot.message is Node and slot.name == "input"

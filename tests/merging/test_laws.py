@@ -27,3 +27,7 @@ def test_nodes_that_come_back_behind_one_maker_keep_the_order_of_their_slots() -
 
 def test_graphs_of_nodes_that_only_the_merge_pairs_are_pairs_too() -> None:
     require_laws(triple(8905, texts=True))
+
+
+def test_a_base_that_is_refused_as_a_whole_is_refused_one_by_one_too() -> None:
+    require_laws(triple(14419, texts=True))
