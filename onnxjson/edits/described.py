@@ -1,9 +1,28 @@
 """Where a model says something of a tensor beside its elements: in the constant, or in the type of the value."""
 
+from typing import Annotated
+
+from msgspec import Meta
+
 from onnxjson.display import visible
 from onnxjson.document import Function, SparseTensor, Tensor, ValueInfo
+from onnxjson.edits.parameters import Role
 from onnxjson.errors import EditError
 from onnxjson.selectors import TensorRef
+
+DescribedTensor = Annotated[
+    str | None,
+    Role("tensor"),
+    Meta(description="The constant, or the value that inputs, outputs or value_info say something of."),
+]
+"""The parameter of an edit that says something of a tensor."""
+
+DescribedGraph = Annotated[
+    str | None,
+    Role("graph"),
+    Meta(description="The address of the graph or function, such as /graph or /functions/0."),
+]
+"""The parameter of an edit that says something of a graph."""
 
 
 def described(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo]:

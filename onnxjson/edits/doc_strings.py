@@ -9,7 +9,7 @@ from onnxjson.addresses import find_element
 from onnxjson.display import visible
 from onnxjson.document import Attribute, Function, Graph, Model, Node, Tensor, ValueInfo
 from onnxjson.edits.declaration import Edit
-from onnxjson.edits.described import described
+from onnxjson.edits.described import DescribedGraph, DescribedTensor, described
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.workspace import Workspace
@@ -42,16 +42,8 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
     node: Annotated[
         str | None, Role("nodes"), Meta(description="The nodes whose doc string it is; else it is the model's.")
     ] = None
-    tensor: Annotated[
-        str | None,
-        Role("tensor"),
-        Meta(description="The constant, or the value that inputs, outputs or value_info say something of."),
-    ] = None
-    graph: Annotated[
-        str | None,
-        Role("graph"),
-        Meta(description="The address of the graph or function, such as /graph or /functions/0."),
-    ] = None
+    tensor: DescribedTensor = None
+    graph: DescribedGraph = None
     address: Annotated[
         str | None,
         Role("address"),

@@ -9,7 +9,7 @@ from onnxjson.display import visible
 from onnxjson.document import Record, StringStringEntry
 from onnxjson.edits.conversion import affected, domain_text, imported_version, with_version
 from onnxjson.edits.declaration import Edit
-from onnxjson.edits.described import described
+from onnxjson.edits.described import DescribedGraph, DescribedTensor, described
 from onnxjson.edits.outcome import Outcome
 from onnxjson.edits.parameters import Role
 from onnxjson.edits.workspace import Workspace
@@ -77,16 +77,8 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
     node: Annotated[
         str | None, Role("nodes"), Meta(description="The nodes whose metadata it is; else it is the model's.")
     ] = None
-    tensor: Annotated[
-        str | None,
-        Role("tensor"),
-        Meta(description="The constant, or the value that inputs, outputs or value_info say something of."),
-    ] = None
-    graph: Annotated[
-        str | None,
-        Role("graph"),
-        Meta(description="The address of the graph or function, such as /graph or /functions/0."),
-    ] = None
+    tensor: DescribedTensor = None
+    graph: DescribedGraph = None
     remove: Annotated[bool, Meta(description="Take the entry away.")] = False
 
     def change(self, workspace: Workspace) -> Outcome:

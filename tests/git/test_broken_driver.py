@@ -77,7 +77,8 @@ def other_work_tree(repository: Merging) -> list[str]:
     return ["-C", other, "merge", "main"]
 
 
-def criss_cross(repository: Merging) -> list[str]:
+def cross(repository: Merging) -> None:
+    """Each branch merges what the other one was; topic goes on from there, and main is checked out."""
     first, second = repository.git("rev-parse", "main"), repository.git("rev-parse", "topic")
     repository.git("merge", "-q", "-m", "one", second)
     repository.git("checkout", "-q", "topic")
@@ -85,6 +86,10 @@ def criss_cross(repository: Merging) -> list[str]:
     onnxjson.save(metadata("late", "1")(onnxjson.load(repository.path)), repository.path)
     repository.commit("late")
     repository.git("checkout", "-q", "main")
+
+
+def criss_cross(repository: Merging) -> list[str]:
+    cross(repository)
     onnxjson.save(metadata("later", "1")(onnxjson.load(repository.path)), repository.path)
     repository.commit("later")
     return ["merge", "topic"]
@@ -92,13 +97,7 @@ def criss_cross(repository: Merging) -> list[str]:
 
 def ancestors_only(repository: Merging) -> list[str]:
     """One side has the model as the merge of both common ancestors has it: the driver is needed for these alone."""
-    first, second = repository.git("rev-parse", "main"), repository.git("rev-parse", "topic")
-    repository.git("merge", "-q", "-m", "one", second)
-    repository.git("checkout", "-q", "topic")
-    repository.git("merge", "-q", "-m", "other", first)
-    onnxjson.save(metadata("late", "1")(onnxjson.load(repository.path)), repository.path)
-    repository.commit("late")
-    repository.git("checkout", "-q", "main")
+    cross(repository)
     return ["merge", "topic"]
 
 
