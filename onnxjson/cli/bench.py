@@ -1,43 +1,27 @@
-"""``onnxjson bench``: variants of models side by side: how large, how far off, how fast."""
+"""``onnxjson bench``: variants of models compared by size, outputs and time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-import msgspec
-from click.shell_completion import CompletionItem
 
-from onnxjson.cli import failures, feeding, output, paging
+from onnxjson.cli import feeding as feeds
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import DestinationPath, FilePath
-from onnxjson.errors import MissingInputError, OutputError
+from onnxjson.model.errors import MissingInputError, OutputError
+from onnxjson.rendering.exact import as_json
+from onnxjson.running.inputs import all_inputs
+from onnxjson.storage import files
+from onnxjson.storage.saving import make_folder, save_file
 
 if TYPE_CHECKING:
-    from onnxjson.benchmarking import Options, Report, Subject, Variant
+    from onnxjson.optimizing.bench import Subject
+    from onnxjson.optimizing.bench_rows import BenchReport
+    from onnxjson.optimizing.variants import Variant
 
 _WIDEST: Final = 160
-_FORMS: Final = ("table", "csv", "json", "markdown", "svg")
-_ENDINGS: Final = {".csv": "csv", ".json": "json", ".md": "markdown", ".markdown": "markdown", ".svg": "svg",
-                   ".txt": "table"}  # fmt: skip
-
-
-class _Model(click.ParamType["Path | str"]):
-    """The path of a model, or a word such as ``threads=1,2`` of the option --tune, which stands among them."""
-
-    name = "model"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Path | str":
-        """See `click.ParamType.convert`."""
-        from onnxjson.benchmarking.variants import is_grid_word
-
-        if isinstance(value, str) and is_grid_word(value) and not Path(value).exists():
-            return value
-        path: Path = FilePath().convert(value, param, ctx)
-        return path
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Files."""
-        return [CompletionItem(incomplete, type="file")]
+_FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 
 
 class _Variant(click.ParamType["Variant"]):
@@ -49,88 +33,62 @@ class _Variant(click.ParamType["Variant"]):
         """See `click.ParamType.convert`."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return] # it is one already
-        from onnxjson.benchmarking import parse_variant
+        from onnxjson.optimizing.variants import parse_variant
 
         return parse_variant(value)
 
 
-@click.command("bench")
-@click.argument("words", metavar="MODEL...", nargs=-1, required=True, type=_Model())
+@options.command("bench")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @click.option(
     "--variant",
     "variants",
-    metavar="NAME=PASSES",
+    metavar="NAME=PASS,...",
     multiple=True,
     type=_Variant(),
-    help="A variant: passes as after `optimize -p`, with commas between them; @LEVEL at the end is its session's.",
+    help="Add a variant: passes as for `optimize -p`; @LEVEL at the end is the optimization level of its session.",
 )
-@click.option("--preset", type=click.Choice(["seed", "quantized"]), help="Sets of variants, before those of --variant.")
+@click.option("--preset", type=click.Choice(["baseline", "quantized"]), help="Add a set of variants.")
 @click.option(
     "--tune",
-    "tune",
-    metavar="KEY=VALUES",
+    metavar="NAME=VALUE,...",
     multiple=True,
-    help="Try session settings, every combination, and say the best: threads=1,2 mode=sequential,parallel "
-    "level=basic,all parallel=2,4. More of these words may follow.",
+    help="Try session settings in every combination and report the best, such as threads=1,2; can be repeated. "
+    "Settings: threads, parallel, mode, level.",
 )
-@click.option(
-    "-n",
-    "--repeat",
-    type=click.IntRange(0, 1_000_000),
-    default=50,
-    show_default=True,
-    help="Time so many runs of each.",
-)
-@click.option(
-    "--warm-up",
-    type=click.IntRange(0, 10_000),
-    default=3,
-    show_default=True,
-    help="Runs of each before those that are timed.",
-)
+@options.repeat(50)
+@options.warm_up(3)
 @click.option(
     "--seconds",
+    metavar="SECONDS",
     type=click.FloatRange(0),
     default=60.0,
     show_default=True,
-    help="Begin no more runs after so many seconds.",
+    help="Start no timed run after this time.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(1, 1000),
-    default=3,
-    show_default=True,
-    help="How many sets of values are made up to verify.",
-)
+@options.samples
 @click.option(
     "--score",
     "script",
-    metavar="FILE.py",
+    metavar="FILE",
     type=FilePath(),
-    help="A Python file with evaluate(run), which gives loss and metric; it is run.",
+    help="Run this Python file, whose evaluate(run) returns loss and metric.",
 )
-@click.option(
-    "--format", "form", type=click.Choice(_FORMS), default="table", show_default=True, help="What is printed."
-)
-@click.option(
-    "-o",
-    "--output",
-    "destinations",
-    metavar="OUT",
+@click.option("--trust", is_flag=True, help="Run your own Python code outside the box: files, network, programs.")
+@options.out(
+    "Also write the report to OUT.csv, .json, .md, .svg (a bar chart) or .txt; can be repeated.",
     multiple=True,
     type=DestinationPath(),
-    help="Also write OUT.csv, OUT.json, OUT.md or OUT.svg, a bar chart. May stand several times.",
+    parameter="destinations",
 )
-@click.option(
-    "--keep", "folder", metavar="DIR", type=DestinationPath(), help="Write the models of all variants to DIR."
-)
-@feeding.options(level="all", several_sizes=False)
-@paging.options
+@click.option("--keep", "folder", metavar="DIR", type=DestinationPath(), help="Write the models of all variants.")
+@feeds.feeding_options(level="all")
+@reports.view_options(*_FORMS)
 @click.pass_context
-def command(
+def bench_command(
     ctx: click.Context,
     /,
-    words: "tuple[Path | str, ...]",
+    paths: tuple[Path, ...],
     *,
     variants: "tuple[Variant, ...]",
     preset: str | None,
@@ -138,112 +96,103 @@ def command(
     repeat: int,
     warm_up: int,
     seconds: float,
-    seeds: int,
+    samples: int,
     script: Path | None,
-    form: str,
+    trust: bool,
     destinations: tuple[Path, ...],
     folder: Path | None,
-    color: paging.Colour,
-    no_pager: bool,
-    **said: Any,
+    feeding: feeds.Feeding,
+    view: reports.View,
 ) -> None:
-    """Say how variants of models compare: size, difference, time.
+    """Compare variants of models: size, outputs, time.
 
-    Each variant is made by its passes, compared with the model as it is, and timed in turn with all others, so that
-    what the machine does besides meets all alike. Exits 0 if every variant runs, and computes the same where its passes
-    are to leave the numbers as they are; else 1.
+    Passes make each variant; its outputs are compared with those of the original. Timed runs of all variants
+    alternate, so background load affects all equally. Exits 0 if every variant runs, and computes the same where its
+    passes promise that; else 1.
 
     \b
-    onnxjson bench m.onnx --preset seed
+    onnxjson bench m.onnx --preset baseline
     onnxjson bench m.onnx --variant both=onnxoptimizer,onnxsim -o report.md
     onnxjson bench m.onnx --preset quantized --score accuracy.py
-    onnxjson bench m.onnx --tune threads=1,2 level=basic,all
-    """  # fmt: skip
-    from onnxjson.benchmarking import Options
+    onnxjson bench m.onnx --tune threads=1,2 --tune level=basic,all
+    """
+    from onnxjson.optimizing.bench import Bench, Options
+    from onnxjson.optimizing.variants import parse_grid
 
-    paths = [word for word in words if isinstance(word, Path)]
     if script is not None and not script.is_file():
-        raise MissingInputError(f"{output.quoted(str(script))} does not exist, or is no file")
-    _check(paths, [word for word in words if isinstance(word, str)], tune, destinations)
-    found = feeding.feeding(said)
-    wishes = msgspec.structs.replace(found.wishes, dims={name: sizes[0] for name, sizes in found.dims.items()})
-    options = Options(
-        settings=found.settings,
-        grid=_grid(tune, words),
+        raise MissingInputError(f"{output.quoted(str(script))} does not exist, or is not a file")
+    _check(paths, destinations)
+    settings = Options(
+        settings=feeding.settings,
+        grid=parse_grid(tune) if tune else None,
         rounds=repeat,
         warm_up=warm_up,
         seconds=seconds,
-        seed=found.seed,
-        seeds=seeds,
-        wishes=wishes,
-        tolerances=found.tolerances,
+        seed=feeding.seed,
+        seeds=samples,
+        input_options=feeding.with_one_size(),
+        tolerances=feeding.tolerances,
         script=script,
-        data=_calibration(found.inputs),
-        timeout=found.timeout,
+        trust=trust,
+        data=_calibration(feeding.inputs),
+        timeout=feeding.timeout,
     )
-    subjects = _subjects(paths, found)
-    report, models = _measured(subjects, _variants(preset, variants), options, keep=folder is not None)
-    _show(report, form, color=color, pager=not no_pager)
-    _save(report, destinations)
+    subjects = _subjects(paths, feeding)
+    chosen = _variants(preset, variants)
+    with output.working("making variants") as update, Bench(subjects, chosen, settings, update) as bench:
+        report = bench.run()
+        models = bench.models() if folder is not None else []
+    if view.form == "text":
+        from onnxjson.rendering.bench_report import report_lines
+
+        view.show(report_lines(report, reports.width(_WIDEST)))
+    else:
+        view.write([_text(report, view.form)])
+    for path in destinations:
+        reports.save([_text(report, reports.form_of(path, _FORMS))], path)
     if folder is not None:
         _keep(models, folder)
     if report.is_interrupted:
-        output.talk("onnxjson: interrupted; above stands what was measured before")
-        ctx.exit(failures.INTERRUPTED)
+        ctx.exit(feeds.report_interruption())
     ctx.exit(0 if all(row.is_fine for row in report.rows) else 1)
 
 
-def _check(paths: Sequence[Path], words: Sequence[str], tune: Sequence[str], destinations: Sequence[Path]) -> None:
-    """Do nothing if the words of the command line fit together.
+def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
+    """Raise unless all files can be read and written.
 
     Raises:
-        click.UsageError: they do not.
-        OutputError: there is no folder for what is to be written.
+        click.UsageError: a model is named twice, or the ending of a report is not known.
+        OutputError: the folder of a report does not exist.
     """
-    if words and not tune:
-        raise click.UsageError(f"{output.quoted(words[0])} is no file; session settings to try stand after --tune")
-    if not paths:
-        raise click.UsageError("no model is named")
     for path in paths:
         if paths.count(path) > 1:
             raise click.UsageError(f"{output.quoted(str(path))} is named twice")
     for path in destinations:
-        if path.suffix.lower() not in _ENDINGS:
-            raise click.UsageError(f"{path}: the ending says the form; there are {', '.join(_ENDINGS)}")
+        if path.suffix.lower() not in reports.ENDINGS:
+            raise click.UsageError(f"{path}: end the name with one of {', '.join(reports.ENDINGS)}")
         if not path.parent.is_dir():
-            raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist; make it first")
-
-
-def _grid(tune: Sequence[str], words: "Sequence[Path | str]") -> Any:
-    from onnxjson.benchmarking.variants import parse_grid
-
-    return parse_grid([*tune, *[word for word in words if isinstance(word, str)]]) if tune else None
+            raise OutputError(f"{path} cannot be written: the folder {path.parent} does not exist; create it first")
 
 
 def _calibration(inputs: Sequence[str]) -> tuple[str, ...]:
-    """Those of the values that passes can calibrate with: whole sets of them."""
+    """The inputs that passes can calibrate with: whole sets."""
     return tuple([str(Path(word).absolute()) for word in inputs if word.endswith(".npz") or Path(word).is_dir()])
 
 
 def _variants(preset: str | None, variants: "Sequence[Variant]") -> "list[Variant]":
-    from onnxjson.benchmarking import PRESETS, parse_variant
+    from onnxjson.optimizing.variants import PRESETS, parse_variant
 
     found = [*map(parse_variant, PRESETS[preset] if preset else ()), *variants]
     names = [each.name for each in found]
     for name in names:
         if names.count(name) > 1:
-            raise click.UsageError(f"two variants are called {output.quoted(name)}")
+            raise click.UsageError(f"two variants have the name {output.quoted(name)}")
     return found
 
 
-def _subjects(paths: Sequence[Path], found: feeding.Feeding) -> "list[Subject]":
-    from onnxjson import files
-    from onnxjson.benchmarking import Subject
-    from onnxjson.running.inputs import all_inputs
+def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> "list[Subject]":
+    from onnxjson.optimizing.bench import Subject
 
-    several = [name for name, sizes in found.dims.items() if len(sizes) != 1]
-    if several:
-        raise click.UsageError(f"--dim {several[0]} has several sizes; a benchmark has one")
     models = []
     for path in paths:
         with output.working(f"reading {path}"):
@@ -253,61 +202,31 @@ def _subjects(paths: Sequence[Path], found: feeding.Feeding) -> "list[Subject]":
     for path, model, own in zip(paths, models, names, strict=True):
         # A value of an input that only another model has is not for this one.
         others = set().union(*names) - own
-        words = [word for word in found.inputs if word.rpartition("=")[0] not in others]
-        sets = [each._replace(outputs={}) for each in feeding.given_sets(model, words)]
+        words = [word for word in feeding.inputs if word.rpartition("=")[0] not in others]
+        sets = [each._replace(outputs={}) for each in feeds.given_sets(model, words)]
         subjects.append(Subject(str(path), model, path.parent, sets))
     return subjects
 
 
-def _measured(
-    subjects: "Sequence[Subject]", variants: "Sequence[Variant]", options: "Options", *, keep: bool
-) -> "tuple[Report, list[tuple[str, str, bytes]]]":
-    from onnxjson.benchmarking import Bench
-
-    with output.working("making variants") as say, Bench(subjects, variants, options, say) as bench:
-        report = bench.run()
-        return report, bench.models() if keep else []
-
-
-def _text(report: "Report", form: str) -> str:
+def _text(report: "BenchReport", form: str) -> str:
     from onnxjson.rendering import bench_chart, bench_report
-    from onnxjson.rendering.exact import as_json
 
-    forms: dict[str, Callable[[Report], str]] = {
-        "csv": bench_report.report_csv,
-        "json": lambda found: as_json(bench_report.report_data(found)) + "\n",
-        "markdown": bench_report.report_markdown,
-        "svg": bench_chart.report_svg,
-        "table": lambda found: "".join(
-            [paging.styled(line, coloured=False) + "\n" for line in bench_report.report_lines(found, _WIDEST)]
-        ),
-    }
-    return forms[form](report)
-
-
-def _show(report: "Report", form: str, *, color: paging.Colour, pager: bool) -> None:
-    from onnxjson.rendering.bench_report import report_lines
-
-    if form != "table":
-        output.Stdout().write(_text(report, form).encode("utf-8", "backslashreplace"))
-        return
-    width = paging.width(_WIDEST)
-    coloured = paging.is_coloured(color)
-    paging.show((paging.styled(line, coloured=coloured) for line in report_lines(report, width)), pager=pager)
+    match form:
+        case "csv":
+            return bench_report.report_csv(report)
+        case "json":
+            return as_json(bench_report.report_data(report)) + "\n"
+        case "markdown":
+            return bench_report.report_markdown(report)
+        case "svg":
+            return bench_chart.report_svg(report)
+        case _:
+            lines = bench_report.report_lines(report, _WIDEST)
+            return "".join([reports.styled(line, coloured=False) + "\n" for line in lines])
 
 
-def _save(report: "Report", destinations: Sequence[Path]) -> None:
-    from onnxjson.saving import save_file
-
-    for path in destinations:
-        data = _text(report, _ENDINGS[path.suffix.lower()]).encode("utf-8", "backslashreplace")
-        save_file(path, lambda sink, data=data: sink.write(data))  # type: ignore[misc]
-        output.talk(f"wrote {path} ({output.size(path)})")
-
-
-def _keep(models: "Sequence[tuple[str, str, bytes]]", folder: Path) -> None:
-    from onnxjson.benchmarking.kept_files import file_names
-    from onnxjson.saving import make_folder, save_file
+def _keep(models: Sequence[tuple[str, str, bytes]], folder: Path) -> None:
+    from onnxjson.optimizing.variants import file_names
 
     make_folder(folder)
     for name, (_, _, data) in zip(file_names([each[:2] for each in models]), models, strict=True):

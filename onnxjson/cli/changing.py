@@ -1,50 +1,50 @@
-"""Models that a command changes: to another file, in place with a copy kept, or only shown as a diff."""
+"""Models that a command changes: written to another file, in place with a backup, or only shown as a diff."""
 
 import shlex
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import external_data, failures, findings, output, paging
-from onnxjson.cli.paths import DestinationPath, FilePath, refuse_sources
-from onnxjson.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
+from onnxjson.cli import external_data, failures, findings, options, output, reports
+from onnxjson.cli.convert import write_stdout
+from onnxjson.cli.paths import STDOUT, refuse_sources, stem
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
+from onnxjson.storage import external_files, files
+from onnxjson.storage.files import Format, Loaded
 
 if TYPE_CHECKING:
-    from onnxjson.canonical.payload_forms import WeightsMode
-    from onnxjson.document import Model
-    from onnxjson.files import Format, Loaded
-
-_STDOUT: Final = "-"
-_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json")
+    from onnxjson.codecs.tensor_text import WeightsMode
 
 
 class Changed(NamedTuple):
-    """A model after the change, and what a person should hear."""
+    """A model after the change, and what to report."""
 
-    model: "Model"
+    model: Model
     notes: tuple[str, ...] = ()
-    beside: "Callable[[Path | None], AbstractContextManager[None]] | None" = None
-    """Writes other files, and takes them away again if the model is not written; gets the place of the model."""
+    adjacent: "Callable[[Path | None], AbstractContextManager[None]] | None" = None
+    """Writes other files, and removes them again if the model is not written; called with the place of the model."""
     is_part: bool = False
-    """Whether it is a part of the model, which takes along what it needs of weights in other files."""
+    """Whether it is a part of the model, which brings along what it needs of weights in other files."""
 
 
 class Request(NamedTuple):
-    """What is to become of the changed models."""
+    """Where the changed models go."""
 
     paths: tuple[Path, ...]
     destination: Path | None
     in_place: bool
-    target: "Format | None"
+    target: Format | None
     weights_from: Path | None
     dry_run: bool
+    view: reports.View
 
     def check(self) -> None:
-        """Do nothing if the options fit each other.
+        """Raise unless the options fit each other.
 
         Raises:
             click.UsageError: they do not.
@@ -54,87 +54,80 @@ class Request(NamedTuple):
                 raise click.UsageError("--dry-run writes nothing; leave out -o and -i")
             return
         if self.destination is None and not self.in_place:
-            raise click.UsageError("say where the result goes: -o OUT for a file, or -i to change MODEL itself")
+            raise click.UsageError("choose where the result goes: -o OUT for a file, or -i to change MODEL itself")
         if self.destination is not None and self.in_place:
-            raise click.UsageError("-o OUT writes another file, -i changes MODEL itself; give one of them")
+            raise click.UsageError("-o OUT writes another file, and -i changes MODEL itself; choose one of them")
         if len(self.paths) > 1 and not self.in_place and not self._is_folder():
             raise click.UsageError(
-                f"{len(self.paths)} models cannot all become {self.destination}; "
-                "-i changes each in place, -o FOLDER writes each there"
+                f"{len(self.paths)} models cannot all be written to {self.destination}; "
+                "-i changes each in place, -o DIR writes each to a folder"
             )
-        self._check_names()
-        if self.target is not None and self.in_place:
-            raise click.UsageError("-i keeps the form of MODEL; for another one write it with -o OUT")
-
-    def _check_names(self) -> None:
-        if not self._is_folder():
-            return
         known: dict[str, Path] = {}
-        for path in self.paths:
+        for path in self.paths if self._is_folder() else ():
             if path.name in known:
                 others, place = f"{known[path.name]} and {path}", self.place(path)
-                raise click.UsageError(f"{others} cannot both become {place}; write them to two folders")
+                raise click.UsageError(f"{others} cannot both be written to {place}; use two folders")
             known[path.name] = path
+        if self.target is not None and self.in_place:
+            raise click.UsageError("-i keeps the form of MODEL; to write another form use -o OUT")
 
     def _is_folder(self) -> bool:
         return self.destination is not None and self.destination.is_dir()
 
     def place(self, path: Path) -> Path | None:
-        """The file that the changed model of `path` is written to; None where that is standard output, or nowhere."""
+        """The file that the changed model of `path` is written to; None for standard output, and if none is written."""
         if self.in_place:
             return path
-        if self.destination is None or str(self.destination) == _STDOUT:
+        if self.destination is None or str(self.destination) == STDOUT:
             return None
         return self.destination / path.name if self._is_folder() else self.destination
 
 
-def options(*, dry_run: bool, long_output: bool = True) -> list[click.Option]:
-    """The options that become a `Request`, called like its fields.
+_NAMES: Final = ("destination", "in_place", "dry_run", "target", "weights_from", "color", "no_pager")
 
-    Args:
-        dry_run: whether ``--dry-run`` is one of them.
-        long_output: whether ``-o`` is also ``--output``.
+
+def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
+    """What the options of `request_options` ask for; they are removed from `given`.
+
+    Raises:
+        click.UsageError: they do not fit each other.
     """
-    found = [
-        click.Option(
-            ["-o", *(["--output"] if long_output else []), "destination"],
-            metavar="OUT",
-            type=DestinationPath(allow_dash=True),
-            help="Write the result to OUT, over the file that is there or into the folder; - is standard output.",
-        ),
-        click.Option(
-            ["-i", "--in-place"],
-            is_flag=True,
-            help="Change the models themselves; a copy of each is kept first.",
-        ),
-        click.Option(
-            ["--format", "target"],
-            type=click.Choice(["onnx", "json", "protojson"]),
-            help="With -o: the form to write; else the ending of OUT decides.",
-        ),
-        click.Option(
-            ["--weights-from"],
-            metavar="MODEL",
-            type=FilePath(),
-            help="The model that has the bytes of tensors of which only the sha256 is known.",
-        ),
-    ]
-    if dry_run:
-        found.insert(2, click.Option(["--dry-run"], is_flag=True, help="Write nothing; show what would change."))
+    values = {name: given.pop(name, None) for name in _NAMES}
+    view = reports.View(color=values.pop("color"), pager=not values.pop("no_pager"))
+    found = Request(paths=paths, view=view, **values)
+    found.check()
     return found
 
 
-Change = Callable[[Path, "Loaded"], Changed]
+def request_options(taken: AbstractSet[str] = frozenset()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options that become a `Request`.
+
+    Args:
+        taken: options that an edit declares itself; ``--output`` and ``--to`` may be among them.
+    """
+    return options.together(
+        options.out(
+            "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken
+        ),
+        click.option("-i", "--in-place", is_flag=True, help="Change the models themselves, and keep a backup of each."),
+        click.option("--dry-run", is_flag=True, help="Write nothing; show what would change."),
+        *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
+        options.weights_from,
+        reports.color_options,
+    )
+
+
+Change = Callable[[Path, Loaded], Changed]
 """Changes one model that was read from a path."""
 
 
 def run(request: Request, change: Change, after: Callable[[Path], None] | None = None) -> int:
-    """Changes every model that is asked for; of several, one that fails keeps no other from being changed.
+    """Change every model; if one of several fails, the others are changed nevertheless.
 
     Args:
         request: see there; `check` was called.
-        change: makes the change.
-        after: is told the place of every file that was written.
+        change: changes one model.
+        after: called with the place of every file that was written.
 
     Returns:
         The exit code.
@@ -152,7 +145,7 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
 
 
 def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
-    """The error of an edit with the model that it is about, where it is one of several."""
+    """The error of an edit with the name of the model, if that is one of several."""
     text = f"{path}: {error}"
     if str(error).startswith(f"{path}: "):
         return error
@@ -166,8 +159,6 @@ def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
 
 
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> None:
-    from onnxjson import files
-
     with output.working(f"reading {path}"):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=failures.SHOWN)
@@ -179,35 +170,31 @@ def _one(request: Request, path: Path, change: Change, after: Callable[[Path], N
         output.talk(f"{path}: {note}" if len(request.paths) > 1 else note)
     model = changed.model
     if request.dry_run:
-        _show(path, loaded.model, model)
+        _show(path, loaded.model, model, request.view)
         return
     if weights is not None:
-        model = files.bound(model, folder=None, weights_from=weights)
-    with nullcontext() if changed.beside is None else changed.beside(request.place(path)):
+        model = files.bind_digests(model, folder=None, weights_from=weights)
+    with nullcontext() if changed.adjacent is None else changed.adjacent(request.place(path)):
         place = (
-            _in_place(path, loaded, model)
+            _write_in_place(path, loaded, model)
             if request.in_place
-            else _written(request, path, loaded, changed._replace(model=model))
+            else _write(request, path, loaded, changed._replace(model=model))
         )
     if place is not None and after is not None:
         after(place)
 
 
-def _with_weights(model: "Model", weights: "Model") -> "Model":
-    """`model` with the bytes of its digests, or as it is where `weights` lacks some: the change may have those."""
-    from onnxjson import files
-
+def _with_weights(model: Model, weights: Model) -> Model:
+    """`model` with the bytes of its digests, or as it is if `weights` lacks some: the change may remove those."""
     try:
-        return files.bound(model, folder=None, weights_from=weights)
+        return files.bind_digests(model, folder=None, weights_from=weights)
     except WeightsMissingError:
         return model
 
 
-def _in_place(path: Path, loaded: "Loaded", model: "Model") -> Path | None:
-    from onnxjson import files
-
+def _write_in_place(path: Path, loaded: Loaded, model: Model) -> Path | None:
     if model is loaded.model or model == loaded.model:
-        output.talk(f"nothing changes; {path} stays as it is")
+        output.talk(f"nothing changed in {path}")
         return None
     weights: WeightsMode = "keep" if loaded.format == "json" else "inline"
     with findings.of_failed_writing(path, loaded), output.working(f"writing {path}"):
@@ -216,40 +203,30 @@ def _in_place(path: Path, loaded: "Loaded", model: "Model") -> Path | None:
     return path
 
 
-def _written(request: Request, path: Path, loaded: "Loaded", changed: Changed) -> Path | None:
-    """Writes a changed model to another file, or to standard output."""
-    from onnxjson import external_files, files
-
+def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Path | None:
+    """Write a changed model to another file, or to standard output."""
     model = changed.model
     place = request.place(path)
     if place is None:
-        form = request.target or loaded.format
-        if form == "onnx" and paging.is_terminal(sys.stdout):
-            raise click.UsageError("a binary model is not for a terminal; send it on, or write it with -o OUT")
         with findings.of_failed_writing(path, loaded):
-            files.write(model, output.Stdout(), form)
+            write_stdout(model, request.target or loaded.format)
         return None
     refuse_sources(place, path, loaded.model, request.weights_from)
     form = request.target or files.format_for(place)
-    is_beside = place.parent.resolve() == path.parent.resolve()
-    weights: WeightsMode = "keep" if form == loaded.format == "json" and is_beside else "inline"
-    takes = changed.is_part and not is_beside and bool(external_files.locations(model))
-    moves = external_data.Moves(takes, takes, None, None, False, False, False)
-    moved = external_data.moved(model, path, place, form, moves, data_name=f"{_stem(place.name)}.data")
+    is_adjacent = place.parent.resolve() == path.parent.resolve()
+    weights: WeightsMode = "keep" if form == loaded.format == "json" and is_adjacent else "inline"
+    brings = changed.is_part and not is_adjacent and bool(external_files.locations(model))
+    moves = external_data.Moves(internalize=brings, externalize=brings)
+    moved = external_data.moved(model, path, place, form, moves, data_name=f"{stem(place.name)}.data")
     with findings.of_failed_writing(path, loaded), moved as ready:
         with output.working(f"writing {place}"):
             files.save(ready, place, form, weights=weights)
-        output.talk(f"wrote {place} ({output.size(place)})")
+        output.wrote(place)
     return place
 
 
-def _stem(name: str) -> str:
-    """The name of a file without the ending that says its form."""
-    return next((name.removesuffix(each) for each in _ENDINGS if name.endswith(each)), name)
-
-
-def _show(path: Path, before: "Model", after: "Model") -> None:
-    """What would change, as ``onnxjson diff`` says it."""
+def _show(path: Path, before: Model, after: Model, view: reports.View) -> None:
+    """Show what would change, as ``onnxjson diff`` does."""
     if before is after or before == after:
         output.talk(f"nothing would change in {path}")
         return
@@ -259,9 +236,4 @@ def _show(path: Path, before: "Model", after: "Model") -> None:
 
     with output.working("comparing"):
         found = diff_models(before, after, paths=(path, path))
-    width = paging.width()
-    lines: Iterable[str] = (
-        paging.styled(each, coloured=paging.is_coloured("auto"))
-        for each in diff_lines(report(found, str(path), "after the change"), width, details=True)
-    )
-    paging.show(lines)
+    view.show(diff_lines(report(found, str(path), "after the change"), reports.width(), details=True))

@@ -1,100 +1,89 @@
-"""``onnxjson check``: what is wrong with models, and where."""
+"""``onnxjson check``: findings about models."""
 
-import json
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 import msgspec
 
-from onnxjson.checking import Finding, Severity
-from onnxjson.cli import failures, findings, output
+from onnxjson.cli import failures, findings, options, output, reports
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import DecodeError, OnnxJsonError, WorkerError
-
-if TYPE_CHECKING:
-    from onnxjson.worker import Worker
+from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
+from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, Severity, WorkerError
+from onnxjson.running.worker import Worker
+from onnxjson.storage import files
 
 SEVERITIES: Final[tuple[Severity, ...]] = ("error", "warning")
 
+_NOT_CHECKED: Final = "not-checked"
 _UNFINISHED: Final = "check-unfinished"
 
 
-@click.command("check")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
-@click.option("--deep", is_flag=True, help="Also ask onnx: its checker and its shape inference.")
-@click.option("--strict", is_flag=True, help="Exit 1 for warnings, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print an array of findings.")
+@options.command("check")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
+@click.option("--deep", is_flag=True, help="Also run onnx's checker and shape inference.")
+@click.option("--strict", is_flag=True, help="Exit 1 for warnings too.")
+@reports.view_options("text", "json")
 @click.pass_context
-def command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, as_json: bool) -> None:
-    """Say what is wrong with models, and where.
+def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, view: reports.View) -> None:
+    """Check models for errors.
 
-    Looks at every file to its end. Exits 1 if there are errors; warnings alone count only with --strict.
+    Prints every finding with file, line and column. Exits 1 if there are errors; with --strict also for warnings.
 
     \b
     onnxjson check m.onnx.json
-    onnxjson check --deep --json models/*.onnx
+    onnxjson check --deep models/*.onnx --json
     """
     found: list[Finding] = []
-    listed: list[Finding] = []
-    code = looked_at = 0
-    with _native_analysis() if deep else nullcontext() as worker:
+    code = checked = 0
+    with Worker() if deep else nullcontext() as worker:
         for path in paths:
             try:
                 with output.working(f"checking {path}"):
                     of_file = _findings(path, worker)
             except OnnxJsonError as error:
                 code = failures.report(error)
-                not_checked = Finding(severity="error", code="not-checked", message=str(error), file=str(path))
-                listed.append(not_checked)
+                found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
                 continue
-            looked_at += 1
+            checked += 1
             found += of_file
-            listed += of_file
-            if not as_json:
-                output.findings_data(of_file)
-            if not code and _stopped_unexplained(of_file):
+            if view.form == "text":
+                output.findings_data(of_file, coloured=view.coloured)
+            if not code and _is_unexplained(of_file):
                 code = WorkerError.exit_code
-    if as_json:
-        _print_json(listed)
-    severities = Counter(finding.severity for finding in found)
-    if looked_at:
-        output.talk(_summary(looked_at, severities))
+    if view.form == "json":
+        view.write_objects([msgspec.structs.asdict(each) for each in found])
+    severities = Counter(each.severity for each in found if each.code != _NOT_CHECKED)
+    if checked:
+        counts = [output.counted(severities[each], each) for each in SEVERITIES if severities[each]]
+        output.talk(f"{output.counted(checked, 'file')}: {', '.join(counts) or 'no errors'}")
     if not code and (severities["error"] or (strict and severities["warning"])):
         code = 1
     ctx.exit(code)
 
 
-def _native_analysis() -> "Worker":
-    from onnxjson.worker import Worker
-
-    return Worker()
-
-
-def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
-    """Everything that is found in one file.
+def _findings(path: Path, worker: Worker | None) -> list[Finding]:
+    """Every finding of one file.
 
     Raises:
-        OnnxJsonError: the file could not be looked at; that it is no model is a finding.
+        OnnxJsonError: the file could not be read; one that is not a model is a finding.
     """
-    from onnxjson import files
-    from onnxjson.reading.comments import CODE as COMMENTS_CODE
-
     try:
-        # Blobs that are not there are findings; nothing else ends with the first of them.
+        # A missing blob is a finding; with `bind` the first one would end the check.
         loaded = files.load(path, bind=False)
     except DecodeError as error:
-        return _of_unreadable(path, error)
-    # Comments are nothing wrong; they matter only to commands that write.
+        if not error.findings:
+            return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]
+        return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
+    # Comments are not errors; they matter only to commands that write.
     found = [finding for finding in loaded.warnings if finding.code != COMMENTS_CODE]
     found += findings.of_structure(path, loaded)
     of_blobs = findings.of_blobs(path, loaded)
     found += of_blobs
     if worker is not None and of_blobs:
-        message = "onnx was not asked, since bytes of weights are missing"
+        message = "onnx's checker was not run, since weights are missing"
         found.append(Finding(severity="warning", code=_UNFINISHED, message=message, file=str(path)))
     elif worker is not None:
         try:
@@ -104,25 +93,8 @@ def _findings(path: Path, worker: "Worker | None") -> list[Finding]:
     return sorted(found, key=lambda finding: (finding.line, finding.column))
 
 
-def _stopped_unexplained(found: list[Finding]) -> bool:
-    """Whether native analysis came to no end, and nothing that was found says why."""
+def _is_unexplained(found: list[Finding]) -> bool:
+    """Whether native analysis did not finish, and no other finding explains why."""
     return any(finding.code == _UNFINISHED for finding in found) and all(
         finding.severity != "error" for finding in found
     )
-
-
-def _of_unreadable(path: Path, error: DecodeError) -> list[Finding]:
-    if not error.findings:
-        return [Finding(severity="error", code="not-a-model", message=str(error), file=str(path))]
-    return [msgspec.structs.replace(finding, file=finding.file or str(path)) for finding in error.findings]
-
-
-def _print_json(found: list[Finding]) -> None:
-    """One object a line, ASCII, exactly what was found."""
-    lines = [json.dumps(msgspec.structs.asdict(finding)) for finding in found]
-    output.Stdout().write(("[\n" + ",\n".join(lines) + "\n]\n" if lines else "[]\n").encode("ascii"))
-
-
-def _summary(files: int, severities: Mapping[Severity, int]) -> str:
-    counts = [output.counted(severities[severity], severity) for severity in SEVERITIES if severities[severity]]
-    return f"{output.counted(files, 'file')}: {', '.join(counts) or 'nothing wrong'}"

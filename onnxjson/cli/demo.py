@@ -1,4 +1,4 @@
-"""``onnxjson demo``: the main job on a small model, each step a process of its own."""
+"""``onnxjson demo``: a tour on a small model, each step a process of its own."""
 
 import hashlib
 import shlex
@@ -7,28 +7,31 @@ from typing import Final
 
 import click
 
-from onnxjson.cli import output, processes
+from onnxjson.cli import options, output, processes
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import OnnxJsonError, OutputError
+from onnxjson.model.errors import OnnxJsonError, OutputError
 
 OLD_LINE: Final = '"alpha": 0.01'
 NEW_LINE: Final = '"alpha": 0.2'
 
 
 class StepError(OnnxJsonError):
-    """A step of the demonstration went wrong; the exit code is that of its process."""
+    """A step of the demonstration failed; the exit code is that of its process."""
 
     def __init__(self, command: str, exit_code: int) -> None:
-        super().__init__(f"`{command}` ended with {exit_code}; what it said stands above")
+        super().__init__(f"`{command}` exited with {exit_code}; its output is above")
         self.exit_code = exit_code  # type: ignore[misc]
 
 
-@click.command("demo")
+@options.command("demo")
 @click.argument("folder", metavar="[DIR]", default="onnxjson-demo", type=FilePath())
-def command(folder: Path) -> None:
-    """Make a small model, take it to text and back, and diff it.
+def demo_command(folder: Path) -> None:
+    """Run a tour: a small model to text, back, diffed and optimized.
 
-    Writes into DIR (onnxjson-demo), which must be new or empty. Every command is printed and then really run.
+    Writes to DIR (default: onnxjson-demo), which must be new or empty. Every command is printed, then run.
+
+    \b
+    onnxjson demo
     """
     Demonstration(folder).run()
 
@@ -43,10 +46,10 @@ class Demonstration:
         self.console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def run(self) -> None:
-        """All steps.
+        """Run all steps.
 
         Raises:
-            OutputError: the folder holds something already.
+            OutputError: the folder is not empty.
             StepError: a command failed.
         """
         self._make_folder()
@@ -60,16 +63,16 @@ class Demonstration:
         self._title("Back to a model that every ONNX program loads")
         self._onnxjson("convert", "leaky.onnx.json")
         self._onnxjson("check", "--deep", "leaky.onnx")
-        self._title("What changed since the export, whatever nodes are called and where they stand")
+        self._title("What changed since the export, matched by structure, not by names or order")
         self._python("onnxjson.example", "--unfused", "exported.onnx")
-        self._onnxjson("diff", "--exit-zero", "--nodes-only", "--prove", "exported.onnx", "leaky.onnx")
-        self._title("Nothing is lost: the unchanged text gives the file it came from")
+        self._onnxjson("diff", "--nodes-only", "--test-rewrites", "exported.onnx", "leaky.onnx", expected=1)
+        self._title("Nothing is lost: the unchanged text converts to the very file it came from")
         self._onnxjson("convert", "digits.onnx.json", "-o", "again.onnx")
         self._compare("digits.onnx", "again.onnx")
         self._title("An optimizer, and what each part of it changed")
         self._onnxjson("optimize", "exported.onnx", "-p", "onnxruntime", "-o", "fast.onnx", "--trace", "steps")
         self._onnxjson("trace", "steps")
-        self._title("Now yours")
+        self._title("Now try your own")
         self.console.print(
             f"  less {_word(self.folder / 'digits.onnx.json')}\n  onnxjson convert YOUR_MODEL.onnx\n"
             "  onnxjson diff ONE.onnx OTHER.onnx -o report.html\n  onnxjson --help"
@@ -80,9 +83,9 @@ class Demonstration:
             self.folder.mkdir(parents=True, exist_ok=True)
             occupied = any(self.folder.iterdir())
         except (FileExistsError, NotADirectoryError) as error:
-            raise OutputError(f"{self.folder} is a file; name a new folder: onnxjson demo DIR") from error
+            raise OutputError(f"{self.folder} is a file; choose a new folder: onnxjson demo DIR") from error
         if occupied:
-            raise OutputError(f"{self.folder} is not empty; name a new folder: onnxjson demo DIR")
+            raise OutputError(f"{self.folder} is not empty; choose a new folder: onnxjson demo DIR")
 
     def _title(self, text: str) -> None:
         self.console.print(f"\n{output.line(text)}" if text else "", style="bold")
@@ -90,21 +93,21 @@ class Demonstration:
     def _python(self, module: str, *arguments: str) -> None:
         self._run(f"python -m {module}", module, *arguments)
 
-    def _onnxjson(self, *arguments: str) -> None:
-        self._run("onnxjson", "onnxjson", *arguments)
+    def _onnxjson(self, *arguments: str, expected: int = 0) -> None:
+        self._run("onnxjson", "onnxjson", *arguments, expected=expected)
 
-    def _run(self, spelling: str, module: str, *arguments: str) -> None:
+    def _run(self, spelling: str, module: str, *arguments: str, expected: int = 0) -> None:
         shown = f"{spelling} {' '.join(arguments)}"
         self.console.print(f"$ {shown}", style="cyan")
         completed = processes.run_module(module, list(arguments), self.folder)
         for text in completed.output.splitlines():
             self.console.print(output.line(text))
-        if completed.exit_code:
+        if completed.exit_code != expected:
             raise StepError(shown, completed.exit_code)
 
     def _edit(self, source: str, destination: str) -> None:
-        """Replace one line of the text and show what that did, line by line."""
-        from onnxjson.rendering import unified
+        """Replace one line of the text and show the change."""
+        from onnxjson.diffing import unified
 
         before = (self.folder / source).read_text(encoding="utf-8")
         after = before.replace(OLD_LINE, NEW_LINE)

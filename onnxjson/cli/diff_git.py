@@ -1,55 +1,136 @@
-"""``onnxjson diff REV..REV -- PATH``: every model that git finds changed, in all formats of a diff."""
+"""``onnxjson diff REV..REV -- PATH``: every model that git finds changed, in all forms of a diff."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import click
 
-from onnxjson.cli import diff, failures, output, paging, processes, sides
-from onnxjson.cli.revisions import Request
-from onnxjson.errors import OnnxJsonError
-
-if TYPE_CHECKING:
-    from onnxjson.git.changed_models import Change, Version
+from onnxjson.cli import failures, output, processes, reports
+from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
+from onnxjson.cli.paths import Side, open_revision, open_side
+from onnxjson.git.changed_models import Change, Version, changed
+from onnxjson.git.commands import CommandError, Git
+from onnxjson.git.revisions import is_range, is_revision_spec
+from onnxjson.model.display import listed
+from onnxjson.model.document import Node
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.walking import walk
 
 _FOR_ONE: Final = ("html", "patch", "script")
-"""Formats that hold one comparison."""
+"""Forms that hold one comparison."""
 
 _LARGEST_COMMENT: Final = 60_000
-"""Characters of Markdown; GitHub takes comments of 65,536."""
+"""Maximum characters of Markdown; GitHub accepts comments of 65,536."""
 
 Status = Literal["added", "removed", "renamed", "changed"]
 
 
 class _Compared(NamedTuple):
-    """What became of one change."""
+    """The comparison of one change."""
 
-    change: "Change"
+    change: Change
     status: Status
     text: str
-    """In the format that was asked for; of an added or a removed model what there is to say of it."""
+    """In the form that was asked for; a summary of a model that was added or removed."""
     differs: bool
     problems: tuple[str, ...]
     failure: int
-    """The exit code where it could not be read; 0 where it could."""
+    """The exit code if it could not be read, else 0."""
 
 
-def run(request: Request, options: diff.Options) -> int:
-    """Compare all models; the exit code.
+class Request(NamedTuple):
+    """A comparison as git makes it."""
+
+    revisions: tuple[str, ...]
+    """None, one or two, or one range."""
+    paths: tuple[str, ...]
+    staged: bool
+
+
+def request_of(words: Sequence[Path], behind: list[str] | None, *, in_git: bool, staged: bool) -> Request | None:
+    """What to ask git for; None if the words are two files, or ``REV:path``.
+
+    Args:
+        words: those before ``--``.
+        behind: those after it; None without ``--``.
+        in_git: whether ``--git`` was given.
+        staged: whether ``--staged`` was given.
 
     Raises:
-        click.UsageError: the format holds one model, and there are more.
-        OnnxJsonError: git cannot be asked, or the destination cannot be written.
+        click.UsageError: they are neither.
+        OnnxJsonError: git is needed, and fails.
     """
-    from onnxjson.git.changed_models import changed
-    from onnxjson.git.commands import Git
+    texts = [str(word) for word in words]
+    for text in behind or ():
+        if text.startswith("-") and not os.path.lexists(text) and (texts or in_git or staged):
+            raise click.UsageError(f"{output.quoted(text)} after -- is read as a path; write options before --")
+    if not staged and behind is None and _has_spec(texts):
+        return None
+    if not in_git and not staged and _are_files(texts, behind):
+        if len(texts or behind or []) != 2:
+            raise click.UsageError("two models are compared; name OLD and NEW, or a revision, or use --git")
+        return None
+    if behind is not None:
+        return _request(texts, behind, staged=staged)
+    at = next((position for position, text in enumerate(texts) if not _is_revision(text)), len(texts))
+    return _request(texts[:at], texts[at:], staged=staged)
 
-    with output.working("asking git what changed"):
+
+def _are_files(texts: Sequence[str], behind: Sequence[str] | None) -> bool:
+    if behind is not None:
+        # "-- A B" protects names of files that look like options.
+        return not texts
+    if len(texts) == 1:
+        return os.path.isfile(texts[0]) and not _is_in_repository()
+    return not texts or os.path.lexists(texts[0]) or not _is_revision(texts[0])
+
+
+def _is_in_repository() -> bool:
+    try:
+        return bool(Git(Path.cwd()).line("rev-parse", "--git-dir"))
+    except (CommandError, OnnxJsonError):
+        return False
+
+
+def _has_spec(texts: Sequence[str]) -> bool:
+    """Whether two words name one model each, and one of them at a revision, which needs no further word."""
+    return len(texts) == 2 and any(map(is_revision_spec, texts)) and not any(map(_is_revision, texts))
+
+
+def _is_revision(text: str) -> bool:
+    """Whether a word is a revision or a range, and not a file."""
+    if ":" in text.partition("^{")[0]:
+        return False
+    try:
+        git = Git(Path.cwd())
+        if os.path.lexists(text) and git.line("rev-parse", "--is-bare-repository") == b"false":
+            return False  # in a bare repository, HEAD is a file, too
+        return is_range(text) or git.named(text, "commit") is not None or git.named(text, "tree") is not None
+    except (CommandError, OnnxJsonError):
+        return is_range(text) and not os.path.lexists(text)
+
+
+def _request(revisions: Sequence[str], paths: Sequence[str], *, staged: bool) -> Request:
+    if len(revisions) > 2 or (len(revisions) == 2 and any(is_range(text) for text in revisions)):
+        raise click.UsageError("at most two revisions are compared: A B, or A..B, or A...B")
+    if staged and (len(revisions) == 2 or any(is_range(text) for text in revisions)):
+        raise click.UsageError("--staged compares the index with one revision")
+    return Request(tuple(revisions), tuple(paths), staged)
+
+
+def run(request: Request, options: Options) -> int:
+    """Compare all models; return the exit code.
+
+    Raises:
+        click.UsageError: the form holds one model, and there are more.
+        OnnxJsonError: git fails, or the destination cannot be written.
+    """
+    with output.working("listing changed models"):
         changes = changed(Git(Path.cwd()), request.revisions, request.paths, staged=request.staged)
     _check_count(changes, options)
     if not changes:
@@ -59,40 +140,38 @@ def run(request: Request, options: diff.Options) -> int:
         for problem in each.problems:
             if not each.failure:
                 output.warn(problem)
-    if options.form not in _FOR_ONE and (found or options.form == "json" or options.destination is not None):
-        _emit(_JOINED.get(options.form, _plain)(found), options)
+    if options.form not in _FOR_ONE and (found or options.form == "json" or options.view.destination is not None):
+        _emit(_JOINED.get(options.form, _plain)(found), options.view)
     code = next((each.failure for each in found if each.failure), 0)
     if code or any(each.problems for each in found):
-        return code or diff.INCOMPLETE
+        return code or INCOMPLETE
     return 1 if any(each.differs for each in found) else 0
 
 
 def is_coloured() -> bool:
     """Whether git would colour a diff on this standard output, by its own settings."""
-    from onnxjson.git.commands import CommandError, Git
-
     if os.environ.get("NO_COLOR"):
         return False
-    shown = "true" if sys.stdout.isatty() or os.environ.get("GIT_PAGER_IN_USE") == "true" else "false"
+    shown = "true" if output.is_terminal(sys.stdout) or os.environ.get("GIT_PAGER_IN_USE") == "true" else "false"
     try:
         return Git(Path.cwd()).line("config", "--get-colorbool", "color.diff", shown) == b"true"
     except (CommandError, OnnxJsonError):
         return False
 
 
-def _check_count(changes: "list[Change]", options: diff.Options) -> None:
+def _check_count(changes: list[Change], options: Options) -> None:
     if options.form not in _FOR_ONE:
         return
     both = [change for change in changes if change.old is not None and change.new is not None]
     if len(changes) > 1 or len(both) != len(changes):
-        names = ", ".join(_path_of(change) for change in changes[:5]) + (", ..." if len(changes) > 5 else "")
+        names = listed([_path_of(change) for change in changes], 5, word="and")
         raise click.UsageError(
             f"--format {options.form} is for one model that is on both sides, and {len(changes)} changed ({names}); "
-            "name one behind --"
+            "name one after --"
         )
 
 
-def _compared(change: "Change", options: diff.Options) -> _Compared:
+def _compared(change: Change, options: Options) -> _Compared:
     status = _status(change)
     try:
         if change.old is not None and change.new is not None:
@@ -106,28 +185,28 @@ def _compared(change: "Change", options: diff.Options) -> _Compared:
         return _Compared(change, status, "", True, (str(error),), failures.report(error))
 
 
-def _both(change: "Change", old: "Version", new: "Version", status: Status, options: diff.Options) -> _Compared:
+def _both(change: Change, old: Version, new: Version, status: Status, options: Options) -> _Compared:
     pieces: list[str] = []
     if options.form not in _FOR_ONE:
-        options = replace(options, destination=None, collected=pieces, pager=False)
+        options = replace(options, view=replace(options.view, collected=pieces))
     bind = options.form != "unified"
     with _opened(old, bind=bind) as one, _opened(new, bind=bind) as other:
-        differs, problems = diff.compare(one, other, options)
+        differs, problems = compare(one, other, options)
     return _Compared(change, status, "".join(pieces), differs, tuple(problems), 0)
 
 
 @contextmanager
-def _opened(version: "Version", *, bind: bool) -> Iterator[sides.Side]:
-    """A model on one side, under the name that a person knows."""
+def _opened(version: Version, *, bind: bool) -> Iterator[Side]:
+    """A model on one side, under the name that the user knows."""
     if version.spec is None:
-        with sides.opened(version.path, bind=bind) as side:
+        with open_side(version.path, bind=bind) as side:
             yield side._replace(name=version.name)
         return
-    with sides.opened_revision(version.spec, version.name) as side:
+    with open_revision(version.spec, version.name) as side:
         yield side
 
 
-def _status(change: "Change") -> Status:
+def _status(change: Change) -> Status:
     if change.old is None:
         return "added"
     if change.new is None:
@@ -135,28 +214,27 @@ def _status(change: "Change") -> Status:
     return "changed" if change.old.path == change.new.path else "renamed"
 
 
-def _path_of(change: "Change") -> str:
+def _path_of(change: Change) -> str:
     version = change.new or change.old
     assert version is not None
     return version.name.rpartition(":")[2]
 
 
-def _whole(side: sides.Side, status: Status, options: diff.Options) -> str:
-    """What there is to say of a model that is on one side only."""
-    from onnxjson.document import Node
-    from onnxjson.rendering.unified import diff_texts, digest_text
-    from onnxjson.walking import walk
+def _whole(side: Side, status: Status, options: Options) -> str:
+    """The summary of a model that is on one side only."""
+    from onnxjson.diffing.unified import diff_texts, digest_text
 
     if options.form == "unified":
         texts = (b"", digest_text(side.model)) if status == "added" else (digest_text(side.model), b"")
         names = ("/dev/null", side.name) if status == "added" else (side.name, "/dev/null")
         lines = diff_texts(*texts, *names, context=options.context)
-        return "".join(f"{paging.diff_line(line, coloured=options.coloured)}\n" for line in lines)
+        coloured = options.view.coloured
+        return "".join([f"{reports.styled(line, coloured=coloured)}\n" for line in lines])
     return output.counted(sum(1 for _ in walk(side.model, Node)), "node")
 
 
 def _plain(found: list[_Compared]) -> Iterator[str]:
-    """Texts for a person, a blank line between two."""
+    """Texts with a blank line between two."""
     separator = ""
     for each in found:
         if each.status in ("added", "removed") and not each.failure:
@@ -174,10 +252,10 @@ def _unified(found: list[_Compared]) -> Iterator[str]:
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.diffs_schema import FORMAT
+    from onnxjson.rendering.diff_json import DIFFS_FORMAT
     from onnxjson.rendering.exact import as_json
 
-    yield f'{{"format": "{FORMAT}",\n"files": ['
+    yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['
     separator = "\n"
     for each in found:
         head: dict[str, object] = {"status": each.status}
@@ -222,20 +300,17 @@ _JOINED: Final[dict[str, Callable[[list[_Compared]], Iterator[str]]]] = {
 }
 
 
-def _emit(pieces: Iterator[str], options: diff.Options) -> None:
-    """Through git's pager, to the file, or as it is."""
-    if options.destination is not None or options.form not in ("text", "unified") or not options.pager:
-        diff.write(pieces, options)
-    elif sys.stdout.isatty() and (pager := _pager()):
+def _emit(pieces: Iterator[str], view: reports.View) -> None:
+    """Write to git's pager, to the file, or to standard output."""
+    is_text = view.destination is None and view.form in ("text", "unified") and view.pager
+    if is_text and output.is_terminal(sys.stdout) and (pager := _pager()):
         processes.page((piece.encode() for piece in pieces), pager)
     else:
-        diff.write(pieces, options)
+        view.write(pieces)
 
 
 def _pager() -> str:
-    """The command line of the pager, as git chooses it: "" where there is to be none."""
-    from onnxjson.git.commands import CommandError, Git
-
+    """The command line of git's pager; "" for none."""
     pager = os.environ.get("GIT_PAGER")
     if pager is None:
         try:

@@ -1,4 +1,4 @@
-"""Which editor the person uses, and how it is told where to begin and that it is waited for."""
+"""The user's editor: which one, how it opens a file at a line, and how it is made to wait."""
 
 import os
 import shutil
@@ -41,7 +41,7 @@ class _Kind(NamedTuple):
 
     place: _Words
     waiting: tuple[str, ...] = ()
-    """Spellings of the option that makes it return only when the file was closed; the first is added if none stands."""
+    """Spellings of the option that makes it return only when the file is closed; the first is added if none is set."""
 
 
 _KINDS: Final = {
@@ -56,17 +56,17 @@ _KINDS: Final = {
         ("code", "code-insiders", "codium", "vscodium", "cursor", "windsurf"), _Kind(_goto, ("--wait", "-w"))
     ),
 }
-"""By the name of the program; any other gets the file alone."""
+"""By the name of the program; others get the file alone."""
 
 
 class Editor(NamedTuple):
     """The program that edits a text."""
 
     words: tuple[str, ...]
-    """How it is started, without the file."""
+    """Its command line, without the file."""
 
     def command(self, path: Path, place: tuple[int, int] | None) -> list[str]:
-        """The words that open a file, at a line and a column (from 1) where the editor can be told."""
+        """The words that open a file, at a line and a column (from 1) if the editor supports that."""
         words = list(self.words)
         kind = _KINDS.get(Path(words[0]).name.removesuffix(".exe"))
         if kind is None:
@@ -80,7 +80,7 @@ def chosen() -> Editor:
     """The editor that $VISUAL or $EDITOR names, else vi on a terminal.
 
     Raises:
-        ProgramError: neither names one, or what they name is not there.
+        ProgramError: neither names one, or it is not installed.
     """
     for variable in ("VISUAL", "EDITOR"):
         command = os.environ.get(variable, "")
@@ -88,11 +88,11 @@ def chosen() -> Editor:
             return Editor(_found(processes.words_of(command, variable), variable))
     if sys.stdin.isatty() and shutil.which("vi"):
         return Editor(("vi",))
-    raise processes.ProgramError("no editor is known; set VISUAL or EDITOR, such as EDITOR=nano")
+    raise processes.ProgramError("no editor is set; set VISUAL or EDITOR, such as EDITOR=nano")
 
 
 def _found(words: Sequence[str], variable: str) -> tuple[str, ...]:
     if not words or shutil.which(words[0]) is None:
         program = output.quoted(words[0] if words else "")
-        raise processes.ProgramError(f"the editor {program} is not there; set {variable} to one that is")
+        raise processes.ProgramError(f"the editor {program} is not installed; set {variable} to one that is")
     return tuple(words)

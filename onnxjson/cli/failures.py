@@ -2,12 +2,12 @@
 
 ::
 
-    2    usage                       16   conflicts of a merge stand
+    2    usage                       16   unresolved conflicts of a merge
                                      74   input or output failed
     65   malformed input             75   a file was changed underneath
     66   missing input               76   native analysis crashed
-    70   a mistake of this program   77   permission denied
-    71   a limit                     78   a location that is not trusted
+    70   internal error              77   permission denied
+    71   limit exceeded              78   untrusted location
     73   cannot create               130  interrupted
 """
 
@@ -16,9 +16,8 @@ from typing import Final
 
 import click
 
-from onnxjson.checking import Finding
 from onnxjson.cli import output
-from onnxjson.errors import DecodeError, EncodeError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, EncodeError, Finding, OnnxJsonError
 
 USAGE: Final = 2
 MISSING: Final = 66
@@ -28,21 +27,21 @@ INPUT_OUTPUT: Final = 74
 PERMISSION: Final = 77
 INTERRUPTED: Final = 130
 PIPE_CLOSED: Final = 141
-"""What a shell reports of a program that SIGPIPE ended."""
+"""The exit code that a shell reports for a program that SIGPIPE ended."""
 
 SHOWN: Final = 20
-"""Findings printed before the line of the failure; `onnxjson check` prints all."""
+"""Maximum number of findings printed before the line of the failure; `onnxjson check` prints all."""
 
 
 def is_internal(error: Exception) -> bool:
-    """Whether the failure is a mistake of this program."""
+    """Whether the failure is a bug of this program."""
     return not isinstance(error, (OnnxJsonError, click.ClickException, click.Abort, OSError, MemoryError))
 
 
 def report(error: Exception) -> int:
-    """Say what failed, on standard error; returns the exit code."""
+    """Print what failed on standard error; return the exit code."""
     if isinstance(error, click.Abort):
-        output.talk("onnxjson: interrupted")
+        output.talk("onnxjson: interrupted", always=True)
         return INTERRUPTED
     if isinstance(error.__cause__, BrokenPipeError):
         output.abandon_stdout()
@@ -57,9 +56,9 @@ def report(error: Exception) -> int:
 
 
 def _many(found: Sequence[Finding]) -> str:
-    """The last line after findings that stand above it."""
+    """The last line, below the findings."""
     errors = output.counted(sum(finding.severity == "error" for finding in found), "error")
-    return f"{found[0].file or 'the text'} has {errors}; correct the text where it says so above"
+    return f"{found[0].file or 'the text'} has {errors}; correct the places listed above"
 
 
 def _code(error: Exception) -> int:
@@ -89,20 +88,20 @@ def _text(error: Exception) -> str:
             command = context.command_path if context is not None else "onnxjson"
             return f"{error.format_message().rstrip('.')}{_where_it_goes(error, context)}; see `{command} --help`"
         case MemoryError():
-            return "not enough memory; close other programs, or use a machine with more"
+            return "not enough memory; close other programs, or use a machine with more memory"
         case OSError():
             place = f"{error.filename}: " if error.filename else ""
-            return f"{place}{error.strerror or error}; nothing more was done"
+            return f"{place}{error.strerror or error}; the command stopped here"
         case _:
             return (
-                f"a mistake in onnxjson itself ({type(error).__name__}: {error}); "
-                "please report it with the command and what ONNXJSON_DEBUG=1 prints"
+                f"internal error ({type(error).__name__}: {error}); "
+                "please report it with the command and its output under ONNXJSON_DEBUG=1"
             )
 
 
 def _where_it_goes(error: click.ClickException, context: click.Context | None) -> str:
-    """What to do for who names a file to write after the one to read, as `cp` and most converters have it."""
+    """Advice for a user who names the file to write after the one to read, as for `cp` and most converters."""
     is_extra = isinstance(error, click.UsageError) and "unexpected extra argument" in error.message
     if not is_extra or context is None or not any("-o" in each.opts for each in context.command.params):
         return ""
-    return "; a file to write is named with -o"
+    return "; name the file to write with -o"

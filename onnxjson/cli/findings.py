@@ -1,4 +1,4 @@
-"""What is wrong with a file, for the commands that say so: findings with their file, line and column."""
+"""Findings of a file with their file name, line and column."""
 
 import os
 from collections.abc import Iterator
@@ -8,38 +8,41 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.checking import Finding
-from onnxjson.errors import EncodeError
+from onnxjson.codecs.reading.location import locate
+from onnxjson.codecs.text_file import CUT_FROM, cut_base64
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.errors import EncodeError, Finding
+from onnxjson.model.structure import check_structure
+from onnxjson.storage import files
+from onnxjson.storage.files import Loaded
+from onnxjson.storage.identity import open_source
+from onnxjson.storage.weights import check_blobs
 
 if TYPE_CHECKING:
-    from onnxjson.files import Loaded
-    from onnxjson.worker import Worker
+    from onnxjson.model.document import Model
+    from onnxjson.running.worker import Worker
 
 
-def of_structure(path: Path, loaded: "Loaded") -> list[Finding]:
-    """What `onnxjson.structure` finds in the model, each with its place in the text where the file is one."""
-    from onnxjson.structure import check_structure
-
+def of_structure(path: Path, loaded: Loaded) -> list[Finding]:
+    """Findings of `onnxjson.model.structure`, with their positions if the file is a text."""
     return located(path, loaded, list(check_structure(loaded.model)))
 
 
-def of_blobs(path: Path, loaded: "Loaded") -> list[Finding]:
-    """What is wrong with the blobs that a text names, each with its place; `loaded` has them unbound."""
-    from onnxjson.blob_checks import check_blobs
-
+def of_blobs(path: Path, loaded: Loaded) -> list[Finding]:
+    """Findings about the blobs that a text names, with their positions; `loaded` has them unbound."""
     if loaded.format != "json":
         return []
     return located(path, loaded, list(check_blobs(loaded.model, _folder_of(path))))
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder in which a file really stands; its blobs stand there, too."""
+    """The folder that really holds a file, and its blobs, links resolved."""
     return Path(os.path.realpath(path)).parent
 
 
 @contextmanager
-def of_failed_writing(path: Path, loaded: "Loaded") -> Iterator[None]:
-    """Give what a model has no form for the name of its file, and its place where the file is our text."""
+def of_failed_writing(path: Path, loaded: Loaded) -> Iterator[None]:
+    """Add file and position to the findings of a model that cannot be written in some form."""
     try:
         yield
     except EncodeError as error:
@@ -49,8 +52,8 @@ def of_failed_writing(path: Path, loaded: "Loaded") -> Iterator[None]:
         raise EncodeError(str(error), located(path, loaded, unplaced)) from error
 
 
-def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]:
-    """`found` with the file's name, and line and column of each address where the file is our text.
+def located(path: Path, loaded: Loaded, found: list[Finding]) -> list[Finding]:
+    """`found` with the name of the file, and with line and column of each address if the file is our text.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the text cannot be read again.
@@ -58,8 +61,6 @@ def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]
     places: dict[str, tuple[int, int]] = {}
     addresses = [finding.address for finding in found if finding.address and not finding.line]
     if addresses and loaded.format == "json":
-        from onnxjson.reading.location import locate
-
         places = locate(_without_weights(path), addresses)
     located_findings = []
     for finding in found:
@@ -69,25 +70,26 @@ def located(path: Path, loaded: "Loaded", found: list[Finding]) -> list[Finding]
 
 
 def _without_weights(path: Path) -> bytes:
-    """The text of a file; that of a big one without its long base64 values, which no line and hardly a column needs."""
-    from onnxjson.identity import open_source
-    from onnxjson.reading.cutting import CUT_FROM, cut_base64
-
+    """The text of a file; without the long base64 values of a big one, which hardly any position depends on."""
     source = open_source(path)
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
-def of_native_analysis(path: Path, loaded: "Loaded", worker: "Worker") -> list[Finding]:
-    """What onnx's checker and shape inference find, each with its place in the text where the file is one.
+def of_native_analysis(path: Path, loaded: Loaded, worker: "Worker") -> list[Finding]:
+    """Findings of onnx's checker and shape inference, with their positions if the file is a text.
 
     Raises:
         WorkerError: the analysis crashed, hung or ran out of memory.
         LimitError: the model is too big for it.
     """
-    if loaded.format == "onnx":
-        return located(path, loaded, list(worker.check(path, full=True)))
-    from onnxjson import files
-    from onnxjson.wire.writing import message_bytes
+    from onnxjson.storage.external_files import external_paths
 
-    model = files.bound(loaded.model, folder=_folder_of(path), weights_from=None)
-    return located(path, loaded, list(worker.check(message_bytes(model), full=True, folder=path.parent)))
+    def read(model: "Model") -> list[Path]:
+        # A link that stands for data is refused anyway, and must not lead anything to what it names.
+        return [each for each in external_paths(model, path.parent) if not each.is_symlink()]
+
+    if loaded.format == "onnx":
+        return located(path, loaded, list(worker.check(path, full=True, reads=read(loaded.model))))
+    model = files.bind_digests(loaded.model, folder=_folder_of(path), weights_from=None)
+    found = worker.check(message_bytes(model), full=True, folder=path.parent, reads=read(model))
+    return located(path, loaded, list(found))

@@ -1,55 +1,56 @@
-"""``onnxjson fmt``: the one canonical text."""
+"""``onnxjson fmt`` and ``undo-save``: texts in canonical form, and files restored from their backup."""
 
 from pathlib import Path
 
 import click
 
-from onnxjson.cli import failures, output
+from onnxjson.cli import failures, options, output
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import EncodeError, OnnxJsonError
+from onnxjson.model.errors import EncodeError, OnnxJsonError
+from onnxjson.storage import files
+from onnxjson.storage.pruning import prune_blobs
+from onnxjson.storage.state import undo_save
 
 
-@click.command("fmt")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
-@click.option("--check", "only_check", is_flag=True, help="Change nothing; print the files that would change, exit 1.")
-@click.option("--prune-blobs", is_flag=True, help="Remove blobs that no text in the folder of the file names any more.")
-@click.option("--drop-orphans", is_flag=True, help="Leave out metadata whose element is not there any more.")
+@options.command("fmt")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
+@click.option("--check", "only_check", is_flag=True, help="Write nothing; list the files that would change and exit 1.")
+@click.option("--prune-blobs", "prunes", is_flag=True, help="Delete blobs that no text in the folder refers to.")
+@options.drop_orphans
 @click.pass_context
-def command(
-    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, prune_blobs: bool, drop_orphans: bool
+def fmt_command(
+    ctx: click.Context, paths: tuple[Path, ...], *, only_check: bool, prunes: bool, drop_orphans: bool
 ) -> None:
-    """Write texts in their one canonical form.
+    """Format texts of models canonically.
 
-    Files are changed in place, and a copy of each goes to the user's state folder first. A file that is canonical
-    already is left as it is. The model stays the same, bit for bit; comments are not kept.
+    Changes files in place and keeps a backup of each; `onnxjson undo-save` restores it. A canonical file is left
+    alone. The model stays the same, bit for bit; comments are dropped.
 
     \b
     onnxjson fmt m.onnx.json
     onnxjson fmt --check models/*.onnx.json
     """
-    if only_check and prune_blobs:
-        raise click.UsageError("--check changes nothing, and --prune-blobs removes files; give one of them")
+    if only_check and prunes:
+        raise click.UsageError("--check writes nothing, and --prune-blobs deletes files; choose one of them")
     code = 0
     for path in paths:
         try:
             if _format(path, only_check=only_check, drop_orphans=drop_orphans) and only_check:
                 code = code or 1
-            if prune_blobs:
-                _prune(path)
+            for blob in prune_blobs(path) if prunes else ():
+                output.talk(f"removed {blob}")
         except OnnxJsonError as error:
             code = failures.report(error)
     ctx.exit(code)
 
 
 def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
-    """Format one file, or only find out; whether its text is another than the canonical one."""
-    from onnxjson import files
-
+    """Format one file, or only check it; return whether it was not canonical."""
     with output.working(f"reading {path}"):
         loaded = files.load(path, drop_orphans=drop_orphans, bind=False)
     if loaded.format != "json":
         kind = "a binary model" if loaded.format == "onnx" else "proto-JSON"
-        raise EncodeError(f"{path} is {kind}, and fmt is for .onnx.json; first: onnxjson convert {path}")
+        raise EncodeError(f"{path} is {kind}, and fmt formats .onnx.json; first run: onnxjson convert {path}")
     if files.is_canonical(path, loaded):
         return False
     output.findings(loaded.warnings, limit=failures.SHOWN)
@@ -62,9 +63,17 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
     return True
 
 
-def _prune(path: Path) -> None:
-    """Remove blobs that no text names, and say which."""
-    from onnxjson.pruning import prune_blobs
+@options.command("undo-save")
+@click.argument("path", metavar="MODEL", type=FilePath())
+def undo_save_command(path: Path) -> None:
+    """Restore a file as it was before its last change in place.
 
-    for blob in prune_blobs(path):
-        output.talk(f"removed {blob}")
+    The present content is kept as the new backup, so a second undo-save undoes the first. Works after every command
+    that changes a file in place, also if the file has been deleted since.
+
+    \b
+    onnxjson fmt m.onnx.json
+    onnxjson undo-save m.onnx.json
+    """
+    undo_save(path)
+    output.talk(f"restored {path} ({output.size(path)})")

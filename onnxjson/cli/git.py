@@ -1,28 +1,28 @@
-"""``onnxjson git``: models in git, set up, taken out again, looked at; and the checks for its hooks."""
+"""``onnxjson git``: git set up for models, and checks for its hooks."""
 
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
-from onnxjson.cli import failures, output
+from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import FilePath
-from onnxjson.errors import OnnxJsonError
-
-if TYPE_CHECKING:
-    from onnxjson.git.installation import Scope
+from onnxjson.git import hooks, installation
+from onnxjson.git.diagnosis import diagnose
+from onnxjson.git.installation import SettingsScope
+from onnxjson.model.errors import OnnxJsonError
 
 _INLINE_LIMIT: Final = 64 * 1024
 
 
-@click.group("git")
-def command() -> None:
-    """Let git diff and merge models.
+@options.group("git")
+def git_command() -> None:
+    """Set up git to diff and merge models.
 
-    `install` teaches git to show and merge .onnx and .onnx.json, `uninstall` takes that out again, `doctor` says what
-    is set where and whether it works. The others are for hooks.
+    `install` teaches git to show and merge .onnx and .onnx.json, `uninstall` reverts that, `doctor` checks the setup.
+    The other commands are for hooks.
 
     \b
     onnxjson git install
@@ -33,65 +33,72 @@ def command() -> None:
 
 def _scope(function: Callable[..., None]) -> Callable[..., None]:
     for name, text in (
-        ("worktree", "Only this work tree of several."),
-        ("global", "All repositories of the user."),
-        ("local", "This repository (the default)."),
+        ("worktree", "For this work tree only."),
+        ("global", "For all repositories of the user."),
+        ("local", "For this repository; the default."),
     ):
         function = click.option(f"--{name}", "scope", flag_value=name, default="local", help=text)(function)
     return function
 
 
-@command.command("install")
+@git_command.command("install")
 @_scope
-def install(scope: "Scope") -> None:
-    """Teach git to show and merge models.
+def install(scope: SettingsScope) -> None:
+    """Set up git to show and merge models.
 
-    Writes settings of git and a marked block in .gitattributes, after trying them out. Doing it twice changes nothing.
+    Writes git settings and a marked block in .gitattributes, after testing them. A second run changes nothing.
+
+    \b
+    onnxjson git install
     """
-    from onnxjson.git import installation
-
-    place = installation.place_of(scope)
-    with output.working("trying the lines out"):
-        said = installation.install(place, sys.executable)
-    for text in said or ["nothing to do: everything is there"]:
+    place = installation.target_of(scope)
+    with output.working("testing the setup"):
+        messages = installation.install(place, sys.executable)
+    for text in messages or ["already installed; nothing to do"]:
         output.talk(text)
 
 
-@command.command("uninstall")
+@git_command.command("uninstall")
 @_scope
-def uninstall(scope: "Scope") -> None:
-    """Take out what install wrote, and nothing else."""
-    from onnxjson.git import installation
+def uninstall(scope: SettingsScope) -> None:
+    """Remove what `install` wrote, and nothing else.
 
-    for text in installation.uninstall(installation.place_of(scope)) or ["nothing to do: nothing is there"]:
+    \b
+    onnxjson git uninstall
+    """
+    for text in installation.uninstall(installation.target_of(scope)) or ["not installed; nothing to do"]:
         output.talk(text)
 
 
-@command.command("doctor")
+@git_command.command("doctor")
+@reports.view_options("text", "json")
 @click.pass_context
-def doctor(ctx: click.Context) -> None:
-    """Say what is set where, and whether it works; exit 1 if something does not."""
-    from onnxjson.git.diagnosis import diagnose
+def doctor(ctx: click.Context, *, view: reports.View) -> None:
+    """Check the setup of git; exit 1 if something does not work.
 
-    sick = False
-    with output.working("trying the lines out"):
+    \b
+    onnxjson git doctor
+    """
+    with output.working("testing the setup"):
         found = list(diagnose(Path.cwd(), sys.executable))
-    for each in found:
-        output.data(f"{'ok ' if each.is_well else 'BAD'} {each.text}")
-        sick = sick or not each.is_well
-    ctx.exit(1 if sick else 0)
+    if view.form == "json":
+        view.write_objects([{"ok": each.is_well, "text": each.text} for each in found])
+    else:
+        view.show([output.line(f"{'ok ' if each.is_well else 'BAD'} {each.text}") for each in found])
+    ctx.exit(0 if all(each.is_well for each in found) else 1)
 
 
-@command.command("check-sync")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
+@git_command.command("check-sync")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @click.pass_context
 def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
-    """Say which m.onnx and m.onnx.json, side by side, are not the same model; exit 1 if any.
+    """Check that m.onnx and m.onnx.json are the same model; exit 1 if not.
 
-    Name either of them or both; a file without the other is fine.
+    Name either of them or both; a file without its counterpart passes.
+
+    \b
+    onnxjson git check-sync m.onnx
     """
-    from onnxjson.git import hooks
-
     pairs = dict.fromkeys(pair for path in paths if (pair := hooks.pair_of(path)) is not None)
     code = 0
     for binary, text in pairs:
@@ -102,27 +109,29 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
             code = failures.report(error)
             continue
         if not agree:
-            hint = f"onnxjson diff {binary} {text} says how, onnxjson convert makes one of the other"
+            hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
             output.data(f"{binary} and {text} differ: {hint}")
             code = code or 1
     ctx.exit(code)
 
 
-@command.command("check-inline")
-@click.argument("paths", metavar="FILE...", nargs=-1, required=True, type=FilePath())
+@git_command.command("check-inline")
+@click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @click.option(
     "--limit",
-    metavar="BYTES",
-    type=click.IntRange(min=0),
+    metavar="SIZE",
+    type=options.Size(),
     default=_INLINE_LIMIT,
     show_default=True,
-    help="The biggest tensor that may stand in a text.",
+    help="Size of the largest tensor allowed in a text.",
 )
 @click.pass_context
 def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> None:
-    """Say which texts have big weights in them, as base64; exit 1 if any."""
-    from onnxjson.git import hooks
+    """Check that texts contain no large weights as base64; exit 1 if some do.
 
+    \b
+    onnxjson git check-inline m.onnx.json --limit 1M
+    """
     code = 0
     for path in paths:
         try:
@@ -133,7 +142,7 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             continue
         if found:
             what = f"{output.counted(len(found), 'tensor')}, {sum(found):,} bytes"
-            hint = "write it anew: onnxjson convert MODEL.onnx --weights blobs"
-            output.data(f"{path} has big weights in it ({what}); {hint}")
+            hint = "write it again: onnxjson convert MODEL.onnx --weights blobs"
+            output.data(f"{path} contains large weights ({what}); {hint}")
             code = code or 1
     ctx.exit(code)

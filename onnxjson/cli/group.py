@@ -1,4 +1,4 @@
-"""The group of all commands: a table, so that no command is imported before it is called."""
+"""The table of all commands; the module of a command is imported when the command is called."""
 
 import difflib
 import importlib
@@ -10,60 +10,66 @@ from typing import Any, Final, NamedTuple
 import click
 
 from onnxjson.cli import failures, output
+from onnxjson.model.display import whole_texts
 
 
 class Entry(NamedTuple):
-    """One command; the module of its name, with ``_`` for ``-``, holds it as ``command``."""
+    """One command."""
 
     name: str
     summary: str
-    """One line for the list of commands; the first line of the command's own help says the same."""
+    """One line for the list of commands, also the first line of the command's own help."""
+    module: str = ""
+    """The module that declares it, if it has another name; there it is called ``undo_save_command`` for undo-save."""
 
 
 SECTIONS: Final[dict[str, tuple[Entry, ...]]] = {
     "Start here": (
-        Entry("demo", "Make a small model, take it to text and back, and diff it."),
-        Entry("new", "Make a model of one operator, or a ready component."),
+        Entry("demo", "Run a tour: a small model to text, back, diffed and optimized."),
+        Entry("new", "Create a model of one operator, or a ready-made component."),
     ),
     "Models": (
-        Entry("show", "Say what a model, a node or a tensor consists of."),
-        Entry("convert", "Write a model in another form: .onnx, .onnx.json, proto-JSON."),
-        Entry("edit", "Change a model in your editor."),
-        Entry("tui", "Browse and edit a model in the terminal."),
-        Entry("fmt", "Write texts in their one canonical form."),
-        Entry("check", "Say what is wrong with models, and where."),
-        Entry("diff", "Say what differs between two models."),
-        Entry("run", "Say what a model gives, how long that takes, and where."),
-        Entry("verify", "Say whether two models compute the same, and where not."),
-        Entry("bench", "Say how variants of models compare: size, difference, time."),
-        Entry("rewrite", "Make one edit on one or many models."),
-        Entry("apply", "Make a stored change again, on one or many models."),
-        Entry("optimize", "Run optimizers on models, and say what each of them changed."),
-        Entry("passes", "List the passes, or say what one of them takes."),
-        Entry("trace", "Show what passes did to a model, from the folder of a trace."),
-        Entry("split", "Take a model apart into pieces that run one after the other."),
-        Entry("undo-save", "Give a file back what it held before it was changed in place."),
+        Entry("show", "Show a summary of a model, or one of its nodes or tensors."),
+        Entry("convert", "Convert a model between .onnx, .onnx.json and proto-JSON."),
+        Entry("edit", "Edit a model in your text editor."),
+        Entry("tui", "Browse and edit a model in the terminal.", "edit"),
+        Entry("fmt", "Format texts of models canonically."),
+        Entry("check", "Check models for errors."),
+        Entry("diff", "Show what changed between two models."),
+        Entry("run", "Run a model; report outputs, timing and a profile."),
+        Entry("verify", "Compare the outputs of two models on the same inputs."),
+        Entry("bench", "Compare variants of models: size, outputs, time."),
+        Entry("rewrite", "Apply one edit to one or many models."),
+        Entry("apply", "Apply a patch or a script of edits to one or many models."),
+        Entry("optimize", "Run optimizers on models; report what each one changed."),
+        Entry("passes", "List the passes, or show the options of one.", "lists"),
+        Entry("trace", "Show what each pass of a recorded run changed."),
+        Entry("split", "Split a model into pieces that run one after the other."),
+        Entry("undo-save", "Restore a file as it was before its last change in place.", "fmt"),
     ),
-    "Git": (Entry("git", "Let git diff and merge models."),),
+    "Git": (Entry("git", "Set up git to diff and merge models."),),
     "Merging": (
-        Entry("merge", "Merge two changes of one model, node by node."),
-        Entry("conflicts", "List the conflicts of merges, and what each side has."),
-        Entry("resolve", "Settle conflicts of a merge by taking one side."),
-        Entry("mergetool", "Settle the conflicts of a merge one by one, on a screen."),
+        Entry("merge", "Merge two changed versions of a model, node by node.", "merging"),
+        Entry("conflicts", "List the conflicts of merges, with the values of each side.", "merging"),
+        Entry("resolve", "Resolve conflicts of a merge with one side.", "merging"),
+        Entry("mergetool", "Resolve the conflicts of a merge one by one, on a screen.", "merging"),
     ),
-    "Constants": (Entry("tensor", "Turn constants into base64 and back; get tensors out of a model."),),
+    "Constants": (Entry("tensor", "Convert constants to and from base64; read tensors of a model."),),
     "Tools": (
-        Entry("schema", "Print the JSON Schema of a document."),
-        Entry("completion", "Print the completion script of a shell."),
+        Entry("doctor", "Check the protections of this machine against native code."),
+        Entry("schema", "Print the JSON Schema of a kind of document.", "lists"),
+        Entry("completion", "Print the completion script for a shell.", "lists"),
     ),
 }
 """The commands in the order of the help."""
 
-COMMANDS: Final = tuple(entry.name for entries in SECTIONS.values() for entry in entries)
+_ENTRIES: Final = {entry.name: entry for entries in SECTIONS.values() for entry in entries}
+
+COMMANDS: Final = tuple(_ENTRIES)
 
 
 class LazyGroup(click.Group):
-    """A group that imports a command when it is called, and ends every failure in one line and its exit code."""
+    """A group that imports a command when it is called, and turns every failure into one line and an exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every name, in the order of the help."""
@@ -71,32 +77,40 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name, imported now."""
-        if cmd_name not in COMMANDS:
+        entry = _ENTRIES.get(cmd_name)
+        if entry is None:
             return None
-        command: click.Command = importlib.import_module(f"onnxjson.cli.{cmd_name.replace('-', '_')}").command
+        attribute = cmd_name.replace("-", "_")
+        command: click.Command = getattr(
+            importlib.import_module(f"onnxjson.cli.{entry.module or attribute}"), f"{attribute}_command"
+        )
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that `args` begin with; a wrong name is answered with the nearest right one."""
+        """The command that `args` begin with; the error for an unknown name suggests the nearest one."""
         name = args[0]
         if name not in COMMANDS and not name.startswith("-"):
             near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(COMMANDS)}"
-            raise click.UsageError(f"no command {output.quoted(name)}; {hint}", ctx)
+            hint = f"did you mean {near[0]}?" if near else f"the commands are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command {output.quoted(name)}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, by section and without importing one."""
+        """Write the list of commands by section, without importing one."""
         for section, entries in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(entry.name.ljust(len("completion")), entry.summary) for entry in entries])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; whoever stopped reading standard output ends it without a word."""
+        """Run the command; a reader that closes standard output early ends it quietly.
+
+        Names are shown in full unless a terminal shows them.
+        """
         try:
-            result: object = super().invoke(ctx)
+            with whole_texts(not output.is_terminal(sys.stdout)):
+                result: object = super().invoke(ctx)
             if sys.stdout is not None:
                 sys.stdout.flush()
         except BrokenPipeError:
@@ -122,12 +136,12 @@ class LazyGroup(click.Group):
     cls=LazyGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="onnxjson COMMAND --help says more. Exit codes: 0 fine, 1 findings or differences, from 2 on failures.",
+    epilog="Run onnxjson COMMAND --help for details. Exit codes: 0 success, 1 findings or differences, else a failure.",
 )
-@click.option("--version", is_flag=True, help="Print the version.")
+@click.option("--version", is_flag=True, help="Print the version and exit.")
 @click.pass_context
 def onnxjson(ctx: click.Context, *, version: bool) -> None:
-    """ONNX models as text that is pleasant to read, edit and diff, and back without loss."""
+    """Read, edit, diff and merge ONNX models as text, without loss."""
     if version:
         from importlib.metadata import version as installed_version
 

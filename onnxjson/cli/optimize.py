@@ -10,27 +10,33 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from onnxjson.cli import changing, external_data, feeding, output
+from onnxjson.cli import changing, feeding, options, output
 from onnxjson.cli.paths import DestinationPath, FilePath
-from onnxjson.display import visible
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.errors import DifferenceError, PassError
+from onnxjson.rendering.tables import wrapped
+from onnxjson.running.verification import Plan
+from onnxjson.storage import files
 
 if TYPE_CHECKING:
-    from onnxjson.document import Model
-    from onnxjson.files import Format, Loaded
-    from onnxjson.passes import Made, NewFile, Pipeline, Step
-    from onnxjson.running.tolerances import Tolerance
-    from onnxjson.tracing import Recorder
+    from onnxjson.model.document import Model
+    from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step
+    from onnxjson.optimizing.trace_recording import Recorder
+    from onnxjson.running.comparison import Tolerance
+    from onnxjson.storage.files import Loaded
+
+# The passes are imported where they are needed: that takes 0.3 s, and `optimize --help` does without.
 
 
 class _Model(FilePath):
-    """The path of a model; what a shell made of braces without quotes is none."""
+    """The path of a model; the error explains a pass in braces that the shell has expanded."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path.convert`."""
         if isinstance(value, str) and "=" in value and not Path(value).exists():
-            from onnxjson.passes.spelling import quote_the_braces
+            from onnxjson.optimizing.passes.spelling import quote_the_braces
 
-            self.fail(f"{output.quoted(value)} is no file; {quote_the_braces(value)}", param, ctx)
+            self.fail(f"{output.quoted(value)} is not a file; {quote_the_braces(value)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -43,29 +49,20 @@ class _Pass(click.ParamType["Step"]):
         """See `click.ParamType.convert`."""
         if not isinstance(value, str):
             return value
-        from onnxjson.passes.spelling import parse_step
+        from onnxjson.optimizing.passes.spelling import parse_step
 
         return parse_step(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """The names that begin alike."""
-        from onnxjson.passes.spelling import all_names
+        """See `click.ParamType.shell_complete`."""
+        from onnxjson.optimizing.passes.spelling import all_names
 
         return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
 
 
-class _Size(click.ParamType[int]):
-    """A number of bytes."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """See `click.ParamType.convert`."""
-        return value if isinstance(value, int) else external_data.size(value)
-
-
-@click.command("optimize")
+@options.command("optimize")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=_Model())
+@changing.request_options()
 @click.option(
     "-p",
     "--pass",
@@ -73,52 +70,49 @@ class _Size(click.ParamType[int]):
     metavar="PASS",
     multiple=True,
     type=_Pass(),
-    help="A pass to run: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, a Python file; * at its end "
-    "repeats it. May stand several times; they run in their order.",
+    help="Run this pass: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, or a Python file; a * at the end "
+    "repeats it until nothing changes. Can be repeated; passes run in order.",
 )
-@click.option("--recipe", metavar="FILE", type=FilePath(), help="A recipe, whose passes run before those of -p.")
+@click.option("--recipe", metavar="FILE", type=FilePath(), help="Run the passes of a recipe, before those of -p.")
 @click.option("--until", metavar="PASS", help="Stop after this pass.")
-@click.option("--skip", metavar="PASS", multiple=True, help="Leave out this pass. May stand several times.")
+@click.option("--skip", metavar="PASS", multiple=True, help="Skip this pass; can be repeated.")
 @click.option(
     "--trace",
     "trace_folder",
     metavar="DIR",
     type=DestinationPath(),
-    help="Keep what every pass, and every part of one, did to MODEL in DIR, for `onnxjson trace DIR`.",
+    help="Record what each pass changed in DIR, for `onnxjson trace DIR`.",
 )
 @click.option(
-    "--verify", is_flag=True, help="Run the result beside MODEL; if it computes something else, name the pass and stop."
+    "--verify", is_flag=True, help="Compare the outputs of the result with those of MODEL; name the pass at fault."
 )
-@click.option("--bisect", is_flag=True, help="With --verify: also name the rule, edit or part of that pass.")
+@click.option("--bisect", is_flag=True, help="Verify, and name the rule, edit or part of the pass at fault too.")
+@options.tolerance
+@click.option("--keep-going", is_flag=True, help="Skip passes that fail, and exit 1 in the end.")
 @click.option(
-    "--tolerance",
-    "tolerances",
-    metavar="DTYPE=REL[,ABS]",
-    multiple=True,
-    type=feeding.Assignment(),
-    help="For --verify: how far elements may be apart; `all` for all floating-point dtypes.",
+    "--max-size", metavar="SIZE", type=options.Size(), help="Reject the result of a pass above this size, such as 500M."
 )
-@click.option("--keep-going", is_flag=True, help="Leave out passes that fail, and exit with 1 in the end.")
-@click.option("--max-size", metavar="SIZE", type=_Size(), help="Refuse a pass that gives more bytes, such as 500M.")
+@click.option("--trust", is_flag=True, help="Run your own Python code outside the box: files, network, programs.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(min=0.1),
     default=300.0,
     show_default=True,
-    help="What one pass may take.",
+    help="Time limit of one pass.",
 )
 @click.option(
     "--memory",
     metavar="SIZE",
-    type=_Size(),
+    type=options.Size(),
     default="4G",
     show_default=True,
-    help="Address space of one pass; never less than twelve times the model.",
+    help="Memory limit of one pass (address space); at least twelve times the model.",
 )
 @click.pass_context
-def command(
+def optimize_command(
     ctx: click.Context,
+    /,
     paths: tuple[Path, ...],
     *,
     passes: tuple["Step", ...],
@@ -129,44 +123,39 @@ def command(
     verify: bool,
     bisect: bool,
     tolerances: tuple[tuple[str, str], ...],
+    trust: bool,
     keep_going: bool,
     max_size: int | None,
     timeout: float,
     memory: int,
-    destination: Path | None,
-    in_place: bool,
-    dry_run: bool,
-    target: "Format | None",
-    weights_from: Path | None,
+    **given: Any,
 ) -> None:
-    """Run optimizers on models, and say what each of them changed.
+    """Run optimizers on models; report what each one changed.
 
-    Every pass runs in a process of its own, where it may crash or hang without harm; what it gives has to be a model
-    that hangs together, or nothing is written. `onnxjson passes` lists all of them; edits and rewrite scripts are
-    passes too.
+    Every pass runs in a process of its own, where it may crash or hang without harm, and has no access to the network
+    or your other files. A result that is not a valid model is not written. `onnxjson passes` lists the passes; edits
+    and rewrite scripts are passes too.
 
     \b
     onnxjson optimize m.onnx -p onnxsim -o small.onnx
     onnxjson optimize m.onnx -p onnxoptimizer:fuse_bn_into_conv --dry-run
     onnxjson optimize m.onnx -p 'onnxscript*' -p prune -i
-    onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small/
+    onnxjson optimize models/*.onnx --recipe recipe.json --skip onnxslim -o small
     onnxjson optimize m.onnx -p onnxsim -p onnxruntime -o small.onnx --trace steps
     onnxjson optimize m.onnx -p onnxsim -p mine.py -o small.onnx --bisect
     """
-    from onnxjson.passes import Pipeline
+    from onnxjson.optimizing.passes import Pipeline
 
-    request = changing.Request(paths, destination, in_place, target, weights_from, dry_run)
-    request.check()
+    request = changing.request(paths, given)
     _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
     check = _Verification(feeding.tolerances(tolerances), bisect=bisect) if verify or bisect else None
-    with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going) as pipeline:
-        change = _Change(pipeline, steps, weights_from, many=len(paths) > 1, trace_folder=trace_folder, check=check)
+    with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going, trust=trust) as pipeline:
+        change = _Change(
+            pipeline, steps, request.weights_from, many=len(paths) > 1, trace_folder=trace_folder, check=check
+        )
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))
-
-
-command.params[2:2] = changing.options(dry_run=True)
 
 
 class _Change:
@@ -192,8 +181,6 @@ class _Change:
 
     def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
         """See `changing.Change`."""
-        from onnxjson.errors import DifferenceError, PassError
-
         try:
             return self._changed(path, loaded)
         except (DifferenceError, PassError) as error:
@@ -205,32 +192,31 @@ class _Change:
             raise DifferenceError(message) from error
 
     def _changed(self, path: Path, loaded: "Loaded") -> changing.Changed:
-        from onnxjson import files
-        from onnxjson.passes import files_written
-        from onnxjson.passes.outside import TakenIn
+        from onnxjson.optimizing.passes import files_written
+        from onnxjson.optimizing.passes.outside import InternalizedModel
 
         model = loaded.model
         if self._weights_from is not None:
-            model = files.bound(model, folder=None, weights_from=self._weights_from)
-        inside = TakenIn(model, path.parent)
+            model = files.bind_digests(model, folder=None, weights_from=self._weights_from)
+        inside = InternalizedModel(model, path.parent)
         after = inside.model
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[Made] = []
-            beside: list[NewFile] = []
-            for made in self._told(self._pipeline.run(inside.model, self._steps, path.parent)):
+            adjacent: list[NewFile] = []
+            for made in self._shown(self._pipeline.run(inside.model, self._steps, path.parent)):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
-                beside += made.files
+                adjacent += made.files
                 if self._check is not None:
                     everything.append(made)
                 if recorder is not None:
-                    with output.working(f"looking at what {made.name} did"):
+                    with output.working(f"recording what {made.name} changed"):
                         recorder.add(made)
                 if made.failure is not None and not self._pipeline.keep_going:
                     raise made.failure
                 if made.is_changed or made.failure is not None or made.notes:
-                    self._say(path, made)
+                    self._report(path, made)
                 else:
                     unchanged.append(made.name)
             if unchanged:
@@ -238,10 +224,10 @@ class _Change:
         if self._check is not None:
             self._talk(path, self._check(inside.model, everything, self._pipeline, path))
         result = model if after is inside.model else inside.restored(after)
-        return changing.Changed(result, beside=lambda place: files_written(beside, place))
+        return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
 
-    def _told(self, everything: "Iterator[Made]") -> "Iterator[Made]":
-        """The same; each that takes long says so."""
+    def _shown(self, everything: "Iterator[Made]") -> "Iterator[Made]":
+        """The same; the pass that is running is shown."""
         for step in self._steps:
             with output.working(f"running {visible(str(step))}"):
                 made = next(everything, None)
@@ -250,12 +236,13 @@ class _Change:
 
     @contextmanager
     def _recorder(self, path: Path, model: "Model") -> "Iterator[Recorder | None]":
-        """What records the passes, if they are to be; what it has is written even where a pass fails."""
+        """Records the passes for ``--trace``; the record is written even if a pass fails."""
         if self._trace_folder is None:
             yield None
             return
-        from onnxjson.passes.pipeline import stage_of
-        from onnxjson.tracing import Recorder, write_trace
+        from onnxjson.optimizing.passes.pipeline import stage_of
+        from onnxjson.optimizing.trace_recording import Recorder
+        from onnxjson.optimizing.trace_storing import write_trace
 
         recorder = Recorder(str(path), stage_of(model), self._pipeline)
         try:
@@ -264,11 +251,10 @@ class _Change:
             with output.working(f"writing {self._trace_folder}"):
                 write_trace(recorder.trace(), self._trace_folder)
             folder = shlex.quote(str(self._trace_folder))
-            output.talk(f"wrote the trace; to look at it: onnxjson trace {folder}")
+            output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
 
-    def _say(self, path: Path, made: "Made") -> None:
-        from onnxjson.rendering.pass_lines import lines
-        from onnxjson.rendering.tables import wrapped
+    def _report(self, path: Path, made: "Made") -> None:
+        from onnxjson.rendering.pass_list import lines
 
         width = shutil.get_terminal_size((80, 24)).columns
         for line in lines(made):
@@ -280,70 +266,68 @@ class _Change:
 
 
 class _Verification:
-    """Whether what passes gave computes the same."""
+    """Whether the results of passes compute the same as the model."""
 
     def __init__(self, tolerances: "Mapping[str, Tolerance]", *, bisect: bool) -> None:
         self._tolerances = tolerances
         self._bisect = bisect
 
     def __call__(self, first: "Model", everything: "Sequence[Made]", pipeline: "Pipeline", path: Path) -> str:
-        """What to say where it does.
+        """The message for a result that computes the same.
 
         Raises:
             DifferenceError: it does not; the message names the pass.
         """
-        from onnxjson.errors import DifferenceError
-        from onnxjson.passes.bisecting import Checks
-        from onnxjson.running.verification import Plan
+        from onnxjson.optimizing.passes.bisecting import Checks
 
         with Checks(first, Plan(tolerances=self._tolerances)) as checks:
-            with output.working("running the result beside the model"):
+            with output.working("comparing the outputs of the result and the model"):
                 culprit = checks.first_wrong(everything)
             if culprit is None:
-                return "verified: it computes the same"
+                return "verified: the outputs are equal"
             message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
             if self._bisect:
-                with output.working(f"looking for the part of {culprit.made.name}"):
+                with output.working(f"bisecting {culprit.made.name}"):
                     part = checks.part(pipeline, culprit.made, path.parent)
                 if part.name is None:
                     message += "; its parts cannot be told apart"
                 else:
                     message += (
-                        f"; of its {output.counted(part.parts, 'part')} it is right before {visible(part.name)} and "
-                        f"wrong after it ({output.counted(part.evaluations, 'model')} run)"
+                        f"; of its {output.counted(part.parts, 'part')} the outputs are right before "
+                        f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
                     )
             else:
-                message += "; --bisect looks for the part of it"
+                message += "; --bisect finds the part at fault"
         raise DifferenceError(f"{message}; nothing was written")
 
 
 def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
-    """Do nothing if a trace can be written.
+    """Raise unless a trace can be written.
 
     Raises:
         click.UsageError: there are several models.
-        OutputError: the folder holds something else.
+        OutputError: the folder holds something else already.
     """
     if folder is None:
         return
     if len(paths) > 1:
-        raise click.UsageError(f"--trace keeps what happened to one model; {len(paths):,} are given")
-    from onnxjson.tracing.storing import require_room
+        raise click.UsageError(f"--trace records the passes on one model; {len(paths):,} are given")
+    from onnxjson.optimizing.trace_storing import require_room
 
     require_room(folder)
 
 
 def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list["Step"]:
-    """The passes that are to run.
+    """The passes to run.
 
     Raises:
-        click.UsageError: there are none, or a name is none of them.
+        click.UsageError: there are none, or a name does not name one of them.
         OnnxJsonError: the recipe or a rewrite script cannot be read.
     """
-    from onnxjson.edits.script import Script
-    from onnxjson.passes.edits import ScriptPass
-    from onnxjson.passes.recipe import load_recipe
-    from onnxjson.passes.spelling import is_called
+    from onnxjson.editing.script import Script
+    from onnxjson.optimizing.passes.edits import ScriptPass
+    from onnxjson.optimizing.passes.recipe import load_recipe
+    from onnxjson.optimizing.passes.spelling import is_called
 
     steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
     if not steps:
@@ -358,18 +342,17 @@ def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, s
         steps = steps[: last + 1]
     left = [step for step in steps if not any([is_called(step, word) for word in skip])]
     if not left:
-        raise click.UsageError("every pass is skipped; nothing is left to run")
-    for step in left:  # A script that cannot run is told before anything has.
+        raise click.UsageError("all passes are skipped; nothing is left to run")
+    for step in left:  # A script with errors is refused before anything runs.
         if isinstance(step.subject, ScriptPass):
             Script.load(step.subject.file)
     return left
 
 
 def _require(word: str, steps: Sequence["Step"], option: str) -> None:
-    from onnxjson.passes.spelling import is_called
-    from onnxjson.suggestions import suggest
+    from onnxjson.optimizing.passes.spelling import is_called
 
     if not any([is_called(step, word) for step in steps]):
         names = [str(step) for step in steps]
-        hint = suggest(word, names) or f"it runs {', '.join([visible(name) for name in names])}"
-        raise click.UsageError(f"{option}: {output.quoted(word)} is none of the passes; {hint}")
+        hint = suggest(word, names) or f"the passes are {listed([visible(name) for name in names], 20)}"
+        raise click.UsageError(f"{option}: {output.quoted(word)} is not one of the passes; {hint}")

@@ -1,4 +1,4 @@
-"""What commands print: data on standard output, talk on standard error, nothing that moves a terminal's cursor.
+"""Output of commands: results on standard output, messages on standard error, nothing that moves a terminal's cursor.
 
 Strings of models are made visible where messages are built; `line` is the last gate, for whatever still gets through.
 """
@@ -13,18 +13,20 @@ from typing import BinaryIO, Final, Literal
 
 import click
 
-from onnxjson import characters
-from onnxjson.checking import Finding
-from onnxjson.display import counted as counted
-from onnxjson.display import visible
-from onnxjson.errors import OutputError
+from onnxjson.model import characters
+from onnxjson.model.display import counted as counted
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Finding, OutputError
 from onnxjson.rendering import tables
 
 PATIENCE: Final = 1.0
-"""Seconds after which work that is still going on says so."""
+"""Seconds after which work in progress is shown."""
+
+QUIET: Final = "onnxjson.cli.output.quiet"
+"""Key under which a context of click records ``--quiet``."""
 
 _REFRESH: Final = 0.25
-"""Seconds between two looks at what is said."""
+"""Seconds between two updates of the text of work in progress."""
 
 _COLOURS: Final = {"error": "red", "warning": "yellow"}
 
@@ -32,8 +34,8 @@ _COLOURS: Final = {"error": "red", "warning": "yellow"}
 def make_robust() -> None:
     """Let both streams print any character that the terminal's encoding lacks as an escape, not as an exception.
 
-    Streams that are closed get nothing to read and nobody to talk to; a closed standard output stays closed, since
-    what goes there is the result. No file that is opened later takes the number of one of them.
+    A closed standard input is empty, a closed standard error discards; a closed standard output stays closed, since it
+    is for the result. No file that is opened later gets the number of one of them.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
@@ -52,7 +54,7 @@ def line(text: str) -> str:
 
 
 def quoted(name: object) -> str:
-    """A name from a person or a file, for the middle of a sentence."""
+    """A name from the user or a file, for the middle of a sentence."""
     return f"'{visible(str(name), None)}'"
 
 
@@ -61,9 +63,26 @@ def data(text: str) -> None:
     click.echo(line(text))
 
 
-def talk(text: str) -> None:
-    """One line for a person, on standard error."""
-    click.echo(line(text), err=True, color=None)
+def talk(text: str, *, always: bool = False) -> None:
+    """One line of progress or advice, on standard error; not with ``--quiet``, unless `always` is true."""
+    if always or not is_quiet():
+        click.echo(line(text), err=True, color=None)
+
+
+def is_quiet() -> bool:
+    """Whether the user has given ``--quiet``."""
+    context = click.get_current_context(silent=True)
+    return context is not None and QUIET in context.meta
+
+
+def is_terminal(stream: object) -> bool:
+    """Whether `stream` is a terminal; a closed one is None."""
+    return bool(getattr(stream, "isatty", bool)())
+
+
+def wrote(path: os.PathLike[str]) -> None:
+    """Report a file that was written."""
+    talk(f"wrote {os.fspath(path)} ({size(path)})")
 
 
 def warn(text: str) -> None:
@@ -72,12 +91,12 @@ def warn(text: str) -> None:
 
 
 def failure(code: int, text: str) -> None:
-    """The line that every failure ends with."""
+    """The last line of every failure."""
     click.echo(click.style(f"onnxjson: error[{code}]", fg="red") + ": " + line(text), err=True, color=_colour())
 
 
 def finding_line(finding: Finding) -> str:
-    """``file:line:column: severity[code]: what was found; what fits``, with the colours of the severity."""
+    """``file:line:column: severity[code]: message; hint``, in the colours of the severity."""
     place = finding.file
     if finding.line:
         place = f"{finding.file or 'text'}:{finding.line}:{finding.column}"
@@ -96,14 +115,14 @@ def findings(found: Sequence[Finding], *, limit: int | None = None) -> None:
         talk(f"... and {len(found) - limit:,} more; `onnxjson check` lists all")
 
 
-def findings_data(found: Sequence[Finding]) -> None:
+def findings_data(found: Sequence[Finding], *, coloured: bool) -> None:
     """A line for each, on standard output."""
     for finding in found:
-        click.echo(finding_line(finding), color=_colour())
+        click.echo(finding_line(finding), color=coloured)
 
 
 def size(path: os.PathLike[str]) -> str:
-    """The size of a file for a person: ``1.2 kB``, decimal units."""
+    """The size of a file: ``1.2 kB``, decimal units."""
     return tables.size(os.stat(path).st_size)
 
 
@@ -121,12 +140,12 @@ class Stdout:
         self._stream: BinaryIO = buffer
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """Hand on all of `data`."""
+        """Write all of `data`."""
         self._stream.write(data)
 
 
 def abandon_stdout() -> None:
-    """Nobody reads standard output any more: let Python's own flush at exit go nowhere instead of complaining."""
+    """Discard what is left for standard output, whose reader is gone: Python's own flush at exit would complain."""
     try:
         descriptor = sys.stdout.fileno()
     except (AttributeError, OSError, ValueError):
@@ -138,39 +157,39 @@ def abandon_stdout() -> None:
 
 @contextmanager
 def working(text: str) -> Iterator[Callable[[str], None]]:
-    """Say on a terminal what goes on, once it has taken a second; wipe it away afterwards.
+    """Show on a terminal what is in progress, once it has lasted a second; remove it afterwards.
 
-    Gives a function that says something else from then on; any thread may call it.
+    Yields a function that replaces the text; any thread may call it.
     """
-    said = [line(text)]
+    current = [line(text)]
 
-    def say(other: str) -> None:
-        said[0] = line(other)
+    def update(other: str) -> None:
+        current[0] = line(other)
 
-    if not sys.stderr.isatty():
-        yield say
+    if not is_terminal(sys.stderr) or is_quiet():
+        yield update
         return
     done = threading.Event()
-    thread = threading.Thread(target=_say_after_a_second, args=(said, done), daemon=True)
+    thread = threading.Thread(target=_show_after_a_second, args=(current, done), daemon=True)
     thread.start()
     try:
-        yield say
+        yield update
     finally:
         done.set()
         thread.join()
 
 
-def _say_after_a_second(said: list[str], done: threading.Event) -> None:
+def _show_after_a_second(current: list[str], done: threading.Event) -> None:
     if done.wait(PATIENCE):
         return
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text(said[0])) as status:
+    with Console(stderr=True).status(Text(current[0])) as status:
         while not done.wait(_REFRESH):
-            status.update(Text(said[0]))
+            status.update(Text(current[0]))
 
 
 def _colour() -> Literal[False] | None:
-    """Whether to colour: `False` where the person asked for none, else click decides by the terminal."""
+    """False with NO_COLOR; None leaves it to click, which looks at the terminal."""
     return False if os.environ.get("NO_COLOR") else None

@@ -1,20 +1,37 @@
-"""Paths as a person writes them on the command line, with what `pathlib` would forget about them."""
+"""Paths on the command line, and the models that they name: files, or files at a revision of a git repository."""
 
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 from onnxjson.cli import output
-from onnxjson.errors import OutputError
+from onnxjson.model.errors import MissingInputError, OutputError, UntrustedError
 
 if TYPE_CHECKING:
-    from onnxjson.document import Model
+    from onnxjson.model.document import Model
+
+STDOUT: Final = "-"
+"""The name of standard output, as of standard input."""
+
+ENDINGS: Final[dict[str, str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
+"""The ending of a file by its form."""
+
+KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
+"""The endings of files that hold models."""
+
+
+def stem(name: str) -> str:
+    """The name of a model file without its ending."""
+    return next((name.removesuffix(each) for each in KNOWN_ENDINGS if name.endswith(each) and name != each), name)
 
 
 class FilePath(click.Path):
-    """A path; the empty text, which pathlib takes for the current folder, is none."""
+    """A path; the empty string, which pathlib reads as the current folder, is an error."""
 
     def __init__(self, *, allow_dash: bool = False) -> None:
         super().__init__(path_type=Path, allow_dash=allow_dash)
@@ -22,7 +39,7 @@ class FilePath(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path.convert`."""
         if value == "":
-            self.fail("it is empty, which names no file", param, ctx)
+            self.fail("an empty string does not name a file", param, ctx)
         return super().convert(value, param, ctx)
 
 
@@ -33,29 +50,98 @@ class DestinationPath(FilePath):
         """See `click.Path.convert`.
 
         Raises:
-            OutputError: it ends with a slash and is no folder.
+            OutputError: it ends with a slash and is not a folder.
         """
         if isinstance(value, str) and value.endswith("/") and not os.path.isdir(value):
             raise OutputError(
-                f"there is no folder {output.quoted(value)}; make it first, or leave out the / at its end"
+                f"there is no folder {output.quoted(value)}; create it first, or leave out the / at its end"
             )
         return super().convert(value, param, ctx)
 
 
 def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:
-    """Do nothing if writing `destination` leaves alone all that `model` was read from, and what its tensors stand in.
+    """Raise if writing `destination` would overwrite what `model` was read from, or a file that holds its weights.
 
     Raises:
         OutputError: it is the source, the model that has the weights, or a file that holds weights.
     """
-    from onnxjson import external_files, weights
+    from onnxjson.storage import external_files, weights
 
     if not destination.exists():
         return
     if destination.samefile(source):
-        raise OutputError(f"{destination} is the source itself; name another file")
+        raise OutputError(f"{destination} is the input itself; name another file")
     if weights_from is not None and destination.samefile(weights_from):
         raise OutputError(f"{destination} is the model that has the weights; name another file")
     folder = source.parent
     if external_files.is_data_of(destination, model, folder) or weights.is_blob_of(destination, model, folder):
         raise OutputError(f"{destination} holds weights of {source}; name another file")
+
+
+class Side(NamedTuple):
+    """One of the models that are compared or merged."""
+
+    name: str
+    """Its name on the command line."""
+    path: Path
+    """The file that holds it; for a revision a temporary one, which exists as long as its context."""
+    model: "Model"
+    problems: tuple[str, ...]
+    """What belongs to it and could not be read, a sentence each."""
+
+
+class SidePath(FilePath):
+    """The path of a model, or ``REV:path``; completed as a path."""
+
+    name = "model"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+@contextmanager
+def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
+    """Read a model to compare; a file with that literal name takes precedence over a revision.
+
+    Args:
+        path: the file, or ``REV:path``.
+        bind: whether to read blobs; if some are missing, all stay digests.
+
+    Raises:
+        OnnxJsonError: it cannot be read; see `onnxjson.storage.files.load` and `onnxjson.git.repository.open_revision`.
+    """
+    if ":" in str(path) and not os.path.lexists(path):
+        from onnxjson.git import repository
+
+        if repository.is_revision_spec(str(path)):
+            with open_revision(str(path), str(path)) as side:
+                yield side
+            return
+    with output.working(f"reading {path}"):
+        model = _load(path, bind=bind)
+    yield Side(str(path), path, model, ())
+
+
+@contextmanager
+def open_revision(spec: str, name: str) -> Iterator[Side]:
+    """Read a model at a revision, shown as `name`; see `onnxjson.git.repository.open_revision`."""
+    from onnxjson.git import repository
+
+    with ExitStack() as stack:
+        with output.working(f"reading {name}"):
+            found = stack.enter_context(repository.open_revision(spec))
+        yield Side(name, found.path, found.loaded.model, found.problems)
+
+
+def _load(path: Path, *, bind: bool) -> "Model":
+    from onnxjson.storage import files
+
+    if bind:
+        try:
+            return files.load(path).model
+        except (MissingInputError, UntrustedError):
+            if not path.is_file():
+                raise
+    # The names of missing blobs are the sha256 that is compared.
+    return files.load(path, bind=False).model

@@ -1,4 +1,4 @@
-"""Other processes that commands start; the one place of the command line that does."""
+"""Other processes that commands start: steps of the demonstration, editors, pagers."""
 
 import os
 import shlex
@@ -10,18 +10,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.errors import OnnxJsonError
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
 
 TIMEOUT: Final = 300.0
 """Seconds after which a process is ended."""
 
 _PAGER_SETTINGS: Final = {"LESS": "FRX", "LV": "-c"}
-"""What pagers are told where the person has not: end on a short text, let colours pass, leave the screen as it is."""
+"""Settings of pagers unless the user has some: quit for a short text, show colours, leave the screen as it is."""
 
 
 class Completed(NamedTuple):
-    """What a process left behind."""
+    """The result of a process."""
 
     exit_code: int
     output: str
@@ -29,20 +29,20 @@ class Completed(NamedTuple):
 
 
 class ProgramError(OnnxJsonError):
-    """A program that the person named cannot be started, or failed."""
+    """A program that the user chose cannot be started, or failed."""
 
     exit_code = 74
 
 
 _WAKES: Final = 0.5
-"""Seconds after which it is looked whether a signal has come."""
+"""Seconds between two checks for a signal."""
 
 
 def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
-    """``python -m module arguments`` in `folder`, with this Python and none of the folder's own modules.
+    """Run ``python -m module arguments`` in `folder`, with this Python and without modules of the folder.
 
     Raises:
-        TimeoutError: it was not done after `TIMEOUT` seconds.
+        TimeoutError: it did not end within `TIMEOUT` seconds.
         OSError: it could not be started.
     """
     command = [sys.executable, "-I", "-m", module, *arguments]
@@ -62,7 +62,7 @@ def run_module(module: str, arguments: list[str], folder: Path) -> Completed:
 
 
 def words_of(command: str, variable: str) -> list[str]:
-    """The words of a command line that stands in an environment variable, split as a shell would.
+    """The words of a command line in an environment variable, split as a shell would.
 
     Raises:
         ProgramError: a quotation mark is never closed.
@@ -70,7 +70,7 @@ def words_of(command: str, variable: str) -> list[str]:
     try:
         return shlex.split(command)
     except ValueError as error:
-        raise ProgramError(f"{variable} is no command line ({error}): {visible(command)}") from error
+        raise ProgramError(f"{variable} is not a command line ({error}): {visible(command)}") from error
 
 
 def run_editor(words: Sequence[str]) -> None:
@@ -86,22 +86,22 @@ def run_editor(words: Sequence[str]) -> None:
                 code = _ended(process)
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
-            message = f"the editor {name} cannot be started ({reason}); set VISUAL or EDITOR to one that is there"
+            message = f"the editor {name} cannot be started ({reason}); set VISUAL or EDITOR to an installed one"
             raise ProgramError(message) from error
     if code < 0:
-        raise ProgramError(f"the editor {name} was ended by the signal {_signal_name(-code)}")
+        raise ProgramError(f"the editor {name} was killed by the signal {_signal_name(-code)}")
     if code:
-        raise ProgramError(f"the editor {name} ended with {code}")
+        raise ProgramError(f"the editor {name} exited with {code}")
 
 
 def page(pieces: Iterable[bytes], command: str | None = None) -> None:
-    """Show a text with the person's pager ($PAGER, else less), or as it is where there is none.
+    """Show a text with the user's pager ($PAGER, else less), or print it if there is none.
 
     Only for a standard output that is a terminal.
 
     Args:
         pieces: the text.
-        command: another pager, a command for the shell, as git has it in its settings.
+        command: another pager, a shell command as in git's settings.
     """
     words = ["/bin/sh", "-c", command] if command else words_of(os.environ.get("PAGER", "less"), "PAGER")
     try:
@@ -113,7 +113,7 @@ def page(pieces: Iterable[bytes], command: str | None = None) -> None:
         return
     with _interrupts_left_to_the_child(), process:
         assert process.stdin is not None
-        # The person may have read enough before the end.
+        # The user may quit the pager before the end.
         with suppress(BrokenPipeError):
             for piece in pieces:
                 process.stdin.write(piece)
@@ -122,10 +122,10 @@ def page(pieces: Iterable[bytes], command: str | None = None) -> None:
 
 
 def _ended(process: "subprocess.Popen[bytes]") -> int:
-    """Waits until a program ends; gives its exit code.
+    """Wait until a program ends; return its exit code.
 
-    A signal to this process may reach another of its threads, and a call that waits without end would then never come
-    back to answer it: a line that drops sends two signals, of which one does.
+    A signal to this process may reach another of its threads, and a wait without a timeout would then never return to
+    handle it: a dropped line sends two signals, one of which does that.
     """
     while True:
         with suppress(subprocess.TimeoutExpired):
@@ -134,7 +134,7 @@ def _ended(process: "subprocess.Popen[bytes]") -> int:
 
 @contextmanager
 def _interrupts_left_to_the_child() -> Iterator[None]:
-    """What Ctrl-C and Ctrl-\\ mean is for the program that has the terminal; this one waits for it."""
+    """Leave Ctrl-C and Ctrl-\\ to the program that has the terminal, and wait for it."""
     # A handler that does nothing, unlike SIG_IGN, is not inherited by the child.
     former = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGQUIT)}
     try:

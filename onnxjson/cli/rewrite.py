@@ -1,4 +1,4 @@
-"""``onnxjson rewrite``: one edit, made on one or many models. Every edit is a command, made from its declaration."""
+"""``onnxjson rewrite``: one edit, applied to one or many models; the command of an edit comes from its declaration."""
 
 import os
 import re
@@ -9,19 +9,16 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.shell_completion import CompletionItem
 
-from onnxjson.cli import changing, output
-from onnxjson.cli.paths import FilePath
+from onnxjson.cli import changing, options, output
+from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath
 
 if TYPE_CHECKING:
-    from onnxjson.edits.declaration import Edit
-    from onnxjson.edits.parameters import Parameter
-    from onnxjson.files import Loaded
-
-_ENDINGS: Final = (".onnx", ".json", ".onnxjson")
-"""What a word ends with that is a model, whether it is there or not."""
+    from onnxjson.editing.declaration import Edit
+    from onnxjson.editing.parameters import Parameter
+    from onnxjson.storage.files import Loaded
 
 _SHIELD: Final = "\0"
-"""Stands before a word that only looks like an option; no argument of a program can have it."""
+"""Prefix of a word that only looks like an option; no argument of a program can contain it."""
 
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*|-Infinity")
 
@@ -29,18 +26,19 @@ _WIDTH: Final = 22
 """Columns of the names in the list of edits."""
 
 
-class EditCommand(click.Command):
+class EditCommand(options.Command):
     """The command of one edit."""
 
     def __init__(self, edit: "type[Edit]", summary: str) -> None:
-        from onnxjson.edits.declaration import name_of
-        from onnxjson.edits.parameters import parameters
-        from onnxjson.edits.spelling import option_of
+        from onnxjson.editing.declaration import name_of
+        from onnxjson.editing.parameters import parameters
+        from onnxjson.editing.spelling import option_of
 
         self.edit = edit
         self.parameters = parameters(edit)
         taken = {option_of(each) for each in self.parameters}
-        self.common = changing.options(dry_run=True, long_output="--output" not in taken)
+        common = changing.request_options(taken)
+        self.common = click.command()(common(lambda: None)).params
         arguments = click.Argument(["words"], nargs=-1, type=_Words(), metavar=_arguments(edit))
         own = [_option(each) for each in self.parameters]
         super().__init__(
@@ -52,16 +50,16 @@ class EditCommand(click.Command):
         )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See `click.Command.parse_args`; without any argument the help is more use than an error."""
+        """See `click.Command.parse_args`; without any argument prints the help."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit(2)
-        # A value may be a negative number, which is no option.
+        # A value may be a negative number, which is not an option.
         return super().parse_args(ctx, [_SHIELD + each if _NEGATIVE.fullmatch(each) else each for each in args])
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """What the edit does."""
-        from onnxjson.edits.forms import paragraphs
+        """Write what the edit does."""
+        from onnxjson.editing.declaration import paragraphs
 
         with formatter.indentation():
             for paragraph in paragraphs(self.edit).split("\n\n"):
@@ -69,37 +67,33 @@ class EditCommand(click.Command):
                 formatter.write_text(paragraph)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The parameters of the edit, then what all edits take, then examples."""
+        """Write the parameters of the edit, then the options of all edits."""
         with formatter.section("Parameters"):
             formatter.write_dl([_described(each) for each in self.parameters])
-        with formatter.section("Options"):
-            common = [each for each in self.get_params(ctx) if each in self.common or "--help" in each.opts]
-            formatter.write_dl([record for each in common if (record := each.get_help_record(ctx))])
-        if self.edit.examples:
-            with formatter.section("Examples"):
-                for line in _examples(self.edit):
-                    formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+        own = {f"parameter_{each.field}" for each in self.parameters}
+        options.write_options(ctx, formatter, [each for each in self.get_params(ctx) if each.name not in own])
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples of the edit."""
+        options.write_examples(formatter, _examples(self.edit))
 
     def _run(self, words: Sequence[str], **given: Any) -> None:
-        from onnxjson.edits.applying import files_written, run
-        from onnxjson.edits.spelling import build, positional
+        from onnxjson.editing.applying import files_written, run
+        from onnxjson.editing.spelling import build, positional
 
         words = [word.removeprefix(_SHIELD) for word in words]
         texts = _texts(self.parameters, given)
         missing = sum(each.required and each.name not in texts for each in positional(self.edit))
         paths = words[: _count_of_models(words, missing)]
         if not paths:
-            raise click.UsageError(f"no model is named; {self.collect_usage_pieces_text()}")
+            usage = f"write onnxjson rewrite {self.name} {_arguments(self.edit)}"
+            if words and _looks_like_model(words[0]):
+                raise click.UsageError(
+                    f"{output.counted(missing, 'parameter')} needed, {len(words) - 1} given; {usage}"
+                )
+            raise click.UsageError(f"no model is named; {usage}")
         edit = build(self.edit, texts, words[len(paths) :])
-        request = changing.Request(
-            tuple(map(Path, paths)),
-            given["destination"],
-            given["in_place"],
-            given["target"],
-            given["weights_from"],
-            given["dry_run"],
-        )
-        request.check()
+        request = changing.request(tuple(map(Path, paths)), given)
 
         def change(path: Path, loaded: "Loaded") -> changing.Changed:
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
@@ -108,10 +102,6 @@ class EditCommand(click.Command):
             return changing.Changed(result.model, notes, lambda place: files_written(result, place), is_part)
 
         click.get_current_context().exit(changing.run(request, change))
-
-    def collect_usage_pieces_text(self) -> str:
-        """How the command is written."""
-        return f"it is written onnxjson rewrite {self.name} {_arguments(self.edit)}"
 
 
 class _Words(click.ParamType[str]):
@@ -124,27 +114,27 @@ class _Words(click.ParamType[str]):
         return [CompletionItem(incomplete, type="file")]
 
 
-class RewriteGroup(click.Group):
-    """The edits as commands, made when they are asked for."""
+class RewriteGroup(options.Group):
+    """The edits as commands, built when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all edits."""
-        from onnxjson.edits.catalogue import NAMES
+        from onnxjson.editing.catalogue import NAMES
 
         return list(NAMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an edit."""
-        from onnxjson.edits.catalogue import NAMES
-        from onnxjson.edits.spelling import summary
+        from onnxjson.editing.catalogue import NAMES
+        from onnxjson.editing.declaration import summary
 
         edit = NAMES.get(cmd_name)
         return None if edit is None else EditCommand(edit, summary(edit))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of edits."""
-        from onnxjson.edits.catalogue import NAMES
-        from onnxjson.edits.spelling import summary
+        """Write the list of edits."""
+        from onnxjson.editing.catalogue import NAMES
+        from onnxjson.editing.declaration import summary
 
         with formatter.section("Edits"):
             formatter.write_dl([(name, summary(edit)) for name, edit in NAMES.items()])
@@ -152,8 +142,8 @@ class RewriteGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The edit that `args` begin with; a wrong name is answered with the nearest right one."""
-        from onnxjson.edits.catalogue import edit_named
+        """The edit that `args` begin with; the error for an unknown name suggests the nearest one."""
+        from onnxjson.editing.catalogue import edit_named
 
         if not args[0].startswith("-"):
             edit_named(args[0])
@@ -164,15 +154,15 @@ class RewriteGroup(click.Group):
     "rewrite",
     cls=RewriteGroup,
     invoke_without_command=True,
-    subcommand_metavar="EDIT MODEL... [PARAMETERS] (-o OUT | -i | --dry-run)",
+    subcommand_metavar="EDIT MODEL... [VALUE]... (-o OUT | -i | --dry-run)",
 )
-@click.option("--list", "list_", is_flag=True, help="Print every edit with what it does.")
+@click.option("--list", "list_", is_flag=True, help="List the edits with their summaries.")
 @click.pass_context
-def command(ctx: click.Context, *, list_: bool) -> None:
-    """Make one edit on one or many models.
+def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
+    """Apply one edit to one or many models.
 
-    What is not touched stays as it is, byte for byte; an edit that cannot be made without damage is refused, and says
-    why. `onnxjson rewrite EDIT --help` says what an edit takes; several edits stand in a script for `onnxjson apply`.
+    Whatever the edit does not change stays the same, byte for byte; an edit that would damage the model is refused with
+    a reason. `onnxjson rewrite EDIT --help` shows the parameters of an edit; `onnxjson apply` runs scripts of several.
 
     \b
     onnxjson rewrite set-attribute m.onnx op:Conv pads '[0,0,0,0]' -o new.onnx
@@ -180,9 +170,8 @@ def command(ctx: click.Context, *, list_: bool) -> None:
     onnxjson rewrite remove-attribute models/*.onnx op:Conv auto_pad -i
     """
     if list_:
-        from onnxjson.edits.catalogue import EDITS
-        from onnxjson.edits.declaration import name_of
-        from onnxjson.edits.spelling import summary
+        from onnxjson.editing.catalogue import EDITS
+        from onnxjson.editing.declaration import name_of, summary
 
         for edit in EDITS:
             output.data(f"{name_of(edit):<{_WIDTH}}  {summary(edit)}")
@@ -192,23 +181,28 @@ def command(ctx: click.Context, *, list_: bool) -> None:
 
 
 def _count_of_models(words: Sequence[str], missing: int) -> int:
-    """How many of the words of a command are models: all that stand first, but for parameters that have to be said."""
+    """How many words of a command are models: all leading ones that look like it, but not those needed as values."""
     most = max(0, len(words) - missing)
-    looks = [os.path.lexists(word) or word.lower().endswith(_ENDINGS) for word in words[:most]]
+    looks = [_looks_like_model(word) for word in words[:most]]
     return looks.index(False) or 1 if False in looks else most
+
+
+def _looks_like_model(word: str) -> bool:
+    """Whether a word names a file, or would by its ending."""
+    return os.path.lexists(word) or word.lower().endswith(KNOWN_ENDINGS)
 
 
 def _arguments(edit: "type[Edit]") -> str:
     """The words of the usage line."""
-    from onnxjson.edits.spelling import positional
+    from onnxjson.editing.spelling import positional
 
     words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in positional(edit)]
     return " ".join(["MODEL...", *words])
 
 
 def _option(parameter: "Parameter") -> click.Option:
-    """The option of a parameter; its value stays a text until all are known."""
-    from onnxjson.edits.spelling import metavar, option_of
+    """The option of a parameter; its value stays a string until all are known."""
+    from onnxjson.editing.spelling import option_of
 
     option = option_of(parameter)
     name = f"parameter_{parameter.field}"
@@ -219,13 +213,11 @@ def _option(parameter: "Parameter") -> click.Option:
         kind = click.Choice(parameter.shape.choices)
     elif parameter.role == "file":
         kind = _File()
-    return click.Option(
-        [option, name], type=kind, multiple=True, metavar=metavar(parameter), help=parameter.description
-    )
+    return click.Option([option, name], type=kind, multiple=True, metavar=parameter.metavar, help=parameter.description)
 
 
 class _File(FilePath):
-    """A path that stays the text it is."""
+    """A path that stays a string."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path.convert`."""
@@ -233,7 +225,7 @@ class _File(FilePath):
 
 
 def _texts(parameters: "Sequence[Parameter]", given: dict[str, Any]) -> dict[str, list[str]]:
-    """What stands after each option of a parameter that was given."""
+    """The values of each option of a parameter that was given."""
     texts: dict[str, list[str]] = {}
     for parameter in parameters:
         value = given[f"parameter_{parameter.field}"]
@@ -246,36 +238,36 @@ def _texts(parameters: "Sequence[Parameter]", given: dict[str, Any]) -> dict[str
 
 
 def _described(parameter: "Parameter") -> tuple[str, str]:
-    """An option, and what it is for, with its default."""
-    from onnxjson.edits.spelling import metavar, option_of
-    from onnxjson.edits.values import plain_value, write_value
+    """An option and its description, with its default."""
+    from onnxjson.editing.spelling import option_of
+    from onnxjson.editing.values import plain_value, write_value
 
     option = option_of(parameter)
     if parameter.shape.form == "flag":
         name = f"{option} / --no-{option[2:]}" if parameter.default else option
     else:
-        name = f"{option} {metavar(parameter)}"
+        name = f"{option} {parameter.metavar}"
     more = []
     if parameter.required:
         more.append("required")
     elif parameter.default is not None and parameter.default is not False and parameter.default not in ((), {}):
         more.append(f"default: {write_value(plain_value(parameter.default))}")
-    if parameter.shape.form in ("list", "mapping") and "," not in metavar(parameter):
-        more.append("may stand several times")
+    if parameter.shape.form in ("list", "mapping") and "," not in parameter.metavar:
+        more.append("can be repeated")
     return name, parameter.description + (f"  [{'; '.join(more)}]" if more else "")
 
 
 def _examples(edit: "type[Edit]") -> list[str]:
-    """The examples of an edit as commands of a shell."""
+    """The examples of an edit as shell commands."""
     import shlex
 
-    from onnxjson.edits.declaration import name_of
-    from onnxjson.edits.script import parse_edit
-    from onnxjson.edits.spelling import spell_words
+    from onnxjson.editing.declaration import name_of
+    from onnxjson.editing.script import parse_edit
+    from onnxjson.editing.spelling import spell_words
 
     lines = []
     for example in edit.examples:
-        free, options = spell_words(parse_edit(example))
-        words = [name_of(edit), "m.onnx", *free, *options, "-o", "new.onnx"]
+        free, named = spell_words(parse_edit(example))
+        words = [name_of(edit), "m.onnx", *free, *named, "-o", "new.onnx"]
         lines.append("onnxjson rewrite " + shlex.join(words))
     return lines

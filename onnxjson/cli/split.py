@@ -2,21 +2,16 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import NamedTuple
 
 import click
 
-from onnxjson.cli import external_data, failures, output
-from onnxjson.cli.paths import FilePath
-from onnxjson.errors import OutputError
-
-if TYPE_CHECKING:
-    from onnxjson.document import Model
-    from onnxjson.edits.splitting import Pieces
-    from onnxjson.files import Format
-
-_ENDINGS: Final[dict["Format", str]] = {"onnx": ".onnx", "json": ".onnx.json", "protojson": ".onnxjson"}
-_KNOWN_ENDINGS: Final = (".onnx.json", ".onnxjson", ".onnx", ".json", ".pb")
+from onnxjson.cli import failures, options, output
+from onnxjson.cli.paths import ENDINGS, FilePath, stem
+from onnxjson.model.document import Model
+from onnxjson.model.errors import OutputError
+from onnxjson.storage import external_files, files
+from onnxjson.storage.files import Format
 
 
 class _Place(NamedTuple):
@@ -24,39 +19,29 @@ class _Place(NamedTuple):
 
     model: Path
     data: Path
-    """Its weights, where the whole has them in other files."""
+    """Its weights, if the whole model has them in other files."""
 
 
-@click.command("split")
+@options.command("split")
 @click.argument("path", metavar="MODEL", type=FilePath())
-@click.option("--at", "cuts", metavar="TENSOR", multiple=True, help="Cut at this value; may stand several times.")
+@click.option("--at", "cuts", metavar="NAME", multiple=True, help="Cut at this value; can be repeated.")
 @click.option(
     "--size",
-    type=external_data.size,
     metavar="SIZE",
-    help="Cut where the constants of a piece would have more bytes than this; 100M, 1G.",
+    type=options.Size(),
+    help="Cut before the constants of a piece exceed this size, such as 100M.",
 )
-@click.option(
-    "-o",
-    "--output",
-    "folder",
-    metavar="FOLDER",
-    required=True,
-    type=FilePath(),
-    help="The folder for the pieces; it is made if it is not there.",
-)
-@click.option(
-    "--format",
-    "target",
-    type=click.Choice(["onnx", "json", "protojson"]),
-    help="The form of the pieces; else that of MODEL.",
-)
-def command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path, target: "Format | None") -> None:
-    """Take a model apart into pieces that run one after the other.
+@options.out(
+    "Write the pieces to the folder OUT; created if it does not exist.", required=True, type=FilePath(),
+    parameter="folder",
+)  # fmt: skip
+@options.to("Form of the pieces; default: that of MODEL.")
+def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path, target: Format | None) -> None:
+    """Split a model into pieces that run one after the other.
 
-    Each piece is a whole model: its inputs are inputs of MODEL and values of earlier pieces. A rewrite script is
-    written beside them that makes one model of them again. Weights that MODEL has in other files go to one file for
-    each piece, and only those that it needs.
+    Each piece is a whole model: its inputs are inputs of MODEL and values of earlier pieces. Also writes a script that
+    `onnxjson apply` joins the pieces with. Weights that MODEL keeps in other files go to one file for each piece, with
+    only those that the piece needs.
 
     \b
     onnxjson split m.onnx --at features -o pieces
@@ -64,52 +49,41 @@ def command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path
     onnxjson apply pieces/m.join.json pieces/m.part1.onnx -o again.onnx
     """
     if bool(cuts) == (size is not None):
-        raise click.UsageError("say where to cut: --at TENSOR, once or several times, or --size SIZE")
-    from onnxjson import external_files, files
-    from onnxjson.edits.script import Script
+        raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
+    from onnxjson.editing.script import Script
+    from onnxjson.editing.splitting import split_at, split_by_size
 
     with output.working(f"reading {path}"):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=failures.SHOWN)
-    with output.working(f"taking {path} apart"):
-        pieces = _pieces(loaded.model, cuts, size, path.parent)
+    with output.working(f"splitting {path}"):
+        model, source = loaded.model, path.parent
+        pieces = split_at(model, cuts, source) if size is None else split_by_size(model, size, source)
     for note in pieces.notes:
         output.talk(note)
     form = target or loaded.format
-    stem = next((path.name.removesuffix(each) for each in _KNOWN_ENDINGS if path.name.endswith(each)), path.name)
+    name = stem(path.name)
     places = [
-        _Place(folder / f"{stem}.part{number}{_ENDINGS[form]}", folder / f"{stem}.part{number}.data")
+        _Place(folder / f"{name}.part{number}{ENDINGS[form]}", folder / f"{name}.part{number}.data")
         for number in range(1, len(pieces.pieces) + 1)
     ]
-    script = folder / f"{stem}.join.json"
+    script = folder / f"{name}.join.json"
     is_outside = bool(external_files.locations(loaded.model))
-    _refuse_present([*[each.model for each in places], script, *([each.data for each in places] if is_outside else [])])
+    for place in [*[each.model for each in places], script, *([each.data for each in places] if is_outside else [])]:
+        if os.path.lexists(place):
+            raise OutputError(f"{place} already exists; remove it, or choose another folder with -o")
     folder.mkdir(parents=True, exist_ok=True)
-    for piece, place in zip(pieces.pieces, places, strict=True):
-        _write(piece.model, place, form, path, is_outside=is_outside)
+    for piece, where in zip(pieces.pieces, places, strict=True):
+        _write(piece.model, where, form, path, is_outside=is_outside)
         names = ", ".join(piece.inputs) or "nothing"
         nodes = output.counted(len(piece.model.graph.node) if piece.model.graph else 0, "node")
-        output.data(f"{place.model}: {nodes}, from {names} to {', '.join(piece.outputs)}")
+        output.data(f"{where.model}: {nodes}, from {names} to {', '.join(piece.outputs)}")
     if len(places) > 1:
         Script(pieces.script([each.model.name for each in places])).save(script)
-        output.talk(f"wrote {script}; to make one model again: onnxjson apply {script} {places[0].model} -o OUT")
+        output.talk(f"wrote {script}; to join the pieces: onnxjson apply {script} {places[0].model} -o OUT")
 
 
-def _pieces(model: "Model", cuts: tuple[str, ...], size: int | None, folder: Path) -> "Pieces":
-    from onnxjson.edits.splitting import split_at, split_by_size
-
-    return split_at(model, cuts, folder) if size is None else split_by_size(model, size, folder)
-
-
-def _refuse_present(paths: list[Path]) -> None:
-    for path in paths:
-        if os.path.lexists(path):
-            raise OutputError(f"{path} is already there; remove it, or name another folder with -o")
-
-
-def _write(model: "Model", place: _Place, form: "Format", source: Path, *, is_outside: bool) -> None:
-    from onnxjson import external_files, files
-
+def _write(model: Model, place: _Place, form: Format, source: Path, *, is_outside: bool) -> None:
     with output.working(f"writing {place.model}"):
         if not is_outside:
             files.save(model, place.model, form, replace=False)

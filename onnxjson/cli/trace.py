@@ -1,105 +1,71 @@
-"""``onnxjson trace``: what a pipeline of passes did, shown again."""
+"""``onnxjson trace``: a recorded run of passes."""
 
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from onnxjson.cli import output, paging
-from onnxjson.cli.paths import DestinationPath, FilePath
+from onnxjson.cli import options, output, reports
+from onnxjson.cli.paths import FilePath
+from onnxjson.model.errors import SelectorError
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.selectors import select_nodes
 
 if TYPE_CHECKING:
-    from onnxjson.index import NodeRef
+    from onnxjson.optimizing.provenance import Provenance
+    from onnxjson.optimizing.trace_records import Trace
     from onnxjson.rendering.spans import Line
     from onnxjson.rendering.trace_text import Subject
-    from onnxjson.tracing import Provenance, Trace
-
-Form = Literal["text", "json", "markdown", "html"]
-
-_ENDINGS: Final[dict[str, Form]] = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
 
 
-@click.command("trace")
+@options.command("trace")
 @click.argument("folder", metavar="DIR", type=FilePath())
 @click.option(
     "--node",
     "selector",
     metavar="SELECTOR",
-    help="Where nodes of the result came from and where nodes of the first model went, and through which passes.",
+    help="Show where these nodes of the result came from, or where nodes of the first model went, pass by pass.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "markdown", "html"]),
-    help="text: for a person (the default). json: onnxjson-trace/1. markdown: for a pull request. html: a page with "
-    "drawings.",
+@click.option("-v", "--verbose", is_flag=True, help="text: show passes that changed nothing, every event and place.")
+@reports.view_options(
+    "text", "json", "markdown", "html", to_file=True, about=" json: onnxjson-trace/1. html: page with drawings."
 )
-@click.option("-v", "--details", is_flag=True, help="text: also passes that changed nothing, every event and place.")
-@click.option(
-    "-o",
-    "--output",
-    "destination",
-    metavar="FILE",
-    type=DestinationPath(),
-    help="Write to FILE; without --format its ending says what: .html, .md, .json, else text.",
-)
-@paging.options
-def command(
-    folder: Path,
-    *,
-    selector: str | None,
-    form: Form | None,
-    details: bool,
-    destination: Path | None,
-    color: paging.Colour,
-    no_pager: bool,
-) -> None:
-    """Show what passes did to a model, from the folder of a trace.
+def trace_command(folder: Path, *, selector: str | None, verbose: bool, view: reports.View) -> None:
+    """Show what each pass of a recorded run changed.
 
-    `onnxjson optimize --trace DIR` makes the folder.
+    DIR is the folder that `onnxjson optimize --trace DIR` writes.
 
     \b
-    onnxjson trace DIR
-    onnxjson trace DIR --node op:FusedConv
-    onnxjson trace DIR -o report.html
+    onnxjson trace steps
+    onnxjson trace steps --node op:Gemm
+    onnxjson trace steps -o report.html
     """
-    ending = destination.suffix.lower() if destination is not None else ""
-    form = form or _ENDINGS.get(ending, "text")
-    if details and form != "text":
-        raise click.UsageError("--details is for --format text; the others show everything")
-    if form == "html" and selector is not None:
-        raise click.UsageError("--node is for --format text, json and markdown; a page has a search of its own")
-    if form == "html" and destination is None and sys.stdout.isatty():
-        raise click.UsageError("a page is not for a terminal; write it with -o report.html")
-    from onnxjson.tracing import load_trace
+    if verbose and view.form != "text":
+        raise click.UsageError("--verbose is for --format text; the other forms are complete")
+    if view.form == "html" and selector is not None:
+        raise click.UsageError("--node is for --format text, json and markdown; the HTML page has a search field")
+    from onnxjson.optimizing.trace_storing import load_trace
 
     with output.working(f"reading {folder}"):
         trace = load_trace(folder)
-    if form == "text":
-        coloured = destination is None and paging.is_coloured(color)
-        lines = (paging.styled(line, coloured=coloured) for line in _text(trace, selector, details=details))
-        if destination is None:
-            paging.show(lines, pager=not no_pager)
-            return
-        pieces: Iterable[str] = (f"{line}\n" for line in lines)
+    if view.form == "text":
+        view.show(_text(trace, selector, verbose=verbose))
     else:
-        pieces = _pieces(trace, form, selector)
-    _write(pieces, destination)
+        view.write(_pieces(trace, view.form, selector))
 
 
-def _text(trace: "Trace", selector: str | None, *, details: bool) -> "Iterator[Line]":
+def _text(trace: "Trace", selector: str | None, *, verbose: bool) -> "Iterator[Line]":
     from onnxjson.rendering.trace_text import story_lines, trace_lines
 
-    width = paging.width()
+    width = reports.width()
     if selector is None:
-        yield from trace_lines(trace, width, details=details)
+        yield from trace_lines(trace, width, details=verbose)
     else:
         yield from story_lines(trace, _subjects(trace, _provenance(trace), selector), width)
 
 
-def _pieces(trace: "Trace", form: Form, selector: str | None) -> Iterable[str]:
+def _pieces(trace: "Trace", form: str, selector: str | None) -> Iterable[str]:
     from onnxjson.rendering.trace_html import trace_html
     from onnxjson.rendering.trace_json import trace_json
     from onnxjson.rendering.trace_markdown import trace_markdown
@@ -114,22 +80,19 @@ def _pieces(trace: "Trace", form: Form, selector: str | None) -> Iterable[str]:
 
 
 def _provenance(trace: "Trace") -> "Provenance":
-    from onnxjson.tracing import provenance
+    from onnxjson.optimizing.provenance import provenance
 
     with output.working("following the nodes"):
         return provenance(trace)
 
 
 def _subjects(trace: "Trace", found: "Provenance", selector: str) -> "list[Subject]":
-    """The nodes that a selector finds, in the result or in the first model.
+    """The nodes that a selector matches, in the result or in the first model.
 
     Raises:
-        SelectorError: it finds none in both.
+        SelectorError: it matches none in both.
     """
-    from onnxjson.errors import SelectorError
-    from onnxjson.index import Index
     from onnxjson.rendering.trace_text import subjects_of
-    from onnxjson.selectors import select_nodes
 
     refs: list[tuple[NodeRef, ...]] = []
     failure: SelectorError | None = None
@@ -142,20 +105,3 @@ def _subjects(trace: "Trace", found: "Provenance", selector: str) -> "list[Subje
     if not any(refs) and failure is not None:
         raise failure
     return list(subjects_of(trace, found, refs[0], refs[1]))
-
-
-def _write(pieces: Iterable[str], destination: Path | None) -> None:
-    if destination is None:
-        stream = output.Stdout()
-        for piece in pieces:
-            stream.write(piece.encode())
-        return
-    from onnxjson.saving import save_file
-    from onnxjson.sinks import Sink
-
-    def written(sink: Sink) -> None:
-        for piece in pieces:
-            sink.write(piece.encode())
-
-    save_file(destination, written)
-    output.talk(f"wrote {destination} ({output.size(destination)})")

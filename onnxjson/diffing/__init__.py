@@ -1,4 +1,11 @@
-"""What changed between two models: which node is which, what happened to it, in words, and as a patch.
+"""The difference of two models: counterparts of nodes, and all changes as events and as a patch.
 
-`onnxjson.diff` is the door. An `alignment` pairs nodes by structure, `events` say what the pairs and the rest mean.
+Here: `matching` pairs nodes by structure, independent of their names; the other modules classify everything else:
+regions, fused constants, rewiring, interfaces, weights. `unified` and `line_changes` compare texts line by line.
+
+Not here: reports of a difference (`onnxjson.rendering`), proof that a rewrite computes the same (`onnxjson.running`),
+merging two changes (`onnxjson.merging`).
+
+Read first: `difference` (`onnxjson.diff`, the entry), `events` (the vocabulary; a new kind of event starts there),
+`describing` (the order of the search).
 """

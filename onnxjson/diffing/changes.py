@@ -1,27 +1,28 @@
-"""Single changes while they are found, and the ledger that says which differences each of them explains.
+"""Single changes, the ledger of the differences that each one explains, and their grouping into events.
 
-A `Change` becomes one member of one event. What it explains is claimed by address: a claim holds for what stands at
-that address and below, unless something below is claimed by another change. One change can turn out to be a
-consequence of another (``into``); then that one explains all that this one claimed.
+A `Change` becomes one member of one event. It claims the differences that it explains by address: a claim holds for
+the element at that address and everything below, except what another change claims. A change can turn out to be a
+consequence of another one (``into``); then that one explains everything that this one claimed.
 """
 
-from collections.abc import Callable, Hashable, Iterable
-from typing import Final
+from collections.abc import Callable, Collection, Hashable, Iterable
+from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Kind, Member
+from onnxjson.diffing.regions import Region
 from onnxjson.patching.changes import Unit
 
 EXAMPLES: Final = 100
-"""Places that a change with many of one kind (renames, metadata of nodes) tells one by one."""
+"""Maximum number of details of a change at many places (renames, metadata of nodes)."""
 
 ORDER: Final = "#order"
-"""Follows the address of a list in a claim of the order of its members."""
+"""Suffix of the address of a list in a claim for the order of its members."""
 
 
 class Change(msgspec.Struct, eq=False):
-    """One member of an event, not grouped yet."""
+    """One member of an event, before grouping."""
 
     kind: Kind
     pattern: str
@@ -30,18 +31,18 @@ class Change(msgspec.Struct, eq=False):
     place: str = ""
     details: tuple[Detail, ...] = ()
     key: Hashable = None
-    """Changes of one kind and pattern are members of one event only where this is equal, too."""
+    """Changes of one kind and pattern are members of one event only if this key is also equal."""
     order: tuple[int, ...] = ()
-    """Where it stands among the others: the number of its graph, then the position there."""
-    region: object | None = None
-    """The `onnxjson.diffing.regions.Region`, where there is one."""
+    """Sort key among the members of an event: the number of its graph, then the position there."""
+    region: Region | None = None
+    """The rewritten nodes, for a rewrite."""
     into: "Change | None" = None
-    """The change whose consequence this is."""
+    """The change that this one is a consequence of."""
     count: int = 1
-    """How many places it stands for."""
+    """Number of places in this change."""
 
     def cause(self) -> "Change":
-        """The change that explains what this one claims."""
+        """Return the change that explains everything that this one claims."""
         found = self
         while found.into is not None:
             found = found.into
@@ -49,7 +50,7 @@ class Change(msgspec.Struct, eq=False):
 
 
 class Ledger:
-    """All changes of a diff, and what each of them explains."""
+    """All changes of a diff, and the differences that each of them explains."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
@@ -58,34 +59,53 @@ class Ledger:
         self._fallbacks: list[Callable[[Unit], Change | None]] = []
 
     def add(self, change: Change, base: Iterable[str] = (), target: Iterable[str] = ()) -> Change:
-        """A new change, with what it explains: addresses in the base, and of what was added, in the target."""
+        """Add a change with its claims: addresses in the base, and in the target for added elements."""
         self.changes.append(change)
         self.claim(change, base, target)
         return change
 
+    def report(
+        self,
+        kind: Kind,
+        pattern: str,
+        base: str | None,
+        target: str | None,
+        details: Iterable[Detail] = (),
+        *,
+        place: str | None = "",
+        order: tuple[int, ...] = (-1,),
+        fields: Iterable[str] = ("",),
+    ) -> Change:
+        """Add the change of one element by its addresses, None where it is absent; it claims `fields` below them."""
+        bases, targets = [() if address is None else (address,) for address in (base, target)]
+        change = Change(kind, pattern, bases, targets, place or "", tuple(details), order=order)
+        names = list(fields)
+        claims = [[address + name for address in addresses for name in names] for addresses in (bases, targets)]
+        return self.add(change, *claims)
+
     def claim(self, change: Change, base: Iterable[str] = (), target: Iterable[str] = ()) -> None:
-        """What a change explains, as far as no other has claimed it."""
+        """Claim addresses for a change, except those that another change has claimed."""
         for address in base:
             self._base.setdefault(address, change)
         for address in target:
             self._target.setdefault(address, change)
 
     def take(self, change: Change, base: Iterable[str]) -> None:
-        """The same, whoever has claimed it before."""
+        """Claim addresses in the base for a change, even if another change has claimed them."""
         for address in base:
             self._base[address] = change
 
     def claimed(self, address: str, side: int = 0) -> Change | None:
-        """The change that claimed exactly this address of the base (0) or the target (1)."""
+        """Return the change that claimed exactly this address of the base (0) or the target (1)."""
         found = (self._target if side else self._base).get(address)
         return None if found is None else found.cause()
 
     def add_fallback(self, find: Callable[[Unit], Change | None]) -> None:
-        """Something that knows what explains units nobody claimed: changes at so many places that no list is kept."""
+        """Add a function that explains unclaimed units: for changes at too many places to list each one."""
         self._fallbacks.append(find)
 
     def explains(self, unit: Unit) -> Change | None:
-        """The change that explains a unit of the patch."""
+        """Return the change that explains a unit of the patch."""
         found: Change | None = None
         if unit.base is not None:
             start = unit.base + ORDER if unit.kind == "order" else unit.base
@@ -108,18 +128,69 @@ def _nearest(claims: dict[str, Change], address: str) -> Change | None:
     return None
 
 
-def one_sided(side: int, address: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The addresses in base and target of what only one side (0 or 1) has."""
+def one_sided_addresses(side: int, address: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the addresses in base and target of an element that only one side (0 or 1) has."""
     return ((), (address,)) if side else ((address,), ())
 
 
 def one_sided_detail(side: int, what: str, text: str | None, other: str | None = None) -> Detail:
-    """A detail about what only one side (0 or 1) has; `other` is what the other side has instead."""
+    """Return a detail about an element that only one side (0 or 1) has; `other` is its replacement in the other."""
     return Detail(what, other, text) if side else Detail(what, text, other)
 
 
-def some(details: list[Detail], count: int, noun: str) -> tuple[Detail, ...]:
-    """The first details of many, and how many there are besides."""
+def limit_details(details: list[Detail], count: int, noun: str) -> tuple[Detail, ...]:
+    """Return the first details, and a last one with the number of the others."""
     shown = details[:EXAMPLES]
     more = count - len(shown)
     return (*shown, Detail(f"and {more:,} more {noun}")) if more > 0 else tuple(shown)
+
+
+class Grouped(NamedTuple):
+    """The events of a diff, with their regions and changes."""
+
+    events: tuple[Event, ...]
+    regions: dict[tuple[int, int], Region]
+    """By the numbers of the event and of its member."""
+    numbers: dict[int, int]
+    """Number of the event by the identity of a change; ignored changes are left out."""
+    changes: tuple[Change, ...]
+    """Kept alive, since `numbers` uses their identity."""
+
+
+def group(changes: Iterable[Change], ignore: Collection[str]) -> Grouped:
+    """Group all changes that are not consequences of others into events."""
+    kept = [change for change in changes if change.into is None and not _is_ignored(change, ignore)]
+    groups: dict[tuple[Kind, str, Hashable], list[Change]] = {}
+    for change in kept:
+        groups.setdefault((change.kind, change.pattern, change.key), []).append(change)
+    for members in groups.values():
+        members.sort(key=lambda change: (change.order, change.base, change.target))
+    ordered = sorted(
+        groups.items(), key=lambda each: (KIND_PROPERTIES[each[0][0]].order, each[1][0].order, each[0][:2])
+    )
+    events, regions, numbers = [], {}, {}
+    for number, ((kind, pattern, _), members) in enumerate(ordered):
+        events.append(
+            Event(
+                kind,
+                pattern,
+                tuple([_member(change) for change in members]),
+                "not-run" if any(change.region is not None for change in members) else None,
+            )
+        )
+        for place, change in enumerate(members):
+            numbers[id(change)] = number
+            if change.region is not None:
+                regions[number, place] = change.region
+    return Grouped(tuple(events), regions, numbers, tuple(kept))
+
+
+def _member(change: Change) -> Member:
+    return Member(change.base, change.target, change.place, change.details, change.count)
+
+
+def _is_ignored(change: Change, ignore: Collection[str]) -> bool:
+    word = KIND_PROPERTIES[change.kind].ignored_with
+    if word == "metadata" and "doc" in change.pattern:
+        word = "docs"
+    return word in ignore

@@ -1,20 +1,18 @@
-"""What a region is: inserted, eliminated, folded, fused, and so on, with its pattern and what went where."""
+"""Classify regions: inserted, eliminated, folded, fused, and so on, with their patterns, details and signatures."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Final
 
 from onnxjson.diffing.changes import Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context
-from onnxjson.diffing.constant_traces import constant_details
-from onnxjson.diffing.duplicates import originals
+from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.places import common_place, place_of, scope_parts
-from onnxjson.diffing.region_changes import Draft, cut_out
-from onnxjson.diffing.region_shapes import ordered_operators, signature
-from onnxjson.diffing.texts import attribute_value_text
-from onnxjson.document import Node
-from onnxjson.operators import operator_key
+from onnxjson.diffing.region_changes import RegionDraft, cut_region
+from onnxjson.diffing.region_constants import constant_details
+from onnxjson.diffing.regions import Region
+from onnxjson.diffing.texts import attribute_value_text, common_place, place_of, scope_parts
+from onnxjson.model.document import Node
+from onnxjson.model.operators import is_commutative, operator_key, operator_name
 
 _CASTS: Final = frozenset({"Cast", "CastLike"})
 _LAYOUT: Final = frozenset({"Transpose", "ReorderInput", "ReorderOutput"})
@@ -24,16 +22,16 @@ _QUANTIZING: Final = frozenset(
 )
 _BLOCKED_DOMAIN: Final = "com.microsoft.nchwc"
 _MOST_OPERATORS: Final = 8
-"""Operators that a pattern names; what is more is counted."""
+"""Maximum number of operators in a pattern; the others are counted."""
 
 
-def classify(context: Context, draft: Draft) -> None:
-    """Give the change of a region its kind, pattern, place and details."""
+def classify(context: DiffContext, draft: RegionDraft) -> None:
+    """Set kind, pattern, place and details of the change of a region."""
     _Classification(context, draft).run()
 
 
 class _Classification:
-    def __init__(self, context: Context, draft: Draft) -> None:
+    def __init__(self, context: DiffContext, draft: RegionDraft) -> None:
         self._context = context
         self._graph = draft.graph
         self._region = draft.region
@@ -56,14 +54,14 @@ class _Classification:
             change.key = signature(self._graph, region, self._context.labels)
 
     def _place(self) -> str:
-        """Where the nodes are; new ones without a scope are where those are that take their values."""
+        """Return the place of the nodes; new nodes without a scope are at the place of their consumers."""
         nodes = self._base or self._target
         if not any(scope_parts(node) for node in nodes):
             for slot in self._slots:
                 if slot.base is not None:
-                    taker = slot.graph.nodes(BASE)[slot.base]
-                    if scope_parts(taker):
-                        return f"before {place_of(taker)}"
+                    consumer = slot.graph.nodes(BASE)[slot.base]
+                    if scope_parts(consumer):
+                        return f"before {place_of(consumer)}"
         return common_place(nodes)
 
     def _kind(self, texts: Sequence[str]) -> tuple[Kind, str, list[Detail]]:
@@ -95,14 +93,14 @@ class _Classification:
         region, graph = self._region, self._graph
         if not self._slots:
             return "dead-code-removed", text, []
-        aliases = [Detail("consumers take", old, new) for old, new in region.outputs]
-        aliases += [Detail("consumers take", slot.old, None) for slot in self._slots if not slot.new]
+        aliases = [Detail("consumers use", old, new) for old, new in region.outputs]
+        aliases += [Detail("consumers use", slot.old, None) for slot in self._slots if not slot.new]
         if all(_bare_name(node) in _ALIASES for node in self._base):
             return "eliminated", text, aliases
         constants = {new for _, new in region.outputs if graph.constant(TARGET, new) is not None}
         if constants and len(constants) == len(region.outputs):
             return "folded", f"{text} -> constant", aliases
-        if kept := originals(graph, BASE, region):
+        if kept := find_originals(graph, BASE, region):
             self._with_originals(BASE, kept)
             return "merged", text, aliases
         if self._is_quantizing(self._base):
@@ -111,8 +109,8 @@ class _Classification:
 
     def _added(self, text: str) -> tuple[Kind, str, list[Detail]]:
         region, graph = self._region, self._graph
-        outputs = [Detail("consumers take", old, new) for old, new in region.outputs]
-        outputs += [Detail("consumers take", None, slot.new) for slot in self._slots if not slot.old]
+        outputs = [Detail("consumers use", old, new) for old, new in region.outputs]
+        outputs += [Detail("consumers use", None, slot.new) for slot in self._slots if not slot.old]
         names = {_bare_name(node) for node in self._target}
         if region.outputs and all(graph.constant(BASE, old) is not None for old, _ in region.outputs):
             return "decomposed", f"constant -> {text}", outputs
@@ -120,13 +118,13 @@ class _Classification:
             return "cast-inserted", text, outputs
         if region.outputs and names <= _LAYOUT and (len(self._target) > 1 or names != {"Transpose"}):
             return "layout-changed", text, outputs
-        if region.outputs and (kept := originals(graph, TARGET, region)):
+        if region.outputs and (kept := find_originals(graph, TARGET, region)):
             self._with_originals(TARGET, kept)
             return "inserted", f"{text}, computed again", outputs
         return "inserted", text, outputs
 
     def _with_originals(self, side: int, kept: list[int]) -> None:
-        """Which of equal computations is the copy nobody can know: the region has them all."""
+        """Extend the region by the equal computations: which of them is the copy is undecidable."""
         graph, region, change = self._graph, self._region, self._change
         partners = graph.pair.base_of if side else graph.pair.target_of
         others = sorted(partners[position] for position in kept)
@@ -139,7 +137,7 @@ class _Classification:
             for pair in zip(nodes[position].output, its_nodes[target_of[position]].output, strict=False)
         ]
         slots = [slot for slot in self._slots if slot.base not in base or slot.graph is not graph]
-        change.region = cut_out(graph, base, target, tuple(slots), own)
+        change.region = cut_region(graph, base, target, tuple(slots), own)
         change.base = tuple([graph.node_address(position) for position in base])
         change.target = tuple([graph.node_address(position, TARGET) for position in target])
 
@@ -159,7 +157,7 @@ class _Classification:
         return details + self._constants()
 
     def _functions(self, both: str) -> tuple[Kind, str, list[Detail]] | None:
-        """One call of a function of the model for what is in it, or the other way round."""
+        """Return the change if a call of a function replaces its body, or the other way round."""
         functions = self._context.function_keys, self._context.target_function_keys
         old, new = [[operator_key(node) for node in nodes] for nodes in (self._base, self._target)]
         if len(old) == 1 and old[0] in functions[BASE] and old[0] not in new:
@@ -170,7 +168,7 @@ class _Classification:
 
     @staticmethod
     def _is_blocked(nodes: Sequence[Node]) -> bool:
-        """Whether some of the nodes work on ONNX Runtime's blocks of channels."""
+        """Whether some of the nodes use ONNX Runtime's blocked channel layout."""
         return any(node.domain == _BLOCKED_DOMAIN for node in nodes)
 
     def _is_quantized(self) -> bool:
@@ -184,17 +182,17 @@ class _Classification:
         return constant_details(self._context, self._graph, self._region)
 
 
-def settle_transposes(drafts: Sequence[Draft]) -> None:
-    """A Transpose is a node like others; two that came and undo each other carry another layout between them."""
-    came: dict[tuple[int, ...], list[Change]] = {}
+def find_layout_transposes(drafts: Sequence[RegionDraft]) -> None:
+    """Classify inserted Transposes as a changed layout if another inserted one undoes them."""
+    inserted: dict[tuple[int, ...], list[Change]] = {}
     for draft in drafts:
         if draft.change.kind == "inserted" and draft.change.pattern == "Transpose":
             node = draft.graph.nodes(TARGET)[draft.region.target[0]]
             permutation = next((each.ints for each in node.attribute if each.name == "perm"), ())
-            came.setdefault(permutation, []).append(draft.change)
-    for permutation, changes in came.items():
+            inserted.setdefault(permutation, []).append(draft.change)
+    for permutation, changes in inserted.items():
         back = tuple([permutation.index(axis) for axis in range(len(permutation)) if axis in permutation])
-        if back in came and (back != permutation or len(changes) > 1):
+        if back in inserted and (back != permutation or len(changes) > 1):
             for change in changes:
                 change.kind = "layout-changed"
 
@@ -208,7 +206,7 @@ def _without(names: Counter[str], left_out: frozenset[str]) -> Counter[str]:
 
 
 def pattern_text(names: Sequence[str]) -> str:
-    """Operators as a pattern: ``MatMul+Add``, ``Gemm+2 Reshape``; what is much is counted."""
+    """Return operators as a pattern: ``MatMul+Add``, ``Gemm+2 Reshape``; repetitions are counted."""
     parts: list[list[object]] = []
     for name in names:
         if parts and parts[-1][0] == name:
@@ -218,3 +216,139 @@ def pattern_text(names: Sequence[str]) -> str:
     shown = [name if count == 1 else f"{count} {name}" for name, count in parts[:_MOST_OPERATORS]]
     left = len(names) - sum(int(str(count)) for _, count in parts[:_MOST_OPERATORS])
     return "+".join(map(str, [*shown, f"{left} more"] if left else shown))
+
+
+def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list[str]:
+    """Return the operators of one side, each after its producers; ties in alphabetical order."""
+    depths = _depths(graph, side, region)
+    nodes = [(depth, graph.nodes(side)[position]) for position, depth in depths.items()]
+    return [name for _, name in sorted((depth, operator_name(node.domain, node.op_type)) for depth, node in nodes)]
+
+
+def _by_dependence(graph: GraphComparison, side: int, region: Region) -> tuple[list[int], dict[str, tuple[int, int]]]:
+    """Return the nodes of one side, producers first; and their outputs: name -> position and output slot."""
+    positions = region.nodes(side)
+    nodes = graph.nodes(side)
+    made = {
+        name: (position, slot) for position in positions for slot, name in enumerate(nodes[position].output) if name
+    }
+    order: list[int] = []
+    state: dict[int, bool] = {}
+    for start in positions:
+        pending = [start]
+        while pending:
+            position = pending[-1]
+            if position in state:
+                if not state[position]:
+                    state[position] = True
+                    order.append(position)
+                pending.pop()
+                continue
+            state[position] = False
+            for name in graph.consumed(side, position):
+                if name in made and made[name][0] not in state:
+                    pending.append(made[name][0])
+    return order, made
+
+
+def _depths(graph: GraphComparison, side: int, region: Region) -> dict[int, int]:
+    order, made = _by_dependence(graph, side, region)
+    depths: dict[int, int] = {}
+    for position in order:
+        before = [depths.get(made[name][0], -1) for name in graph.consumed(side, position) if name in made]
+        depths[position] = 1 + max(before, default=-1)
+    return depths
+
+
+def signature(graph: GraphComparison, region: Region, known: dict[Hashable, int]) -> Hashable:
+    """Return a key that is equal for regions with the same operators, wired in the same way; attributes aside.
+
+    Args:
+        graph: the graphs.
+        region: a region of them.
+        known: numbers of computations seen before; use one mapping for all regions that are compared.
+    """
+    return _side_signature(graph, BASE, region, known), _side_signature(graph, TARGET, region, known)
+
+
+def _side_signature(graph: GraphComparison, side: int, region: Region, known: dict[Hashable, int]) -> Hashable:
+    order, made = _by_dependence(graph, side, region)
+    nodes = graph.nodes(side)
+    labels: dict[int, int] = {}
+    constants = set(region.constants(side))
+    for position in order:
+        node = nodes[position]
+        parts: list[tuple[int, int]] = []
+        for name in node.input:
+            if name in made:
+                producer, slot = made[name]
+                parts.append((labels.get(producer, -4), slot))
+            else:
+                parts.append((-3 if not name else -2 if name in constants else -1, 0))
+        if is_commutative(node.domain, node.op_type):
+            parts.sort()
+        label = (operator_name(node.domain, node.op_type), tuple(parts))
+        labels[position] = known.setdefault(label, len(known))
+    return frozenset(Counter(labels.values()).items())
+
+
+_DEEPEST = 200
+"""Maximum depth of compared computations, in nodes."""
+
+
+def find_originals(graph: GraphComparison, side: int, region: Region) -> list[int]:
+    """Return paired nodes that compute the same as the nodes of a region, all of one side; [] for none.
+
+    This finds common subexpressions that were merged: the nodes also produce the region's outputs in the other model.
+    """
+    search = _DuplicateSearch(graph, side, set(region.nodes(side)))
+    for old, new in region.outputs:
+        kept = graph.translate(old) if side else graph.translate_back(new)
+        if not kept or not search.is_same_value(new if side else old, kept, _DEEPEST):
+            return []
+    return sorted(set(search.found.values())) if len(search.found) == len(region.base or region.target) else []
+
+
+class _DuplicateSearch:
+    def __init__(self, graph: GraphComparison, side: int, inside: set[int]) -> None:
+        self._side = side
+        self._nodes = graph.nodes(side)
+        self._graph = graph
+        self._partners = graph.pair.base_of if side else graph.pair.target_of
+        self._inside = inside
+        self.found: dict[int, int] = {}
+        """Positions in the region -> positions of the nodes with the same computation."""
+
+    def is_same_value(self, one: str, other: str, depth: int) -> bool:
+        """Whether a value of the region is computed in the same way as another value."""
+        if one == other:
+            return True
+        mine, its = self._graph.producer(self._side, one), self._graph.producer(self._side, other)
+        if depth == 0 or mine is None or its is None:
+            return False
+        (position, slot), (original, its_slot) = mine, its
+        if position not in self._inside or slot != its_slot or self._partners[original] < 0:
+            return False
+        if self.found.get(position) == original:
+            return True
+        if not self._is_same_call(self._nodes[position], self._nodes[original], depth - 1):
+            return False
+        self.found[position] = original
+        return True
+
+    def _is_same_call(self, one: Node, other: Node, depth: int) -> bool:
+        if operator_key(one) != operator_key(other) or len(one.input) != len(other.input):
+            return False
+        if one.attribute != other.attribute and sorted(one.attribute, key=_name) != sorted(other.attribute, key=_name):
+            return False
+        orders = [other.input]
+        if is_commutative(one.domain, one.op_type):
+            orders.append(other.input[::-1])
+        return any(
+            all(self.is_same_value(mine, its, depth) for mine, its in zip(one.input, order, strict=True))
+            for order in orders
+        )
+
+
+def _name(attribute: object) -> str:
+    return str(getattr(attribute, "name", ""))

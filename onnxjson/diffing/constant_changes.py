@@ -1,38 +1,40 @@
-"""The constants of a pair of graphs: initializers and Constant nodes, paired, changed, moved from one to the other."""
+"""Compare constants of a pair of graphs: initializers and Constant nodes; paired, changed, moved, or unpaired."""
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
 from msgspec.structs import astuple
 
-from onnxjson.diffing.bulk import Bulk
-from onnxjson.diffing.changes import Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
-from onnxjson.diffing.events import Detail
-from onnxjson.diffing.fields import field_details, unknown_fields
-from onnxjson.diffing.ordering_changes import note_order, pair_rest
+from onnxjson.diffing.changes import Change, one_sided_detail
+from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
+from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.fields import field_details, unknown_field_details
+from onnxjson.diffing.list_changes import Bulk, compare_order, pair_by_name
+from onnxjson.diffing.texts import tensor_value_text
 from onnxjson.diffing.weight_changes import TensorChange, type_text
-from onnxjson.document import Function, SparseTensor, Tensor
-from onnxjson.messages import FIELDS
+from onnxjson.model.document import Function, SparseTensor, Tensor
+from onnxjson.model.messages import FIELDS
+from onnxjson.model.operators import operator_name
 
 _NAME: Final = Tensor.__struct_fields__.index("name")
 _LOCATION: Final = Tensor.__struct_fields__.index("data_location")
-_SAYS_NOTHING: Final = ("name", "doc_string", "metadata_props")
-_ELEMENT_FIELDS: Final = tuple(f"/{each.name}" for each in FIELDS[Tensor] if each.name not in _SAYS_NOTHING)
+_DESCRIPTIVE: Final = ("name", "doc_string", "metadata_props")
+_ELEMENT_FIELDS: Final = tuple(f"/{each.name}" for each in FIELDS[Tensor] if each.name not in _DESCRIPTIVE)
 
 
-def compare_constants(context: Context, graph: GraphComparison, bulk: Bulk) -> None:
-    """Compare the constants that are pairs, and note which are not."""
+def compare_constants(context: DiffContext, graph: GraphComparison, bulk: Bulk) -> None:
+    """Compare paired constants, and record the pairs."""
     base, target = graph.pair.base.graph, graph.pair.target.graph
     if not isinstance(base, Function) and not isinstance(target, Function):
         _initializers(context, graph, bulk, base.initializer, target.initializer)
         if base.sparse_initializer or target.sparse_initializer:
             _sparse(context, graph, base.sparse_initializer, target.sparse_initializer)
-    _moved(context, graph)
+    _report_moved(context, graph)
 
 
 def _initializers(
-    context: Context, graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]
+    context: DiffContext, graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]
 ) -> None:
     get, places = graph.values.get, graph.pair.target.initializers
     pairs: list[tuple[int, int]] = []
@@ -56,16 +58,16 @@ def _initializers(
         _pair(context, graph, bulk, position, there, one, other)
     if len(pairs) < min(len(base), len(target)):
         found = dict(pairs)
-        pair_rest([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
+        pair_by_name([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
         for position in found.keys() - {position for position, _ in pairs}:
             _pair(context, graph, bulk, position, found[position], base[position], target[found[position]])
         pairs = sorted(found.items())
     context.pairs[f"{graph.address}/initializer"] = pairs
-    note_order(context, graph, "initializer", "initializers", pairs)
+    compare_order(context, graph, "initializer", "initializers", pairs)
 
 
 def _pair(
-    context: Context, graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor
+    context: DiffContext, graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor
 ) -> None:
     address, its_address = f"{graph.address}/initializer/{position}", f"{graph.target_address}/initializer/{there}"
     found = context.weights.compare(one, other)
@@ -78,41 +80,37 @@ def _pair(
     if one.name != other.name and (not one.name or graph.values.get(one.name) != other.name):
         bulk.add(graph, "renamed", "tensors", ("initializer", "name"), [Detail("tensor", one.name, other.name)])
     bulk.add_documentation(graph, "initializer", "initializers", one, other)
-    if details := unknown_fields(one, other):
-        change = Change(
-            "field-changed", "initializer.unknown_fields", (address,), (its_address,), one.name or "", details,
-            order=(graph.number, -1),
-        )  # fmt: skip
-        context.ledger.add(change, [f"{address}/unknown_fields"])
+    if details := unknown_field_details(one, other):
+        pattern, order = "initializer.unknown_fields", (graph.number, -1)
+        addresses, fields = (address, its_address), ["/unknown_fields"]
+        context.ledger.report("field-changed", pattern, *addresses, details, place=one.name, order=order, fields=fields)
 
 
 def _other_fields(
-    context: Context, graph: GraphComparison, one: Tensor, other: Tensor, addresses: tuple[str, str]
+    context: DiffContext, graph: GraphComparison, one: Tensor, other: Tensor, addresses: tuple[str, str]
 ) -> None:
-    """What is different where a tensor holds more, or less, than its elements."""
-    names = [field.removeprefix("/") for field in _ELEMENT_FIELDS]
-    differing = [name for name in names if getattr(one, name) != getattr(other, name)]
-    if differing:
-        details = tuple([Detail(name) for name in differing])
-        base, target = (addresses[0],), (addresses[1],)
-        change = Change("field-changed", "initializer", base, target, one.name or "", details, order=(graph.number, -1))
-        claims = [[f"{address}/{name}" for name in differing] for address in addresses]
-        context.ledger.add(change, *claims)
+    """Report differences of fields in tensors whose elements are equal."""
+    fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]
+    if fields:
+        details, order = [Detail(field[1:]) for field in fields], (graph.number, -1)
+        context.ledger.report(
+            "field-changed", "initializer", *addresses, details, place=one.name, order=order, fields=fields
+        )
 
 
 def _change(
-    context: Context, graph: GraphComparison, found: TensorChange, name: str, address: str, its_address: str
+    context: DiffContext, graph: GraphComparison, found: TensorChange, name: str, address: str, its_address: str
 ) -> Change:
-    change = Change(
-        found.kind, found.pattern, (address,), (its_address,), name, found.details, order=(graph.number, -1)
+    addresses, order = (address, its_address), (graph.number, -1)
+    change = context.ledger.report(
+        found.kind, found.pattern, *addresses, found.details, place=name, order=order, fields=()
     )
-    context.ledger.add(change)
     context.constants_changed(graph, name, change)
     return change
 
 
 def _sparse(
-    context: Context, graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]
+    context: DiffContext, graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]
 ) -> None:
     places = graph.pair.target.sparse_initializers
     found = {
@@ -121,7 +119,7 @@ def _sparse(
         if (its_name := graph.values.get(name, "")) in places
     }
     names = [[each.values.name if each.values is not None else None for each in side] for side in (base, target)]
-    pair_rest([graph.values.get(name or "") or name for name in names[0]], names[1], found)
+    pair_by_name([graph.values.get(name or "") or name for name in names[0]], names[1], found)
     pairs = sorted(found.items())
     for position, there in pairs:
         name = names[0][position] or ""
@@ -147,45 +145,46 @@ def _sparse(
         elif one != other:
             _sparse_fields(context, graph, one, other, (address, its_address))
     context.pairs[f"{graph.address}/sparse_initializer"] = pairs
-    note_order(context, graph, "sparse_initializer", "sparse initializers", pairs)
+    compare_order(context, graph, "sparse_initializer", "sparse initializers", pairs)
 
 
 def _sparse_fields(
-    context: Context, graph: GraphComparison, one: SparseTensor, other: SparseTensor, addresses: tuple[str, str]
+    context: DiffContext, graph: GraphComparison, one: SparseTensor, other: SparseTensor, addresses: tuple[str, str]
 ) -> None:
-    """What else can be different: names, documentation, unknown fields."""
+    """Report other differences: names, documentation, unknown fields."""
     name = one.values.name if one.values is not None else None
     its_name = other.values.name if other.values is not None else None
     if one.values is not None and name != its_name and graph.values.get(name or "") == its_name:
         renamed = msgspec.structs.replace(one.values, name=its_name)
         if msgspec.structs.replace(one, values=renamed) == other:
-            return  # told with the other names
+            return  # reported with the other names
     details = field_details(one, other, "sparse initializer")
-    base, target = (addresses[0],), (addresses[1],)
-    change = Change("field-changed", "sparse initializer", base, target, name or "", details, order=(graph.number, -1))
-    context.ledger.add(change, base, target)
+    order = (graph.number, -1)
+    context.ledger.report("field-changed", "sparse initializer", *addresses, details, place=name, order=order)
 
 
-def _moved(context: Context, graph: GraphComparison) -> None:
-    """Constants that are a node in one model and an initializer (or another node) in the other."""
+def _report_moved(context: DiffContext, graph: GraphComparison) -> None:
+    """Report constants that are a node in one model and an initializer (or an unpaired node) in the other."""
     scopes = graph.scopes
-    for name, position in graph.loose[BASE].items():
+    for name, position in graph.lone_constants[BASE].items():
         there = graph.values.get(name)
         if there is not None:
-            place = graph.loose[TARGET].get(there)
+            place = graph.lone_constants[TARGET].get(there)
             if place is not None:
                 _move(context, graph, name, there, graph.node_address(position), graph.node_address(place, TARGET))
             elif there in scopes[TARGET].initializers:
                 its_address = f"{graph.target_address}/initializer/{scopes[TARGET].initializers[there]}"
                 _move(context, graph, name, there, graph.node_address(position), its_address)
-    for there, position in graph.loose[TARGET].items():
+    for there, position in graph.lone_constants[TARGET].items():
         name = graph.inverse.get(there, "")
         if name in scopes[BASE].initializers:
             address = f"{graph.address}/initializer/{scopes[BASE].initializers[name]}"
             _move(context, graph, name, there, address, graph.node_address(position, TARGET))
 
 
-def _move(context: Context, graph: GraphComparison, name: str, its_name: str, address: str, its_address: str) -> None:
+def _move(
+    context: DiffContext, graph: GraphComparison, name: str, its_name: str, address: str, its_address: str
+) -> None:
     one, other = graph.constant(BASE, name), graph.constant(TARGET, its_name)
     if one is None or other is None:
         return
@@ -203,3 +202,68 @@ def _move(context: Context, graph: GraphComparison, name: str, its_name: str, ad
     graph.moved_constants.add(name)
     context.explained_names[graph, name] = change
     context.ledger.claim(change, [address], [its_address])
+
+
+def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None:
+    """Name events about changed constants after their consumers: ``Conv input 1``."""
+    wanted: dict[str, list[Change]] = {}
+    for home, name, change in context.changed_constants:
+        if home is graph and not change.pattern and change.into is None:
+            wanted.setdefault(name, []).append(change)
+    if not wanted:
+        return
+    uses: dict[str, tuple[str, int]] = {}
+    is_elsewhere = wanted.keys().isdisjoint
+    for each in context.graphs:
+        if graph not in each.chain():
+            continue
+        for node in each.nodes(BASE):
+            if is_elsewhere(node.input):
+                continue
+            for place, name in enumerate(node.input):
+                if name in wanted:
+                    use = (operator_name(node.domain, node.op_type), place)
+                    uses[name] = min(uses.get(name, use), use)
+    for name, changes in wanted.items():
+        operator, place = uses.get(name, ("", 0))
+        for change in changes:
+            change.pattern = f"{operator} input {place}" if operator else "unused constant"
+
+
+def compare_unpaired_constants(context: DiffContext, graph: GraphComparison) -> None:
+    """Report constants that only one graph has and that no rewrite explains: they are unused."""
+    for side in (BASE, TARGET):
+        for address, name, tensor in _unpaired_constants(context, graph, side):
+            if context.ledger.claimed(address, side) is None:
+                text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
+                _report_unpaired_constant(context, graph, side, address, text)
+
+
+def _unpaired_constants(
+    context: DiffContext, graph: GraphComparison, side: int
+) -> Iterator[tuple[str, str, Tensor | None]]:
+    """Yield address, name and tensor of the unpaired constants of one side; no tensor for sparse ones and nodes."""
+    scope = graph.scopes[side]
+    body = scope.graph
+    moved = graph.moved_constants if side == BASE else {graph.values[name] for name in graph.moved_constants}
+    if not isinstance(body, Function):
+        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/initializer", ())}
+        for position, tensor in enumerate(body.initializer):
+            if position not in paired and tensor.name not in moved:
+                yield f"{scope.address}/initializer/{position}", tensor.name or "", tensor
+        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/sparse_initializer", ())}
+        for position, sparse in enumerate(body.sparse_initializer):
+            if position not in paired:
+                name = sparse.values.name if sparse.values else None
+                yield f"{scope.address}/sparse_initializer/{position}", name or "", None
+    for name, position in graph.lone_constants[side].items():
+        if name not in moved:
+            yield graph.node_address(position, side), name, None
+
+
+def _report_unpaired_constant(context: DiffContext, graph: GraphComparison, side: int, address: str, text: str) -> None:
+    noun = "Constant" if f"{graph.scopes[side].address}/node/" in address else "initializer"
+    detail = one_sided_detail(side, noun, text)
+    base, target = (address, None) if side == BASE else (None, address)
+    kind: Kind = "dead-code-removed" if side == BASE else "inserted"
+    context.ledger.report(kind, noun, base, target, [detail], order=(graph.number, -1))

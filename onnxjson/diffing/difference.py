@@ -1,4 +1,4 @@
-"""What changed between two models: `diff` gives a `Diff`, which has the events, the pairs and the patch."""
+"""Compare two models: `diff` returns a `Diff` with the events, the pairs of nodes and the patch."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -8,49 +8,48 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.diffing.events import Kind, Verdict
-from onnxjson.diffing.grouping import Grouped, group
-from onnxjson.diffing.options import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, WeightsComparison
+from onnxjson.diffing.changes import Grouped, group
+from onnxjson.diffing.constant_elements import TensorSource
+from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
+from onnxjson.diffing.matching.alignment import Alignment
 from onnxjson.diffing.regions import Region
-from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.diffing.weight_changes import Weights
-from onnxjson.display import counted
-from onnxjson.document import Model, Tensor
-from onnxjson.matching.alignment import Alignment
-from onnxjson.tensors import is_external
-from onnxjson.walking import walk
+from onnxjson.diffing.weight_changes import ConstantComparer
+from onnxjson.model.display import counted
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
 
 if TYPE_CHECKING:
-    from onnxjson.diffing.comparing import Context
+    from onnxjson.diffing.comparing import DiffContext
+    from onnxjson.model.payloads import Data
     from onnxjson.patching import Patch, Unit
-    from onnxjson.payloads import Data
 
 
-class Summary(msgspec.Struct, frozen=True):
-    """A diff in numbers. Nodes of subgraphs and functions count."""
+class DiffSummary(msgspec.Struct, frozen=True):
+    """A diff in numbers, including the nodes of subgraphs and functions."""
 
     base_nodes: int
     target_nodes: int
     matched_nodes: int
     events: dict[Kind, int]
-    """Places by kind of event."""
+    """Number of places by kind of event."""
     operators: dict[str, tuple[int, int]]
-    """Nodes before and after by operator, with its domain where that is not ONNX's; alphabetical."""
+    """Number of nodes before and after by operator, with the domain if it is not ONNX's; alphabetical."""
 
 
 class Diff:
-    """What changed between two models.
+    """The difference of two models.
 
     Attributes:
         base: the model before.
         target: the model after.
-        events: what happened, every difference in exactly one of them.
-        incomplete: what could not be compared, for a person.
-        regions: for members of events that rewrite nodes: (number of the event, number of the member) -> the nodes on
-            both sides and the values around them.
+        events: the changes; every difference is in exactly one event.
+        incomplete: readable reasons why something could not be compared.
+        regions: for members of events that rewrite nodes: (number of the event, number of the member) -> the nodes of
+            both models and the values around them.
 
     A change at very many places, such as the names of all nodes of a graph, is one member for each graph: its details
-    tell the first hundred places, its ``count`` how many there are.
+    are the first hundred places, its ``count`` is the number of all places.
     """
 
     def __init__(
@@ -58,7 +57,7 @@ class Diff:
         base: Model,
         target: Model,
         grouped: Grouped,
-        context: "Context | None",
+        context: "DiffContext | None",
         incomplete: Sequence[str] = (),
     ) -> None:
         self.base = base
@@ -74,26 +73,26 @@ class Diff:
 
     @property
     def equal(self) -> bool:
-        """Whether nothing differs, and everything was compared."""
+        """Whether nothing differs and everything was compared."""
         return not self.events and not self.incomplete
 
     @cached_property
     def alignment(self) -> Alignment:
-        """Which graph, node and value is which."""
+        """Counterparts of graphs, nodes and values."""
         if self._context is not None:
             return self._context.alignment
-        from onnxjson.diffing.same_models import same_alignment
+        from onnxjson.diffing.matching.alignment import same_alignment
 
         return same_alignment(self.base, self.target)
 
     @cached_property
     def matches(self) -> list[tuple[str, str]]:
-        """The addresses, in base and target, of all nodes that are counterparts."""
+        """The addresses in base and target of all nodes with a counterpart."""
         return list(self.alignment.node_pairs())
 
     @cached_property
     def patch(self) -> "Patch":
-        """The exact change: ``patch.apply(base) == target``. What is ignored is in it, too."""
+        """The exact change: ``patch.apply(base) == target``. It includes ignored differences."""
         from onnxjson.patching import Patch
 
         pairs: dict[str, Sequence[tuple[int, int]]] = {}
@@ -107,7 +106,7 @@ class Diff:
 
     @cached_property
     def shares(self) -> dict["Unit", int | None]:
-        """Which event explains each unit of the patch, by its number; None for what was ignored."""
+        """Number of the event that explains each unit of the patch; None for an ignored unit."""
         if self._context is None:
             return {}
         explains, numbers = self._context.ledger.explains, self._grouped.numbers
@@ -118,13 +117,13 @@ class Diff:
         return found
 
     @cached_property
-    def summary(self) -> Summary:
+    def summary(self) -> DiffSummary:
         """The diff in numbers."""
         places: Counter[Kind] = Counter()
         for event in self.events:
             places[event.kind] += event.count
         before, after = self.alignment.base.operator_counts(), self.alignment.target.operator_counts()
-        return Summary(
+        return DiffSummary(
             base_nodes=before.total(),
             target_nodes=after.total(),
             matched_nodes=self.alignment.matched,
@@ -133,14 +132,14 @@ class Diff:
         )
 
     def elements(self, side: int, tensor: Tensor) -> "Data | None":
-        """The elements of a constant of the base (0) or the target (1) as ``raw_data`` would hold them.
+        """Return the elements of a constant of the base (0) or the target (1) as ``raw_data`` would hold them.
 
-        None where they cannot be had: they are in another file, and that is not known, not there, or not to be trusted.
+        None if they are not available: they are in an external file that is unknown, missing or not trusted.
         """
         return None if self._context is None else self._context.weights.data(side, tensor)
 
     def with_verdicts(self, verdicts: Mapping[int, tuple[Verdict, str]]) -> "Diff":
-        """The same diff with verdicts of its events, by their numbers: the verdict, and what it was found by."""
+        """Return the same diff with verdicts of its events, by their numbers: the verdict and its evidence."""
         events = tuple(
             [
                 msgspec.structs.replace(event, verdict=verdicts[number][0], evidence=verdicts[number][1])
@@ -166,28 +165,28 @@ def diff(
     atol: float = 1e-8,
     trust_links: bool = False,
 ) -> Diff:
-    """What changed from one model to another: which node is which by structure, and what happened to the rest.
+    """Compare two models: match their nodes by structure, and classify all other differences.
 
     Args:
-        base: the model before, or its file. Weights in other files are compared where both are files.
+        base: the model before, or its file. External weights are compared if both are files.
         target: the model after, or its file.
-        ignore: what is no difference: "metadata", "docs", "names", "order", "weights".
+        ignore: differences to leave out: "metadata", "docs", "names", "order", "weights".
         weights: how elements of constants are compared: "exact" by bits, "tolerance" as
             ``|base - target| <= atol + rtol * |base|``, "skip" not at all.
         rtol: for "tolerance".
         atol: for "tolerance".
-        trust_links: see `onnxjson.external.Resolver`.
+        trust_links: see `onnxjson.storage.external.Resolver`.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
         ChangedUnderneathError: a file was changed while it was read.
-        ValueError: a word of `ignore` or `weights` is another one.
+        ValueError: a word in `ignore` or `weights` is unknown.
     """
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
     models, paths = [], []
     for each in (base, target):
-        model, path = _loaded(each)
+        model, path = _load(each)
         models.append(model)
         paths.append(path)
     return diff_models(
@@ -214,53 +213,53 @@ def diff_models(
     atol: float = 1e-8,
     trust_links: bool = False,
 ) -> Diff:
-    """The same for models that are read already.
+    """Compare two models that are already loaded.
 
     Args:
         base: the model before.
         target: the model after.
-        paths: their files, for weights beside them.
-        names: what a person calls them; their paths, if it is None.
-        ignore: see `diff`, as for all that follows.
+        paths: their files, to find external weights.
+        names: names of the models in messages; None for their paths.
+        ignore: see `diff`, also for the other arguments.
         weights: how elements of constants are compared.
         rtol: for "tolerance".
         atol: for "tolerance".
-        trust_links: see `onnxjson.external.Resolver`.
+        trust_links: see `onnxjson.storage.external.Resolver`.
     """
     if "weights" in ignore:
         weights = "skip"
     if base is target or (weights != "skip" and base == target and not _has_external(base)):
         return Diff(base, target, group((), ()), None)
     from onnxjson.diffing.describing import describe
-    from onnxjson.matching.aligning import align
-    from onnxjson.matching.contents import layout
+    from onnxjson.diffing.matching.aligning import align
+    from onnxjson.diffing.matching.contents import layout
 
     names = names or (str(paths[0] or "the base"), str(paths[1] or "the target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
     alignment = align(base, target, base_content=contents[0], target_content=contents[1])
-    context = describe(alignment, Weights(sources[0], sources[1], weights, rtol, atol))
+    context = describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems)
 
 
 def _has_external(model: Model) -> bool:
-    return any(is_external(tensor) for tensor in walk(model, Tensor))
+    return any(is_external(tensor) for tensor in tensors_of(model))
 
 
-def _loaded(model: Model | str | Path) -> tuple[Model, Path | None]:
+def _load(model: Model | str | Path) -> tuple[Model, Path | None]:
     if isinstance(model, Model):
         return model, None
-    from onnxjson import files
+    from onnxjson.storage import files
 
     path = Path(model)
-    # Blobs need not be there: their names are the sha256 that is compared.
+    # Blobs may be missing: their names are the sha256 that is compared.
     return files.load(path, bind=False).model, path
 
 
 def _require(words: Collection[str], known: Sequence[str], what: str) -> None:
     if isinstance(words, str):
-        raise TypeError(f"{what} is the text {words!r}; give a list of words, such as [{known[0]!r}]")
+        raise TypeError(f"{what} is the string {words!r}; pass a list of words, such as [{known[0]!r}]")
     for word in words:
         if word not in known:
-            raise ValueError(f"{what} has {word!r}; what fits: {', '.join(map(repr, known))}")
+            raise ValueError(f"{what} has the unknown word {word!r}; known: {', '.join(map(repr, known))}")

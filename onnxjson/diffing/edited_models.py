@@ -1,7 +1,7 @@
-"""The diff of a model and what edits made of it: what was not edited is the same record, so nothing has to be matched.
+"""Compare a model with the result of edits: unedited records are shared, so no matching by structure is needed.
 
-A model of 100,000 nodes is compared in a second, where matching by structure takes many. What comes of it is as exact;
-only where an edit puts a node in the place of another one, structure may find more that is alike.
+A model of 100,000 nodes is compared in a second, where matching by structure takes many. The result is as exact; but
+if an edit replaces a node by another one, matching by structure may find more similarities.
 """
 
 import difflib
@@ -12,44 +12,45 @@ from typing import Final
 
 import msgspec
 
+from onnxjson.diffing.changes import group
+from onnxjson.diffing.constant_elements import TensorSource
 from onnxjson.diffing.describing import describe
 from onnxjson.diffing.difference import Diff
-from onnxjson.diffing.grouping import group
-from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.diffing.weight_changes import Weights
-from onnxjson.document import Function, Model, Node, Tensor
-from onnxjson.index import Index, Scope
-from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
-from onnxjson.operators import function_key, operator_key, plain_domain
+from onnxjson.diffing.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.diffing.weight_changes import ConstantComparer
+from onnxjson.model.constants import own_constant
+from onnxjson.model.document import Function, Model, Node, Tensor
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import function_key, operator_key, plain_domain
 from onnxjson.patching import Patch
 
 _MOST_TRIED: Final = 1_000_000
-"""Pairs of nodes of two runs of which the best ones are looked for."""
+"""Maximum number of pairs of nodes in two runs for which the best alignment is searched."""
 
 
 def diff_edited(base: Model, target: Model, path: Path | None, names: tuple[str, str]) -> Diff:
-    """What changed from a model to what edits made of it.
+    """Compare a model with the result of edits.
 
     Args:
         base: the model before.
-        target: the model after; it shares with `base` what is not edited.
-        path: the file beside which both find their external data.
-        names: what a person calls them.
+        target: the model after; it shares all unedited records with `base`.
+        path: the model file; external data of both is found next to it.
+        names: readable names of both models.
     """
     if base is target:
         return Diff(base, target, group((), ()), None)
     alignment = edited_alignment(base, target)
     sources = [TensorSource(path, name, trust_links=False) for name in names]
-    context = describe(alignment, Weights(sources[0], sources[1], "exact", 1e-5, 1e-8))
+    context = describe(alignment, ConstantComparer(sources[0], sources[1], "exact", 1e-5, 1e-8))
     return Diff(base, target, group(context.ledger.changes, ()), context, context.weights.problems())
 
 
 def edited_alignment(base: Model, target: Model) -> Alignment:
-    """Every graph, node and value paired with itself, as far as it is still there."""
-    return _Follower(base, target).alignment()
+    """Pair every graph, node and value with itself, if it still exists."""
+    return _EditAligner(base, target).alignment()
 
 
-class _Follower:
+class _EditAligner:
     def __init__(self, base: Model, target: Model) -> None:
         self._patch = Patch.between(base, target)
         self._indexes = Index(base), Index(target)
@@ -58,7 +59,7 @@ class _Follower:
         self._by_base: dict[str, GraphPair] = {}
 
     def alignment(self) -> Alignment:
-        """The pairs of all graphs."""
+        """Return the pairs of all graphs."""
         base, target = self._indexes
         functions = tuple(self._functions())
         for scope in base.scopes:
@@ -93,7 +94,7 @@ class _Follower:
         self._by_base[base.address] = pair
 
     def _target(self, base: Scope) -> Scope | None:
-        """The graph that a graph has become: that of the same field of the counterpart of its node."""
+        """Return the counterpart of a graph: the graph in the same field of the counterpart of its node."""
         owner = base.owner
         if owner is None:
             place = self._patch.where(base.address)
@@ -105,7 +106,7 @@ class _Follower:
         return self._targets.get(f"{around.target.address}/node/{there}{base.address[len(owner.address) :]}")
 
     def _nodes(self, base: Scope, target: Scope) -> tuple[list[int], list[int]]:
-        """Nodes that are the same record, else make the same value, else stand between the same others."""
+        """Pair nodes that are the same record, else produce the same value, else are between the same pairs."""
         mine, its = base.graph.node, target.graph.node
         target_of, base_of = [UNMATCHED] * len(mine), [UNMATCHED] * len(its)
 
@@ -121,7 +122,7 @@ class _Follower:
             if same:
                 pair(here, same.pop())
         for here, node in enumerate(mine):
-            made = target.makers.get(node.output[0]) if target_of[here] == UNMATCHED and node.output else None
+            made = target.producers.get(node.output[0]) if target_of[here] == UNMATCHED and node.output else None
             if made is not None:
                 pair(here, made[0])
         for ours, theirs in _runs(target_of, base_of):
@@ -146,8 +147,8 @@ class _Follower:
         for ours, theirs in ((base.inputs, target.inputs), (base.initializers, target.initializers)):
             add((name, name) for name in ours if name in theirs)
         add((name, name) for name in base.sparse_initializers if name in target.sparse_initializers)
-        add((name, name) for name in base.initializers if _is_constant(target, name))
-        add((name, name) for name in target.initializers if _is_constant(base, name))
+        add((name, name) for name in base.initializers if own_constant(target, name) is not None)
+        add((name, name) for name in target.initializers if own_constant(base, name) is not None)
         for one, other in zip(mine, target_of, strict=True):
             if other != UNMATCHED and one is not its[other]:
                 both = zip(one.input, its[other].input, strict=False)
@@ -159,13 +160,13 @@ class _Follower:
 
 
 def _left(mine: Iterable[str], its: Iterable[str], found: Mapping[str, str], taken: set[str]) -> list[tuple[str, str]]:
-    """Names that are in no pair in their order, if there are as many of them on both sides."""
+    """Pair the remaining names in their order, if their number is equal on both sides."""
     ours, theirs = [name for name in mine if name not in found], [name for name in its if name not in taken]
     return list(zip(ours, theirs, strict=True)) if len(ours) == len(theirs) else []
 
 
 def _runs(target_of: list[int], base_of: list[int]) -> Iterator[tuple[range, range]]:
-    """Runs of nodes without a counterpart, of base and target, that stand behind counterparts or at the start."""
+    """Yield runs of unpaired nodes, of base and target, that follow the same pair or are at the start."""
     for here, there in itertools.chain([(-1, -1)], enumerate(target_of[:])):
         if here >= 0 and there == UNMATCHED:
             continue
@@ -179,7 +180,7 @@ def _runs(target_of: list[int], base_of: list[int]) -> Iterator[tuple[range, ran
 
 
 def _in_order(mine: Sequence[Node], its: Sequence[Node], ours: range, theirs: range) -> Iterator[tuple[int, int]]:
-    """Nodes of two runs that may be each other, in their order."""
+    """Yield candidate pairs of nodes of two runs, in their order."""
     if len(ours) == len(theirs):
         yield from zip(ours, theirs, strict=True)
     elif len(ours) * len(theirs) <= _MOST_TRIED:
@@ -188,13 +189,8 @@ def _in_order(mine: Sequence[Node], its: Sequence[Node], ours: range, theirs: ra
             yield from zip(ours[block.a : block.a + block.size], theirs[block.b : block.b + block.size], strict=True)
 
 
-def _is_constant(scope: Scope, name: str) -> bool:
-    maker = scope.makers.get(name)
-    return maker is not None and scope.graph.node[maker[0]].op_type == "Constant"
-
-
 def _tensor(scope: Scope, name: str, called: str) -> Tensor | None:
-    """An initializer with another name."""
+    """Return an initializer with another name; None in a function."""
     graph = scope.graph
     if isinstance(graph, Function):
         return None
@@ -202,7 +198,7 @@ def _tensor(scope: Scope, name: str, called: str) -> Tensor | None:
 
 
 def aliases(scope: Scope) -> dict[str, str]:
-    """Names that are another name for a value, by Identity."""
+    """Return the outputs of Identity nodes -> their inputs."""
     return {node.output[0]: node.input[0] for node in scope.graph.node if _is_copy(node)}
 
 

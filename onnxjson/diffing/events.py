@@ -1,6 +1,7 @@
-"""What happened between two models, as data: events, their members on both sides, and the evidence."""
+"""The vocabulary of a diff: kinds of events with their properties, events and their members, options."""
 
-from typing import Final, Literal, get_args
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple, get_args
 
 import msgspec
 
@@ -34,53 +35,127 @@ Kind = Literal[
     "info-changed",
     "field-changed",
 ]
-"""The kinds of events; design and meaning of each in docs/diff.md."""
+"""The kinds of events; docs/diff.md has the meaning of each."""
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 
+Ignored = Literal["metadata", "docs", "names", "order", "weights"]
+"""Differences that a comparison can leave out."""
+
+IGNORABLE: Final[tuple[Ignored, ...]] = get_args(Ignored)
+
+WeightsComparison = Literal["exact", "tolerance", "skip"]
+"""How elements of constants are compared: by bits, within a tolerance, or not at all."""
+
+WEIGHTS_COMPARISONS: Final[tuple[WeightsComparison, ...]] = get_args(WeightsComparison)
+
+Effect = Literal["added", "removed", "rewritten", "changed", "quiet"]
+"""Effect of an event on a model, for readers; reports give each one a colour. "quiet" leaves all results unchanged."""
+
+
+class KindProperties(NamedTuple):
+    """Properties of all events of one kind: everything that reports need to know about a kind."""
+
+    effect: Effect
+    order: int = 2
+    """Position of the kind in a report; events with order 2 are listed in the order of the graph."""
+    about_nodes: bool = False
+    """Whether it changes nodes or what they compute; names and order are not included."""
+    is_drawn: bool = False
+    """Whether a report with pictures draws the nodes before and after."""
+    touches_nodes: bool = True
+    """Whether it changes a node that stays, in the history of that node."""
+    lists_parts: bool = False
+    """Whether its details are parts that are added and removed; other details are results of the comparison."""
+    ignored_with: Ignored | None = None
+    """The word of `ignore` that leaves it out."""
+
+
+def _rewrite(effect: Effect) -> KindProperties:
+    """Return the properties of events that remove, add or replace nodes."""
+    return KindProperties(effect, about_nodes=True, is_drawn=True)
+
+
+def _weights(ignored_with: Ignored | None = None, *, about_nodes: bool = False) -> KindProperties:
+    """Return the properties of events about constants."""
+    return KindProperties("changed", order=3, about_nodes=about_nodes, ignored_with=ignored_with)
+
+
+KIND_PROPERTIES: Final[Mapping[Kind, KindProperties]] = {
+    "renamed": KindProperties("quiet", order=6, ignored_with="names"),
+    "reordered": KindProperties("quiet", order=7, touches_nodes=False, ignored_with="order"),
+    "attribute-changed": KindProperties("changed", about_nodes=True, lists_parts=True),
+    "retyped": _weights(about_nodes=True),
+    "reshaped": _weights(about_nodes=True),
+    "rewired": KindProperties("changed", about_nodes=True, is_drawn=True),
+    "inserted": _rewrite("added"),
+    "eliminated": _rewrite("removed"),
+    "folded": _rewrite("rewritten"),
+    "fused": _rewrite("rewritten"),
+    "decomposed": _rewrite("rewritten"),
+    "replaced": _rewrite("rewritten"),
+    "merged": _rewrite("rewritten"),
+    "dead-code-removed": _rewrite("removed"),
+    "quantized": _rewrite("rewritten"),
+    "cast-inserted": _rewrite("rewritten"),
+    "layout-changed": _rewrite("rewritten"),
+    "weights-changed": _weights("weights"),
+    "weights-re-laid": _weights("weights"),
+    "io-changed": KindProperties("changed", order=1, lists_parts=True),
+    "opset-changed": KindProperties("changed", order=0, touches_nodes=False, lists_parts=True),
+    "function-inlined": _rewrite("rewritten"),
+    "function-outlined": _rewrite("rewritten"),
+    "metadata-changed": KindProperties("quiet", order=8, lists_parts=True, ignored_with="metadata"),
+    "value-info-changed": KindProperties("quiet", order=4, touches_nodes=False, lists_parts=True),
+    "storage-changed": KindProperties("quiet", order=5, touches_nodes=False, lists_parts=True),
+    "info-changed": KindProperties("quiet", order=8, lists_parts=True),
+    "field-changed": KindProperties("changed", order=9, lists_parts=True),
+}
+"""The properties of each kind, in the order of `KINDS`: a new kind is added here and to `Kind`."""
+
 Verdict = Literal["equal", "within-tolerance", "different", "not-run"]
-"""What evaluating both sides of a rewrite on the same inputs said."""
+"""Result of running both sides of a rewrite on the same inputs."""
 
 
 class Detail(msgspec.Struct, frozen=True):
-    """One thing that changed: what, from, to. Texts of models, not yet made visible."""
+    """One thing that changed: what, old and new value. Texts of models, not yet escaped for display."""
 
     what: str
-    """For a person: ``attribute pads``, ``input 1 (W)``, ``max absolute difference``."""
+    """Readable name: ``attribute pads``, ``input 1 (W)``, ``max absolute difference``."""
     base: str | None = None
-    """None where there was nothing."""
+    """Old value; None if there was none."""
     target: str | None = None
-    """None where there is nothing any more."""
+    """New value; None if there is none."""
 
 
 class Member(msgspec.Struct, frozen=True):
     """One place where an event happened."""
 
     base: tuple[str, ...]
-    """Addresses in the base: of nodes where the event is about nodes, else of what changed."""
+    """Addresses in the base: of the nodes of an event about nodes, else of the changed elements."""
     target: tuple[str, ...]
     """Addresses in the target."""
     place: str = ""
-    """Where that is, for a person: a name scope, a node's or tensor's name."""
+    """Readable place: a name scope, or the name of a node or tensor."""
     details: tuple[Detail, ...] = ()
     count: int = 1
-    """How many places it stands for. Where very many are alike, such as the names of all nodes of a graph, the graph is
-    one member, and its details tell the first of them."""
+    """Number of places in this member. A change at very many places of a graph, such as the names of all its nodes, is
+    one member with details of the first places."""
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One kind of change by one pattern, at one or many places."""
+    """A change of one kind and pattern, at one or more places."""
 
     kind: Kind
     pattern: str
-    """What happened, as a short text that groups members: ``MatMul+Add -> Gemm``, ``Conv.pads``."""
+    """Short description that all members share: ``MatMul+Add -> Gemm``, ``Conv.pads``."""
     members: tuple[Member, ...]
     verdict: Verdict | None = None
-    """None for what is no rewrite of nodes; "not-run" until somebody runs it (`onnxjson.running.proof`)."""
+    """None unless it rewrites nodes; "not-run" until both sides are run (`onnxjson.running.proof`)."""
     evidence: str = ""
-    """For a person: what the verdict was found by (greatest difference, inputs tried)."""
+    """Readable basis of the verdict: largest difference, number of inputs."""
 
     @property
     def count(self) -> int:
-        """How many places."""
+        """Number of places."""
         return sum([member.count for member in self.members])

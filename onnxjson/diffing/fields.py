@@ -1,7 +1,7 @@
-"""What differs between two records that are no graph structure, field by field, by deepdiff.
+"""Differences of records besides the graph structure, field by field, with deepdiff.
 
-Metadata, training bindings, annotations, signatures of functions, device configurations, types. Lists of entries with
-unique keys are compared by key. deepdiff is imported on first use.
+These are metadata, training bindings, annotations, signatures of functions, device configurations, types. Lists of
+entries with unique keys are compared by key. deepdiff is imported on first use.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ import msgspec
 
 from onnxjson.diffing.changes import EXAMPLES
 from onnxjson.diffing.events import Detail
-from onnxjson.document import (
+from onnxjson.model.document import (
     DeviceConfiguration,
     OperatorSetId,
     Record,
@@ -20,20 +20,20 @@ from onnxjson.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.payloads import Payload
-from onnxjson.types import format_type
+from onnxjson.model.payloads import Payload
+from onnxjson.model.types import format_type
 
 _LONGEST: Final = 2000
-"""Characters of a value that a detail tells."""
+"""Maximum length of a value in a detail, in characters."""
 
 
 def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]:
-    """What is different, one detail for each field or entry.
+    """Return one detail for each field or entry that differs.
 
     Args:
         base: a record, a value of a field, or several of them.
         target: its counterpart.
-        what: what the whole is called.
+        what: name of the whole.
     """
     from deepdiff import DeepDiff
 
@@ -52,21 +52,21 @@ def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]
     return tuple(details[:EXAMPLES])
 
 
-def unknown_fields(base: Any, target: Any, what: str = "unknown fields") -> tuple[Detail, ...]:
-    """What two records hold that onnx.proto has no field for, as a detail in hexadecimal digits; () for the same."""
+def unknown_field_details(base: Any, target: Any, what: str = "unknown fields") -> tuple[Detail, ...]:
+    """Return a detail with the fields unknown to onnx.proto of both records, in hexadecimal; () if they are equal."""
     if base.unknown_fields == target.unknown_fields:
         return ()
     return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)
 
 
 def element_details(base: Sequence[object], target: Sequence[object], dims: Sequence[int], atol: float) -> list[Detail]:
-    """Which elements of two small constants are further apart than `atol`, by their place.
+    """Return one detail for each element of two small constants that differs by more than `atol`.
 
     Args:
         base: the elements, flat.
-        target: as many.
-        dims: of both.
-        atol: what is no difference.
+        target: the same number of elements.
+        dims: the dims of both.
+        atol: the largest absolute difference that is ignored.
     """
     from deepdiff import DeepDiff
 
@@ -76,7 +76,7 @@ def element_details(base: Sequence[object], target: Sequence[object], dims: Sequ
 
 
 def _place(flat: int, dims: Sequence[int]) -> str:
-    """The indices of an element."""
+    """Return the indices of an element as text."""
     indices: list[int] = []
     for dim in reversed(dims):
         flat, index = divmod(flat, max(dim, 1))
@@ -85,7 +85,7 @@ def _place(flat: int, dims: Sequence[int]) -> str:
 
 
 def _plain(value: object) -> Any:
-    """Records as mappings of what is there, entries by key."""
+    """Convert records to mappings of their fields that are set, and entries to mappings by key."""
     if isinstance(value, Type):
         text = format_type(value)
         if text is not None:
@@ -114,7 +114,7 @@ _KEY_FIELDS: Final[Mapping[type[Record], str]] = {
 
 
 def _by_key(members: tuple[Any, ...]) -> dict[str, Any] | None:
-    """Members by key, where each has one of its own; entries with nothing else as their value."""
+    """Return members by key if the keys are unique; a member with only a key and a value becomes its value."""
     if not members or len({type(each) for each in members}) != 1 or type(members[0]) not in _KEY_FIELDS:
         return None
     key_field = _KEY_FIELDS[type(members[0])]
@@ -133,7 +133,7 @@ def _member(member: Record, key_field: str) -> Any:
 
 
 def _text(value: object) -> str | None:
-    """A value as deepdiff gives it; None where there is nothing."""
+    """Return a value of deepdiff as text; None if there is none."""
     if value is None or repr(value) == "not present":
         return None
     if isinstance(value, str):

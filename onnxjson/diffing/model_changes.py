@@ -1,23 +1,25 @@
-"""What differs outside graphs: versions, producer, opsets, metadata, functions, training, device configurations."""
+"""Compare everything besides nodes and values: versions, opsets, metadata, functions, training, annotations."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 
-from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
-from onnxjson.diffing.comparing import Context
+import msgspec
+
+from onnxjson.diffing.changes import Change, one_sided_addresses, one_sided_detail
+from onnxjson.diffing.comparing import DiffContext, GraphComparison
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details, unknown_fields
-from onnxjson.diffing.ordering_changes import breaks, note
+from onnxjson.diffing.fields import field_details, unknown_field_details
+from onnxjson.diffing.list_changes import add_reordering, compare_order, count_order_breaks
 from onnxjson.diffing.texts import graph_text
-from onnxjson.display import counted
-from onnxjson.document import Function, Model, OperatorSetId, TrainingInfo
-from onnxjson.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.display import counted
+from onnxjson.model.document import Function, Graph, Model, OperatorSetId, TensorAnnotation, TrainingInfo
+from onnxjson.model.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
 
 _INFO = ("ir_version", "producer_name", "producer_version", "domain", "model_version")
 
 
-def compare_models(context: Context, base: Model, target: Model) -> None:
-    """Compare the fields of the models, all but their main graphs."""
+def compare_models(context: DiffContext, base: Model, target: Model) -> None:
+    """Compare all fields of the models except their main graphs."""
     for name in _INFO:
         old, new = getattr(base, name), getattr(target, name)
         if old != new:
@@ -25,7 +27,7 @@ def compare_models(context: Context, base: Model, target: Model) -> None:
             _add(context, "info-changed", name, f"/{name}", (Detail(name, *texts),))
     for name in ("doc_string", "metadata_props"):
         _metadata(context, f"model {name}", f"/{name}", f"/{name}", getattr(base, name), getattr(target, name))
-    if details := unknown_fields(base, target):
+    if details := unknown_field_details(base, target):
         _add(context, "field-changed", "model.unknown_fields", "/unknown_fields", details)
     if (base.graph is None) != (target.graph is None):
         texts = [None if each.graph is None else graph_text(each.graph) for each in (base, target)]
@@ -41,20 +43,18 @@ def compare_models(context: Context, base: Model, target: Model) -> None:
 
 
 def _add(
-    context: Context,
+    context: DiffContext,
     kind: Kind,
     pattern: str,
     address: str,
     details: Sequence[Detail],
     place: str = "",
     its_address: str | None = None,
-) -> Change:
-    target = address if its_address is None else its_address
-    change = Change(kind, pattern, (address,), (target,), place, tuple(details), order=(-1,))
-    return context.ledger.add(change, [address], [target])
+) -> None:
+    context.ledger.report(kind, pattern, address, its_address or address, details, place=place)
 
 
-def _metadata(context: Context, pattern: str, address: str, its_address: str, old: object, new: object) -> None:
+def _metadata(context: DiffContext, pattern: str, address: str, its_address: str, old: object, new: object) -> None:
     if old == new:
         return
     if isinstance(old, str | None) and isinstance(new, str | None):
@@ -67,14 +67,14 @@ def _metadata(context: Context, pattern: str, address: str, its_address: str, ol
             and isinstance(new, tuple)
             and sorted(old, key=repr) == sorted(new, key=repr)
         ):
-            note(context, address, its_address, "metadata_props", 1, -1)
+            add_reordering(context, address, its_address, "metadata_props", 1, -1)
             return
         details = details or (Detail("metadata"),)
     _add(context, "metadata-changed", pattern, address, details, its_address=its_address)
 
 
 def compare_opsets(
-    context: Context,
+    context: DiffContext,
     address: str,
     its_address: str,
     base: Sequence[OperatorSetId],
@@ -82,16 +82,16 @@ def compare_opsets(
     place: str,
     calls: Mapping[OperatorKey, Change] = MappingProxyType({}),
 ) -> None:
-    """Compare imports of operator sets, of models or of functions; the default domain has three spellings.
+    """Compare operator set imports of models or functions; the default domain has three spellings.
 
     Args:
-        context: what is shared.
-        address: of the model or function in the base.
-        its_address: and in the target.
-        base: the imports.
-        target: their counterparts.
-        place: what the function is called.
-        calls: what took calls of functions away or made them; an import only for these belongs to that.
+        context: the comparison.
+        address: address of the model or function in the base.
+        its_address: address in the target.
+        base: the imports of the base.
+        target: the imports of the target.
+        place: name of the function.
+        calls: changes that removed or added calls of functions; an import for only these belongs to such a change.
     """
     if base == target:
         return
@@ -100,6 +100,7 @@ def compare_opsets(
     for position, each in enumerate(target):
         places.setdefault(plain_domain(each.domain), position)
     pairs = []
+    report = context.ledger.report
     by_domain = {key[0]: change for key, change in calls.items() if change.kind.startswith("function-")}
     for position, one in enumerate(base):
         domain = plain_domain(one.domain)
@@ -107,47 +108,36 @@ def compare_opsets(
         if there is None and domain in by_domain:
             context.ledger.claim(by_domain[domain], [f"{path}/{position}"])
         elif there is None:
-            _opset(
-                context, f"{domain or 'ai.onnx'} removed", (f"{path}/{position}",), (), place, (str(one.version), None)
-            )
+            detail = Detail("version", str(one.version), None)
+            pattern = f"{domain or 'ai.onnx'} removed"
+            report("opset-changed", pattern, f"{path}/{position}", None, [detail], place=place)
         if there is None:
             continue
         pairs.append((position, there))
         other = target[there]
-        addresses = (f"{path}/{position}",), (f"{its_path}/{there}",)
+        addresses = f"{path}/{position}", f"{its_path}/{there}"
         if one.version != other.version:
             pattern = f"{domain or 'ai.onnx'} {one.version} -> {other.version}"
-            _opset(context, pattern, *addresses, place, (str(one.version), str(other.version)))
+            detail = Detail("version", str(one.version), str(other.version))
+            report("opset-changed", pattern, *addresses, [detail], place=place)
         elif one != other:
             detail = Detail("domain", one.domain, other.domain)
             kind: Kind = "storage-changed" if one.domain != other.domain else "field-changed"
-            change = Change(kind, "domain of an opset", *addresses, place, (detail,), order=(-1,))
-            context.ledger.add(change, *addresses)
+            report(kind, "domain of an opset", *addresses, [detail], place=place)
     its = {there for _, there in pairs}
     for position, other in enumerate(target):
         domain = plain_domain(other.domain) or "ai.onnx"
         if position not in its and domain in by_domain:
             context.ledger.claim(by_domain[domain], [], [f"{its_path}/{position}"])
         elif position not in its:
-            _opset(context, f"{domain} added", (), (f"{its_path}/{position}",), place, (None, str(other.version)))
+            detail = Detail("version", None, str(other.version))
+            report("opset-changed", f"{domain} added", None, f"{its_path}/{position}", [detail], place=place)
     context.pairs[path] = pairs
-    if count := breaks([there for _, there in pairs]):
-        note(context, path, its_path, "opset imports", count, -1)
+    if count := count_order_breaks([there for _, there in pairs]):
+        add_reordering(context, path, its_path, "opset imports", count, -1)
 
 
-def _opset(
-    context: Context,
-    pattern: str,
-    base: tuple[str, ...],
-    target: tuple[str, ...],
-    place: str,
-    versions: tuple[str | None, str | None],
-) -> None:
-    change = Change("opset-changed", pattern, base, target, place, (Detail("version", *versions),), order=(-1,))
-    context.ledger.add(change, base, target)
-
-
-def _functions(context: Context, base: Sequence[Function], target: Sequence[Function]) -> None:
+def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[Function]) -> None:
     pairs = list(context.alignment.functions)
     for position, there in pairs:
         one, other = base[position], target[there]
@@ -174,12 +164,12 @@ def _functions(context: Context, base: Sequence[Function], target: Sequence[Func
         if position not in targets:
             _lone_function(context, f"/functions/{position}", other, calls.get(function_key(other)), is_base=False)
     context.pairs["/functions"] = pairs
-    if count := breaks([there for _, there in sorted(pairs)]):
-        note(context, "/functions", "/functions", "functions", count, -1)
+    if count := count_order_breaks([there for _, there in sorted(pairs)]):
+        add_reordering(context, "/functions", "/functions", "functions", count, -1)
 
 
-def _calls(context: Context) -> dict[OperatorKey, Change]:
-    """The changes that took calls of functions away, or made them, by what is called."""
+def _calls(context: DiffContext) -> dict[OperatorKey, Change]:
+    """Return the changes that removed or added calls of functions, by the called function."""
     calls: dict[OperatorKey, Change] = {}
     keys = context.function_keys | context.target_function_keys
     if keys:
@@ -190,35 +180,39 @@ def _calls(context: Context) -> dict[OperatorKey, Change]:
     return calls
 
 
-def _lone_function(context: Context, address: str, function: Function, call: Change | None, *, is_base: bool) -> None:
-    """A function that only one model has belongs to the rewrite of its calls."""
+def _lone_function(
+    context: DiffContext, address: str, function: Function, call: Change | None, *, is_base: bool
+) -> None:
+    """Report a function that only one model has, as part of the rewrite of its calls if there is one."""
     side = 0 if is_base else 1
-    addresses = one_sided(side, address)
     if call is not None:
-        context.ledger.claim(call, *addresses)
+        context.ledger.claim(call, *one_sided_addresses(side, address))
         return
     text = f"{function.name} ({counted(len(function.node), 'node')})"
     kind: Kind = "dead-code-removed" if is_base else "inserted"
     detail = one_sided_detail(side, "function", text)
-    change = Change(kind, "function", *addresses, function.name or "", (detail,), order=(-1,))
-    context.ledger.add(change, *addresses)
+    base, target = (address, None) if is_base else (None, address)
+    context.ledger.report(kind, "function", base, target, [detail], place=function.name)
 
 
-def _renamed_function(context: Context, address: str, its_address: str, one: Function, other: Function) -> None:
+def _renamed_function(context: DiffContext, address: str, its_address: str, one: Function, other: Function) -> None:
     keys = function_key(one), function_key(other)
     detail = Detail("function", *[operator_name(*key) for key in keys])
-    change = Change("renamed", "functions", (address,), (its_address,), one.name or "", (detail,), order=(-1,))
-    claims = [f"{address}/{name}" for name in ("name", "domain", "overload")]
+    fields = ["/name", "/domain", "/overload"]
+    change = context.ledger.report(
+        "renamed", "functions", address, its_address, [detail], place=one.name, fields=fields
+    )
+    claims: list[str] = []
     for graph in context.graphs:
         for position in graph.suspects:
             node = graph.nodes(0)[position]
             if (node.op_type or "") == keys[0][1] and graph.pair.target_of[position] >= 0:
                 place = graph.node_address(position)
                 claims += [f"{place}/{name}" for name in ("op_type", "domain", "overload")]
-    context.ledger.add(change, claims)
+    context.ledger.claim(change, claims)
 
 
-def _training(context: Context, base: Sequence[TrainingInfo], target: Sequence[TrainingInfo]) -> None:
+def _training(context: DiffContext, base: Sequence[TrainingInfo], target: Sequence[TrainingInfo]) -> None:
     for position, (one, other) in enumerate(zip(base, target, strict=False)):
         address = f"/training_info/{position}"
         for name in ("initialization", "algorithm"):
@@ -232,11 +226,112 @@ def _training(context: Context, base: Sequence[TrainingInfo], target: Sequence[T
                 details = field_details(old, new, name) or (Detail(f"order of {name}"),)
                 _add(context, "field-changed", f"training {name}", f"{address}/{name}", details)
     for position in range(len(target), len(base)):
-        address = f"/training_info/{position}"
-        change = Change("field-changed", "training step removed", (address,), (), "", (), order=(-1,))
-        context.ledger.add(change, [address])
+        context.ledger.report("field-changed", "training step removed", f"/training_info/{position}", None)
     for position in range(len(base), len(target)):
-        address = f"/training_info/{position}"
-        change = Change("field-changed", "training step added", (), (address,), "", (), order=(-1,))
-        context.ledger.add(change, [], [address])
+        context.ledger.report("field-changed", "training step added", None, f"/training_info/{position}")
     context.pairs["/training_info"] = [(position, position) for position in range(min(len(base), len(target)))]
+
+
+def graph_fields(context: DiffContext, graph: GraphComparison) -> None:
+    """Compare the fields of the graphs themselves: name, documentation, metadata."""
+    base, target = graph.pair.base.graph, graph.pair.target.graph
+    if isinstance(base, Function) != isinstance(target, Function):
+        return
+
+    def report(kind: Kind, pattern: str, field: str, details: Sequence[Detail]) -> None:
+        addresses = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
+        context.ledger.report(kind, pattern, *addresses, details, order=(graph.number, -3))
+
+    if isinstance(base, Graph) and base.name != target.name:
+        report("info-changed", "graph name", "name", [Detail("graph name", base.name, target.name)])
+    for name in ("doc_string", "metadata_props"):
+        old, new = getattr(base, name), getattr(target, name)
+        if old != new:
+            details = (Detail(name, old, new),) if name == "doc_string" else field_details(old, new, name)
+            report("metadata-changed", f"graph {name}", name, details)
+    if details := unknown_field_details(base, target):
+        report("field-changed", "graph.unknown_fields", "unknown_fields", details)
+
+
+def compare_annotations(
+    context: DiffContext,
+    graph: GraphComparison,
+    counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]],
+) -> None:
+    """Compare quantization annotations by their tensors.
+
+    Args:
+        context: the comparison.
+        graph: the graphs.
+        counterparts: for each pair of graphs the values that rewrites replaced: name -> new name and the rewrite.
+    """
+    base, target = graph.pair.base.graph, graph.pair.target.graph
+    if (
+        isinstance(base, Function)
+        or isinstance(target, Function)
+        or base.quantization_annotation == target.quantization_annotation
+    ):
+        return
+    places = {each.tensor_name: position for position, each in enumerate(target.quantization_annotation)}
+    pairs = []
+    taken: set[int] = set()
+    address, its_address = f"{graph.address}/quantization_annotation", f"{graph.target_address}/quantization_annotation"
+
+    def add(details: Iterable[Detail], mine: int | None, its: int | None, name: str | None) -> None:
+        base_address = None if mine is None else f"{address}/{mine}"
+        target_address = None if its is None else f"{its_address}/{its}"
+        addresses = base_address, target_address
+        order = (graph.number, -1)
+        context.ledger.report("field-changed", "quantization annotation", *addresses, details, place=name, order=order)
+
+    for position, one in enumerate(base.quantization_annotation):
+        name, rewrite = _counterpart(graph, counterparts, one.tensor_name or "")
+        there = places.get(name or one.tensor_name)
+        if there is None or there in taken:
+            add([Detail("annotation", one.tensor_name, None)], position, None, one.tensor_name)
+            continue
+        taken.add(there)
+        pairs.append((position, there))
+        other = target.quantization_annotation[there]
+        if rewrite is not None and one.tensor_name != other.tensor_name:
+            context.ledger.claim(rewrite, [f"{address}/{position}/tensor_name"])
+        renamed = _renamed_annotation(graph, one, other)
+        if renamed != other:
+            add(field_details(renamed, other, "annotation"), position, there, one.tensor_name)
+    for position, other in enumerate(target.quantization_annotation):
+        if position not in taken:
+            add([Detail("annotation", None, other.tensor_name)], None, position, other.tensor_name)
+    context.pairs[address] = pairs
+    if count_order_breaks([there for _, there in pairs]):
+        compare_order(context, graph, "quantization_annotation", "quantization annotations", pairs)
+
+
+def _counterpart(
+    graph: GraphComparison,
+    counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]],
+    name: str,
+) -> tuple[str | None, Change | None]:
+    """Return the name of a value in the target, and the rewrite that replaced the value, if any."""
+    for each in graph.chain():
+        if (found := each.values.get(name)) is not None:
+            return found, None
+        if name in counterparts.get(each, {}):
+            return counterparts[each][name]
+    return None, None
+
+
+def _renamed_annotation(graph: GraphComparison, one: TensorAnnotation, other: TensorAnnotation) -> TensorAnnotation:
+    """Return an annotation of the base with the tensor names of the target; an equal name is not translated.
+
+    If a name stays but refers to another tensor, then the tensors changed names.
+    """
+    its = {entry.key: entry.value for entry in other.quant_parameter_tensor_names}
+    entries = tuple(
+        [
+            entry
+            if entry.value == its.get(entry.key)
+            else msgspec.structs.replace(entry, value=graph.translate(entry.value or "") or entry.value)
+            for entry in one.quant_parameter_tensor_names
+        ]
+    )
+    return msgspec.structs.replace(one, tensor_name=other.tensor_name, quant_parameter_tensor_names=entries)

@@ -1,34 +1,35 @@
-"""Names of nodes and values that are other ones, as far as no rewrite explains them."""
+"""Compare names of nodes and values: a renaming is reported unless a rewrite explains it."""
 
 from collections.abc import Mapping, Sequence
 from itertools import islice
 from operator import ne
 from typing import Final
 
-from onnxjson.diffing.bulk import Bulk
 from onnxjson.diffing.changes import EXAMPLES, Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
+from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
 from onnxjson.diffing.events import Detail
-from onnxjson.document import Function
+from onnxjson.diffing.list_changes import Bulk
+from onnxjson.model.document import Function
 
 
-def note_names(context: Context, graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
-    """Names of nodes and values that are other ones; those that follow from rewrites belong to these.
+def compare_names(context: DiffContext, graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
+    """Report renamed nodes and values; a renaming that follows from a rewrite becomes part of that change.
 
     Args:
-        context: what is shared.
+        context: the comparison.
         graph: the graphs.
-        bulk: takes the changes.
-        outputs: which outputs of the graphs are pairs, by position.
+        bulk: collects the changes.
+        outputs: pairs of outputs of the graphs, by position.
     """
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     replaced = set(graph.replaced)
-    named = [position for position in graph.named if position not in replaced] if replaced else graph.named
-    if named:
+    renamed_nodes = [position for position in graph.renamed if position not in replaced] if replaced else graph.renamed
+    if renamed_nodes:
         details = [
-            Detail("node", nodes[position].name, its_nodes[target_of[position]].name) for position in named[:EXAMPLES]
+            Detail("node", nodes[position].name, its_nodes[target_of[position]].name)
+            for position in renamed_nodes[:EXAMPLES]
         ]
-        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(named))
+        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(renamed_nodes))
     values = graph.pair.values
     total = sum(map(ne, values, values.values()))
     if not total:
@@ -53,7 +54,7 @@ def note_names(context: Context, graph: GraphComparison, bulk: Bulk, outputs: Ma
 
 
 def _passed_out(graph: GraphComparison, outputs: Mapping[int, int]) -> set[str]:
-    """Names of values that are outputs, at the same place in both graphs."""
+    """Return the names of values that are outputs, at the same place in both graphs."""
     names, its_names = [scope.output_names for scope in graph.scopes]
     get = graph.pair.values.get
     return {name for position, there in outputs.items() if (name := names[position]) and get(name) == its_names[there]}
@@ -64,7 +65,7 @@ _NAMED_PLACES: Final = (
     ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
     ("node", "device_configurations"),
 )  # fmt: skip
-"""Where names of values stand."""
+"""All places of names of values."""
 
 
 def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[str], count: int) -> None:
@@ -75,14 +76,14 @@ def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[
         bulk.prefer(graph, "renamed", noun, (own, field))
 
 
-def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]:
-    """Values whose name is another one since a rewrite gave theirs away or took it, with the rewrite."""
+def _consequences(context: DiffContext, graph: GraphComparison) -> dict[str, Change]:
+    """Return renamed values whose renaming follows from a rewrite that reuses or replaces their name, with it."""
     found: dict[str, Change] = {}
     for (home, name), change in context.explained_names.items():
         if home is graph and graph.pair.values.get(name, name) != name:
             found.setdefault(name, change)
     for slot, change in context.rewired_slots:
-        # Where an input keeps its name and takes another value, it is the values that changed names.
+        # If an input keeps its name but consumes another value, then the values changed names.
         if slot.old != slot.new or graph not in slot.graph.chain():
             continue
         taken = graph.inverse.get(slot.new, slot.new)
@@ -92,7 +93,7 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
             if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
                 change.into = first
     for side in () if graph.mostly_renamed else (BASE, TARGET):
-        for name, position in graph.made[side].items():
+        for name, position in graph.produced[side].items():
             old = graph.inverse.get(name, "") if side == BASE else name
             rewrite = context.region_changes.get((graph, side, position))
             if rewrite is not None and old and graph.pair.values.get(old, old) != old:
@@ -102,18 +103,18 @@ def _consequences(context: Context, graph: GraphComparison) -> dict[str, Change]
     return found
 
 
-def _keeps_names(context: Context, change: Change) -> bool:
-    """Whether all inputs that a change is about take the same names as before, so that it explains nothing alone."""
+def _keeps_names(context: DiffContext, change: Change) -> bool:
+    """Whether all inputs of a change keep their names, so the change explains nothing by itself."""
     return all(slot.old == slot.new for slot, each in context.rewired_slots if each is change)
 
 
-def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Change]) -> None:
-    """Wherever these names stand, the rewrite explains that they changed; unless something else did already."""
+def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """Let the rewrite explain the new name wherever it is used, unless another change does."""
     base = graph.pair.base
     claim = context.ledger.claim
     for name, change in found.items():
-        if (maker := graph.maker(BASE, name)) is not None:
-            claim(change, [f"{graph.node_address(maker[0])}/output"])
+        if (producer := graph.producer(BASE, name)) is not None:
+            claim(change, [f"{graph.node_address(producer[0])}/output"])
         if name in base.initializers:
             claim(change, [f"{graph.address}/initializer/{base.initializers[name]}/name"])
         if name in base.inputs:
@@ -138,8 +139,8 @@ def _claim_names(context: Context, graph: GraphComparison, found: dict[str, Chan
         claim(found[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
 
 
-def _claim_annotations(context: Context, graph: GraphComparison, found: dict[str, Change]) -> None:
-    """The same in what is said of values by name: quantization annotations, sharding of nodes."""
+def _claim_annotations(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """Do the same for references to values by name: quantization annotations and sharding of nodes."""
     claim = context.ledger.claim
     body = graph.pair.base.graph
     for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):
@@ -153,7 +154,7 @@ def _claim_annotations(context: Context, graph: GraphComparison, found: dict[str
         specs = [spec.tensor_name for each in node.device_configurations for spec in each.sharding_spec]
         name = next((name for name in specs if name in found), None)
         if name is not None and place >= 0:
-            # Members of these lists have no names of their own, so one can come where another one goes.
+            # Members of these lists are recognised by the tensor name, so a new name replaces the member.
             path = "device_configurations"
             targets = [f"{graph.node_address(place, TARGET)}/{path}"]
             claim(found[name], [f"{graph.node_address(position)}/{path}"], targets)

@@ -1,31 +1,31 @@
-"""What is different about two nodes that are one and the same node: operator, attributes, inputs, and the rest."""
+"""Compare paired nodes: operator, attributes, inputs, outputs, documentation and metadata."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
 
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.diffing.changes import ORDER, Change, one_sided, one_sided_detail
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
+from onnxjson.diffing.changes import EXAMPLES, ORDER, Change, one_sided_addresses, one_sided_detail
+from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details, unknown_fields
-from onnxjson.diffing.places import place_of
-from onnxjson.diffing.texts import attribute_value_text
+from onnxjson.diffing.fields import field_details, unknown_field_details
+from onnxjson.diffing.list_changes import Bulk
+from onnxjson.diffing.texts import attribute_value_text, node_label, place_of
 from onnxjson.diffing.weight_changes import without_elements
-from onnxjson.display import counted
-from onnxjson.document import Attribute, Node, NodeDeviceConfiguration
-from onnxjson.matching.contents import is_constant, tensor_of_constant
-from onnxjson.operators import attribute_defaults, is_commutative, operator_key, operator_name
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.constants import constant_value, is_constant_node
+from onnxjson.model.display import counted
+from onnxjson.model.document import Attribute, Node, NodeDeviceConfiguration, StringStringEntry
+from onnxjson.model.operators import attribute_defaults, is_commutative, operator_key, operator_name
 
 
-def compare_nodes(context: Context, graph: GraphComparison, position: int) -> None:
-    """Compare one pair of nodes and note what is different."""
+def compare_nodes(context: DiffContext, graph: GraphComparison, position: int) -> None:
+    """Compare one pair of nodes and report the differences."""
     _NodeComparison(context, graph, position).run()
 
 
 class _NodeComparison:
-    def __init__(self, context: Context, graph: GraphComparison, position: int) -> None:
+    def __init__(self, context: DiffContext, graph: GraphComparison, position: int) -> None:
         self._context = context
         self._graph = graph
         self._position = position
@@ -38,7 +38,7 @@ class _NodeComparison:
 
     def run(self) -> None:
         if self._is_other_operator():
-            # That is a rewrite, to which attributes belong, too; what its inputs take can be another change.
+            # This is a rewrite that includes the attributes; other inputs can be a change of their own.
             self._graph.replaced.append(self._position)
             self._inputs(is_replaced=True)
             return
@@ -48,7 +48,7 @@ class _NodeComparison:
         self._inputs()
         self._outputs()
         self._device_configurations()
-        if details := unknown_fields(self._node, self._other):
+        if details := unknown_field_details(self._node, self._other):
             path = "/unknown_fields"
             self.add("field-changed", f"{self._operator}.unknown_fields", details, [path], [path])
 
@@ -64,7 +64,7 @@ class _NodeComparison:
         claims: Sequence[str],
         target_claims: Sequence[str] = (),
     ) -> Change:
-        """A change of this pair; claims are relative to the nodes."""
+        """Add a change of this pair; claims are relative to the nodes."""
         change = Change(
             kind,
             pattern,
@@ -83,9 +83,9 @@ class _NodeComparison:
         return change
 
     def _spelling(self) -> None:
-        """The default domain and overload can be absent, empty or written out."""
+        """Compare spellings: the default domain and overload can be absent, empty or written out."""
         if operator_key(self._node) != operator_key(self._other):
-            return  # The function that it calls has another name; that says it all.
+            return  # The called function is renamed, which is a change of its own.
         for name in ("op_type", "domain", "overload"):
             old, new = getattr(self._node, name), getattr(self._other, name)
             if old != new:
@@ -99,7 +99,7 @@ class _NodeComparison:
         self.add("field-changed", f"{self._operator}.device_configurations", details, [path], [path])
 
     def _renamed_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
-        """What the device configurations would be if only tensors had other names."""
+        """Return the device configurations of the base with the tensor names of the target."""
         translate = self._graph.translate
         found = []
         for each in self._node.device_configurations:
@@ -116,7 +116,7 @@ class _NodeComparison:
         mine, its = self._node.attribute, self._other.attribute
         segments, its_segments = attribute_segments(mine), attribute_segments(its)
         if any(name.startswith("#") for name in (*segments, *its_segments)):
-            # Attributes without a name of their own: nobody can know which is which.
+            # Attributes without unique names cannot be paired.
             texts = [", ".join(map(attribute_value_text, each)) for each in (mine, its)]
             self.add(
                 "attribute-changed",
@@ -141,18 +141,18 @@ class _NodeComparison:
             self.add("reordered", "attributes", details, [f"/attribute{ORDER}"])
 
     def _one_sided(self, name: str, one: Attribute | None, other: Attribute | None) -> None:
-        """An attribute that only one node has; where it says what the schema says, nothing is different."""
+        """Report an attribute that only one node has; if it has the default value, only the storage differs."""
         side = BASE if one is not None else TARGET
         there = one if one is not None else other
         assert there is not None
         key = operator_key(self._node)
         default = None
         if key not in self._context.function_keys:
-            # What the side without it takes instead, by its own opset.
+            # The side without the attribute uses the default of its own opset.
             opset = self._context.opsets[1 - side].get(key[0])
             default = attribute_defaults(key[0], key[1], opset).get(there.name or "")
         path = f"/attribute/{escape(name)}"
-        claims, its_claims = one_sided(side, path)
+        claims, its_claims = one_sided_addresses(side, path)
         text = attribute_value_text(there)
         if default is not None and default == msgspec.structs.replace(there, doc_string=None):
             detail = one_sided_detail(side, f"attribute {name}", text)
@@ -172,7 +172,7 @@ class _NodeComparison:
             one = msgspec.structs.replace(one, doc_string=other.doc_string)
         if one == other:
             return
-        tensors = [tensor_of_constant(each) if is_constant(self._node) else each.t for each in (one, other)]
+        tensors = [constant_value(each) if is_constant_node(self._node) else each.t for each in (one, other)]
         if tensors[0] is not None and tensors[1] is not None:
             self._tensor(name, path, one, other)
             return
@@ -184,7 +184,7 @@ class _NodeComparison:
         self.add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path])
 
     def _without_pairs(self, path: str, one: Attribute, other: Attribute) -> tuple[Attribute, Attribute]:
-        """Both without the graphs that are compared as pairs of graphs."""
+        """Return both without the subgraphs that are compared as pairs of graphs."""
         by_base = self._context.by_base
         if one.g is not None and other.g is not None and f"{self._address}{path}/g" in by_base:
             one, other = msgspec.structs.replace(one, g=None), msgspec.structs.replace(other, g=None)
@@ -202,17 +202,17 @@ class _NodeComparison:
         return one, other
 
     def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
-        """A constant in an attribute: compared as constants are."""
+        """Compare a tensor attribute as a constant."""
         if one.t is not None and other.t is not None and msgspec.structs.replace(one, t=other.t) != other:
-            said = [f"type {each.type}, {counted(len(each.tensors), 'tensor')}" for each in (one, other)]
-            detail = Detail(f"attribute {name}", *said)
+            parts = [f"type {each.type}, {counted(len(each.tensors), 'tensor')}" for each in (one, other)]
+            detail = Detail(f"attribute {name}", *parts)
             self.add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path], [path])
             path = f"{path}/t"
-        mine, its = tensor_of_constant(one) or one.t, tensor_of_constant(other) or other.t
+        mine, its = constant_value(one) or one.t, constant_value(other) or other.t
         assert mine is not None
         assert its is not None
         found = self._context.weights.compare(mine, its)
-        if found is not None and is_constant(self._node):
+        if found is not None and is_constant_node(self._node):
             change = self.add(found.kind, found.pattern, found.details, [path], [path])
             self._context.constants_changed(self._graph, self._node.output[0], change)
         elif found is not None:
@@ -222,7 +222,7 @@ class _NodeComparison:
             if details:
                 self.add("metadata-changed", "names and documentation of constants", details, [path], [path])
         else:
-            # Such as value_int 1 and value [1] of Constant.
+            # For example value_int 1 and value [1] of Constant.
             texts = attribute_value_text(one), attribute_value_text(other)
             self.add(
                 "storage-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path]
@@ -249,11 +249,13 @@ class _NodeComparison:
                 self.add("reordered", f"inputs of {self._operator}", [detail], ["/input"])
                 return
         for place in wrong:
-            slot = Slot(graph, self._position, self._partner, place, places[place], old[place], new[places[place]])
+            slot = ChangedSlot(
+                graph, self._position, self._partner, place, places[place], old[place], new[places[place]]
+            )
             graph.slots.append(slot)
 
     def _swapped(self, old: Sequence[str], new: Sequence[str]) -> list[int]:
-        """For each input the place in the target of what it takes; those that nothing fits keep what is left."""
+        """Return for each input the place of its value in the target; inputs without a match get a free place."""
         free = Counter(range(len(new)))
         places: list[int] = [-1] * len(old)
         for choose_same in (True, False):
@@ -288,3 +290,75 @@ class _NodeComparison:
             change = self.add("field-changed", f"{self._operator}.output", details, ["/output"])
         for name in mine:
             self._context.explained_names.setdefault((self._graph, name), change)
+
+
+def compare_metadata(graph: GraphComparison, bulk: Bulk) -> None:
+    """Report differences in documentation and metadata of the suspects: one change for each field of a graph."""
+    nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+    for field in ("doc_string", "metadata_props"):
+        details: list[Detail] = []
+        count = 0
+        for position in graph.suspects:
+            node, other = nodes[position], its_nodes[target_of[position]]
+            old, new = getattr(node, field), getattr(other, field)
+            if old == new:
+                continue
+            count += 1
+            if len(details) < EXAMPLES:
+                name = node_label(node)
+                details += [Detail(name, old, new)] if field == "doc_string" else _metadata_entries(name, old, new)
+        if count:
+            bulk.add(graph, "metadata-changed", f"{field} of nodes", ("node", field), details, count)
+
+
+def _metadata_entries(
+    name: str, old: tuple[StringStringEntry, ...], new: tuple[StringStringEntry, ...]
+) -> list[Detail]:
+    mine, its = {each.key: each.value for each in old}, {each.key: each.value for each in new}
+    return [
+        Detail(f"{name} {key}", mine.get(key), its.get(key))
+        for key in dict.fromkeys((*mine, *its))
+        if mine.get(key) != its.get(key)
+    ][:1]
+
+
+def join_attributes(context: DiffContext, plain: list[ChangedSlot]) -> list[ChangedSlot]:
+    """Join each attribute that became an input, or an input that became an attribute, into the attribute's change.
+
+    New versions of operators do this. Returns the remaining inputs.
+    """
+    left = []
+    for slot in plain:
+        change = None if slot.base is None else _attribute_change(slot)
+        if change is None:
+            left.append(slot)
+            continue
+        side, name = (BASE, slot.old) if slot.old else (TARGET, slot.new)
+        constant = slot.graph.constant(side, name)
+        new = slot.new if side == TARGET else None
+        change.details = (*change.details, Detail(f"input {slot.place}", slot.old or None, new))
+        change.pattern = change.pattern.removesuffix(", now an input").removesuffix(", was an input")
+        change.pattern += ", now an input" if side == TARGET else ", was an input"
+        context.ledger.take(change, [slot.address])
+        if constant is not None and not constant.is_paired(side):
+            context.ledger.claim(change, *one_sided_addresses(side, constant.address))
+    return left
+
+
+def _attribute_change(slot: ChangedSlot) -> Change | None:
+    """Return the change of an attribute that was removed where this input was added, or the other way round."""
+    if bool(slot.old) == bool(slot.new) or slot.base is None:
+        return None
+    for change in slot.graph.changes.get(slot.base, ()):
+        if change.kind != "attribute-changed" or len(change.details) == 0:
+            continue
+        detail = change.details[0]
+        is_removed = detail.base is not None and not _is_given(detail.target)
+        is_added = detail.target is not None and not _is_given(detail.base)
+        if (is_removed and slot.new) or (is_added and slot.old):
+            return change
+    return None
+
+
+def _is_given(text: str | None) -> bool:
+    return text is not None and not text.endswith(" (default)")

@@ -1,34 +1,38 @@
-"""From nodes without a counterpart to regions, and from inputs that take something else to what explains them."""
+"""Cut nodes without counterparts into regions, and explain inputs whose values are not counterparts."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from onnxjson.diffing.changes import Change
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison, Slot
+from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison, GraphConstant
+from onnxjson.diffing.events import Detail
 from onnxjson.diffing.regions import Region
+from onnxjson.diffing.texts import place_of
+from onnxjson.model.document import Tensor
+from onnxjson.model.operators import operator_name
 
 
-class Draft(NamedTuple):
-    """A region that has not been told apart yet."""
+class RegionDraft(NamedTuple):
+    """A region before its classification."""
 
     graph: GraphComparison
     region: Region
-    slots: tuple[Slot, ...]
-    """Inputs of paired nodes outside that take what the region makes."""
+    slots: tuple[ChangedSlot, ...]
+    """Inputs of paired nodes outside the region that consume its outputs."""
     change: Change
 
 
 class RegionFinder:
     """Cuts the unmatched nodes of all graphs into regions."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: DiffContext) -> None:
         self._context = context
-        self._outputs: dict[GraphComparison, list[Slot]] = {graph: [] for graph in context.graphs}
-        self.plain: list[Slot] = []
-        """Inputs that take something else although paired nodes, inputs or constants make both."""
+        self._outputs: dict[GraphComparison, list[ChangedSlot]] = {graph: [] for graph in context.graphs}
+        self.plain: list[ChangedSlot] = []
+        """Inputs with another value, where paired nodes, inputs or constants produce both values."""
 
-    def find(self) -> list[Draft]:
-        """All regions, by graph and first node."""
+    def find(self) -> list[RegionDraft]:
+        """Return all regions, ordered by graph and first node."""
         self._find_cuts()
         for graph in self._context.graphs:
             self._join_neighbours(graph)
@@ -38,12 +42,12 @@ class RegionFinder:
         return [draft for graph in self._context.graphs for draft in self._drafts(graph)]
 
     def _find_cuts(self) -> None:
-        """A rewrite ends where paired nodes take what it makes, though another rewrite may go on from there."""
+        """Find the ends of rewrites: values that paired nodes consume, even if another rewrite continues there."""
         found: dict[GraphComparison, list[dict[str, set[str]]]] = {}
         for graph in self._context.graphs:
             for slot in graph.slots:
-                old = graph.maker_without_counterpart(BASE, slot.old)
-                new = graph.maker_without_counterpart(TARGET, slot.new)
+                old = graph.unmatched_producer(BASE, slot.old)
+                new = graph.unmatched_producer(TARGET, slot.new)
                 if old is not None and new is not None and old[0] is new[0]:
                     there = found.setdefault(old[0], [{}, {}])
                     there[BASE].setdefault(slot.old, set()).add(slot.new)
@@ -61,9 +65,9 @@ class RegionFinder:
         for side in (BASE, TARGET):
             for position in graph.unmatched[side]:
                 components.add((side, position))
-            made = graph.made[side]
+            made = graph.produced[side]
             for position in graph.unmatched[side]:
-                for name in graph.taken(side, position):
+                for name in graph.consumed(side, position):
                     if name in made and name not in graph.cuts[side]:
                         components.join((side, position), (side, made[name]))
         for position in graph.replaced:
@@ -72,10 +76,10 @@ class RegionFinder:
             components.add((TARGET, partner))
             components.join((BASE, position), (TARGET, partner))
 
-    def _place(self, slot: Slot) -> None:
-        """Join what made a value with what makes the value that took its place."""
-        old = slot.graph.maker_without_counterpart(BASE, slot.old)
-        new = slot.graph.maker_without_counterpart(TARGET, slot.new)
+    def _place(self, slot: ChangedSlot) -> None:
+        """Join the old producer of a slot with the new one."""
+        old = slot.graph.unmatched_producer(BASE, slot.old)
+        new = slot.graph.unmatched_producer(TARGET, slot.new)
         if old is not None and new is not None and old[0] is new[0]:
             old[0].components.join((BASE, old[1]), (TARGET, new[1]))
             self._outputs[old[0]].append(slot)
@@ -86,14 +90,14 @@ class RegionFinder:
         else:
             self.plain.append(slot)
 
-    def _drafts(self, graph: GraphComparison) -> list[Draft]:
-        slots: dict[tuple[int, int], list[Slot]] = {}
+    def _drafts(self, graph: GraphComparison) -> list[RegionDraft]:
+        slots: dict[tuple[int, int], list[ChangedSlot]] = {}
         components = graph.components
         self._join_dead_ends(graph)
         for slot in self._outputs[graph]:
             for side, name in ((TARGET, slot.new), (BASE, slot.old)):
-                if name in graph.made[side]:
-                    slots.setdefault(components.find((side, graph.made[side][name])), []).append(slot)
+                if name in graph.produced[side]:
+                    slots.setdefault(components.find((side, graph.produced[side][name])), []).append(slot)
                     break
         drafts = []
         for base, target in components.sets():
@@ -111,7 +115,7 @@ class RegionFinder:
                     strict=False,
                 )
             ]
-            region = cut_out(graph, base, target, mine, own)
+            region = cut_region(graph, base, target, mine, own)
             anchor = base[0] if base else self._anchor(graph, region, mine, target[0])
             change = Change(
                 "replaced",
@@ -124,17 +128,17 @@ class RegionFinder:
             for side, positions in ((BASE, base), (TARGET, target)):
                 for position in positions:
                     self._context.region_changes[graph, side, position] = change
-            drafts.append(Draft(graph, region, mine, change))
+            drafts.append(RegionDraft(graph, region, mine, change))
         return drafts
 
     @staticmethod
     def _is_nothing(graph: GraphComparison, base: list[int], target: list[int]) -> bool:
-        """Whether it is one and the same node at the same place of lists that are the same."""
+        """Whether the region is a single node, equal in both models, in equal lists of nodes."""
         nodes, its_nodes = graph.nodes(BASE), graph.nodes(TARGET)
         return base == target and len(base) == 1 and nodes[base[0]] == its_nodes[target[0]] and nodes == its_nodes
 
     def _join_dead_ends(self, graph: GraphComparison) -> None:
-        """Regions that nothing takes anything of: one of each side that take the same values are one."""
+        """Join regions without consumers, one of each side, that consume the same values."""
         used = {slot.old for slot in self._outputs[graph]}, {slot.new for slot in self._outputs[graph]}
         ends: dict[tuple[str | None, ...], tuple[list[int], list[int]]] = {}
         for base, target in graph.components.sets():
@@ -143,7 +147,7 @@ class RegionFinder:
             made = {name for position in positions for name in nodes[position].output if name}
             if (base and target) or made & used[side]:
                 continue
-            taken = [name for position in positions for name in graph.taken(side, position) if name not in made]
+            taken = [name for position in positions for name in graph.consumed(side, position) if name not in made]
             names = [graph.translate(name) for name in taken] if side == BASE else list(taken)
             key = tuple(sorted(map(str, names)))
             ends.setdefault(key, ([], []))[side].append(positions[0])
@@ -152,8 +156,8 @@ class RegionFinder:
                 graph.components.join((BASE, bases[0]), (TARGET, targets[0]))
 
     @staticmethod
-    def _anchor(graph: GraphComparison, region: Region, slots: tuple[Slot, ...], position: int) -> int:
-        """The base position that new nodes stand before or behind, to tell events in their order."""
+    def _anchor(graph: GraphComparison, region: Region, slots: tuple[ChangedSlot, ...], position: int) -> int:
+        """Return the base position next to new nodes, to order events."""
         places = [slot.base for slot in slots if slot.base is not None and slot.graph is graph]
         if places:
             return min(places) - 1
@@ -161,21 +165,21 @@ class RegionFinder:
         return before[-1] if before else position
 
 
-def cut_out(
+def cut_region(
     graph: GraphComparison,
     base: list[int],
     target: list[int],
-    slots: tuple[Slot, ...],
+    slots: tuple[ChangedSlot, ...],
     own: Iterable[tuple[str, str]] = (),
 ) -> Region:
-    """The region of some nodes: what it takes from around it, what is taken of it.
+    """Cut out the region of some nodes, with the values that cross its border.
 
     Args:
         graph: the graphs.
         base: positions of nodes in the base.
         target: positions of nodes in the target.
-        slots: inputs outside that take what these nodes make.
-        own: pairs of values that these nodes make and that are taken under their own name.
+        slots: inputs outside that consume outputs of these nodes.
+        own: further pairs of outputs of these nodes that are consumed outside.
     """
     made = [
         {name for position in positions for name in graph.nodes(side)[position].output if name}
@@ -187,7 +191,7 @@ def cut_out(
     constants: tuple[dict[str, None], dict[str, None]] = ({}, {})
     passed = [old for old, _ in outputs], [new for _, new in outputs]
     for side, positions in ((BASE, base), (TARGET, target)):
-        taken = [name for position in positions for name in graph.taken(side, position)]
+        taken = [name for position in positions for name in graph.consumed(side, position)]
         for name in dict.fromkeys((*taken, *passed[side])):
             if not name or name in made[side]:
                 continue
@@ -202,12 +206,12 @@ def cut_out(
     return Region(pair, tuple(base), tuple(target), tuple(inputs), tuple(outputs), base_constants, target_constants)
 
 
-def claim_region(context: Context, draft: Draft) -> None:
-    """What a region explains: its nodes, its constants, the inputs around it."""
+def claim_region(context: DiffContext, draft: RegionDraft) -> None:
+    """Claim everything that a region explains: its nodes, its constants, the inputs around it."""
     graph, region, change = draft.graph, draft.region, draft.change
     claims, its_claims = [], list(change.target)
     for position in region.base:
-        # Of nodes that stay only what the region changes is its own.
+        # A node that stays belongs to the region only in the parts that the region changes.
         if graph.pair.target_of[position] < 0 or position in graph.replaced:
             claims.append(graph.node_address(position))
     for side, names, addresses in (
@@ -222,3 +226,116 @@ def claim_region(context: Context, draft: Draft) -> None:
         claims.append(slot.claim)
     context.ledger.changes.append(change)
     context.ledger.claim(change, claims, its_claims)
+
+
+def report_rewiring(context: DiffContext, slots: list[ChangedSlot]) -> None:
+    """Report inputs that consume another value, or another constant, without a rewrite."""
+    by_node: dict[tuple[GraphComparison, int | None], list[ChangedSlot]] = {}
+    for slot in slots:
+        by_node.setdefault((slot.graph, slot.base), []).append(slot)
+    for (graph, position), found in by_node.items():
+        rewired = [slot for slot in found if not _take_other_constant(context, slot)]
+        if not rewired:
+            continue
+        if position is None:
+            for slot in rewired:
+                _add_rewired(context, graph, "graph output", slot.address, [slot], "")
+        else:
+            node = graph.nodes(BASE)[position]
+            places = ", ".join(str(slot.place) for slot in rewired)
+            pattern = f"{operator_name(node.domain, node.op_type)} input{'s' if len(rewired) > 1 else ''} {places}"
+            change = _add_rewired(context, graph, pattern, graph.node_address(position), rewired, place_of(node))
+            graph.changes.setdefault(position, []).append(change)
+
+
+def _add_rewired(
+    context: DiffContext, graph: GraphComparison, pattern: str, address: str, slots: list[ChangedSlot], place: str
+) -> Change:
+    slot = slots[0]
+    if slot.base is None or slot.target is None:
+        its_address = f"{graph.target_address}/output/{slot.other_place}"
+    else:
+        its_address = graph.node_address(slot.target, TARGET)
+    details = tuple(
+        [
+            Detail(
+                f"output {each.place}" if each.base is None else f"input {each.place}",
+                source_text(graph, BASE, each.old),
+                source_text(graph, TARGET, each.new),
+            )
+            for each in slots
+        ]
+    )
+    position = -1 if slot.base is None else slot.base
+    change = Change("rewired", pattern, (address,), (its_address,), place, details, order=(graph.number, position))
+    claims: list[str] = []
+    its_claims: list[str] = []
+    for each in slots:
+        for side, name, addresses in ((BASE, each.old, claims), (TARGET, each.new, its_claims)):
+            constant = graph.constant(side, name) if name else None
+            if constant is not None and not constant.is_paired(side):
+                addresses.append(constant.address)
+    context.ledger.add(change, claims, its_claims)
+    context.rewired_slots += [(each, change) for each in slots]
+    context.ledger.take(change, [each.claim for each in slots])
+    return change
+
+
+def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
+    """Return a readable text for the source of a value; None for no value."""
+    if not name:
+        return None
+    home = graph.defining_graph(side, name)
+    if home is None:
+        return name
+    scope = home.scopes[side]
+    if graph.constant(side, name) is not None:
+        return f"{name} (constant)"
+    if name in scope.inputs:
+        return f"{name} (input)"
+    producer = home.producer(side, name)
+    if producer is None:
+        return name
+    made_by = scope.graph.node[producer[0]]
+    return f"{name} ({operator_name(made_by.domain, made_by.op_type)})"
+
+
+def _take_other_constant(context: DiffContext, slot: ChangedSlot) -> bool:
+    """Report an input that consumes an unpaired constant before or after; False if it is not such an input."""
+    graph = slot.graph
+    old, new = graph.constant(BASE, slot.old), graph.constant(TARGET, slot.new)
+    if old is None or new is None or (old.is_paired(BASE) and new.is_paired(TARGET)):
+        return False
+    claims = [(each, side) for side, each in enumerate((old, new)) if not each.is_paired(side)]
+    known = next(filter(None, [context.ledger.claimed(each.address, side) for each, side in claims]), None)
+    claim = slot.claim
+    if known is not None:
+        context.ledger.claim(known, [claim])
+        return True
+    change = _constant_change(context, graph, old, new)
+    change.base, change.target = (old.address,), (new.address,)
+    change.place = old.name
+    change.order = (graph.number, -1)
+    context.ledger.add(
+        change,
+        [claim] + ([] if old.is_paired(BASE) else [old.address]),
+        [] if new.is_paired(TARGET) else [new.address],
+    )
+    context.constants_changed(graph, old.name, change)
+    return True
+
+
+def _constant_change(context: DiffContext, graph: GraphComparison, old: GraphConstant, new: GraphConstant) -> Change:
+    detail = Detail("constant", old.name, new.name)
+    if not isinstance(old.tensor, Tensor) or not isinstance(new.tensor, Tensor):
+        return Change("weights-changed", "", details=(detail,))
+    if not context.weights.equal(old.tensor, new.tensor):
+        found = context.weights.compare(old.tensor, new.tensor)
+        if found is not None:
+            return Change(found.kind, found.pattern, details=(detail, *found.details))
+        return Change("storage-changed", "constants", details=(detail,))
+    if old.is_paired(BASE):
+        return Change("storage-changed", "a separate constant instead of a shared one", details=(detail,))
+    if new.is_paired(TARGET):
+        return Change("merged", "constants", details=(detail,))
+    return Change("storage-changed", "constants", details=(detail,))

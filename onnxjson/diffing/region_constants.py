@@ -1,15 +1,23 @@
-"""Constants that only a rewrite takes: what changed in them, their names too, is part of it."""
+"""Constants of rewrites: changes that belong to a rewrite, nodes fused into constants, new places of constants."""
 
-from onnxjson.diffing.comparing import BASE, TARGET, Context, GraphComparison
-from onnxjson.diffing.region_changes import Draft
+from collections.abc import Iterable
+from typing import Final
 
-Owned = dict[tuple[GraphComparison, str], Draft]
-"""By the graph that has the constant and its name in the base."""
+from onnxjson.diffing.changes import Change
+from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison, GraphConstant
+from onnxjson.diffing.events import Detail
+from onnxjson.diffing.region_changes import RegionDraft, cut_region
+from onnxjson.diffing.regions import Region
+from onnxjson.model.document import Tensor
+from onnxjson.model.operators import operator_name
+
+Owned = dict[tuple[GraphComparison, str], RegionDraft]
+"""Regions by the graph that defines the constant and its name in the base."""
 
 
-def own_constants(context: Context, drafts: list[Draft]) -> None:
-    """Make changes of such constants consequences of their regions."""
-    wanted = _wanted(context, drafts)
+def claim_constants(context: DiffContext, drafts: list[RegionDraft]) -> None:
+    """Make changes of constants that only a region consumes, with their names, consequences of that region."""
+    wanted = _find_own_constants(context, drafts)
     if not wanted:
         return
     _leave_out_shared(context, wanted)
@@ -21,7 +29,7 @@ def own_constants(context: Context, drafts: list[Draft]) -> None:
             change.into = found.change
 
 
-def _wanted(context: Context, drafts: list[Draft]) -> Owned:
+def _find_own_constants(context: DiffContext, drafts: list[RegionDraft]) -> Owned:
     changed: set[tuple[GraphComparison, str]] = {(graph, name) for graph, name, _ in context.changed_constants}
     found: Owned = {}
     for draft in drafts:
@@ -38,8 +46,8 @@ def _wanted(context: Context, drafts: list[Draft]) -> Owned:
     return found
 
 
-def _leave_out_shared(context: Context, wanted: Owned) -> None:
-    """Those that nodes outside of their region take, too."""
+def _leave_out_shared(context: DiffContext, wanted: Owned) -> None:
+    """Remove constants that nodes outside of their region also consume."""
     for side in (BASE, TARGET):
         names: dict[str, list[GraphComparison]] = {}
         origin: dict[tuple[GraphComparison, str], tuple[GraphComparison, str]] = {}
@@ -59,5 +67,179 @@ def _leave_out_shared(context: Context, wanted: Owned) -> None:
                         del wanted[key]
 
 
-def _is_inside(draft: Draft, graph: GraphComparison, side: int, position: int) -> bool:
+def _is_inside(draft: RegionDraft, graph: GraphComparison, side: int, position: int) -> bool:
     return graph is draft.graph and position in draft.region.nodes(side)
+
+
+def absorb_neighbours(
+    context: DiffContext, drafts: list[RegionDraft], plain: list[ChangedSlot]
+) -> tuple[list[RegionDraft], list[ChangedSlot]]:
+    """Join regions with a neighbour whose constants absorbed their nodes: a BatchNormalization in a Conv's weights.
+
+    The neighbour itself has a counterpart, so it is in no region. But if its constants changed and the adjacent region
+    had constants of its own, the two are one rewrite. Returns the regions and the remaining inputs.
+    """
+    return _Absorption(context, plain).run(drafts)
+
+
+class _Absorption:
+    def __init__(self, context: DiffContext, plain: list[ChangedSlot]) -> None:
+        self._context = context
+        self._plain = plain
+        self._absorbed: set[tuple[GraphComparison, int]] = set()
+        self._changes: dict[tuple[GraphComparison, str], Change] = {}
+        for graph, name, change in context.changed_constants:
+            if change.kind in ("weights-changed", "weights-re-laid", "reshaped"):
+                self._changes[graph, name] = change
+        self._new_constants: dict[tuple[GraphComparison, int], list[ChangedSlot]] = {}
+        for slot in plain:
+            if slot.base is not None and self._is_constant_only(slot):
+                self._new_constants.setdefault((slot.graph, slot.base), []).append(slot)
+
+    @staticmethod
+    def _is_constant_only(slot: ChangedSlot) -> bool:
+        """Whether the input has a constant or no value, before and after."""
+        mine = not slot.old or slot.graph.constant(BASE, slot.old) is not None
+        its = not slot.new or slot.graph.constant(TARGET, slot.new) is not None
+        return mine and its
+
+    def run(self, drafts: list[RegionDraft]) -> tuple[list[RegionDraft], list[ChangedSlot]]:
+        if self._changes or self._new_constants:
+            drafts = [self._with_neighbour(draft) for draft in drafts]
+        plain = [slot for slot in self._plain if (slot.graph, slot.base) not in self._absorbed]
+        return drafts, plain
+
+    def _with_neighbour(self, draft: RegionDraft) -> RegionDraft:
+        region, graph = draft.region, draft.graph
+        if bool(region.base) == bool(region.target) or not region.outputs:
+            return draft
+        side = BASE if region.base else TARGET
+        if not self._all_have_constants(graph, side, region.base or region.target):
+            return draft
+        for position in self._neighbours(draft, side):
+            if (graph, position) not in self._absorbed and self._has_other_constants(graph, position):
+                return self._joined(draft, position)
+        return draft
+
+    @staticmethod
+    def _all_have_constants(graph: GraphComparison, side: int, positions: Iterable[int]) -> bool:
+        """Whether every node consumes a constant that the other model does not have."""
+        for position in positions:
+            constants = [graph.constant(side, name) for name in graph.consumed(side, position)]
+            if not any(each is not None and not each.is_paired(side) for each in constants):
+                return False
+        return True
+
+    def _neighbours(self, draft: RegionDraft, side: int) -> Iterable[int]:
+        """Yield base positions of paired nodes that only feed the region, or that are its only consumers."""
+        graph, region = draft.graph, draft.region
+        scope = graph.scopes[side]
+        inside = set(region.base or region.target)
+        for pair in region.inputs:
+            name = pair[side]
+            producer = graph.producer(side, name or "")
+            if producer is None or name in scope.output_names:
+                continue
+            if any(consumer not in inside for consumer, _ in scope.consumers.get(name or "", ())):
+                continue
+            position = producer[0] if side == BASE else graph.pair.base_of[producer[0]]
+            if position >= 0 and len(graph.nodes(BASE)[position].output) == 1:
+                yield position
+        consumers = {(slot.graph, slot.base) for slot in draft.slots}
+        if len(consumers) == 1:
+            home, position_or_none = next(iter(consumers))
+            if home is graph and position_or_none is not None:
+                yield position_or_none
+
+    def _has_other_constants(self, graph: GraphComparison, position: int) -> bool:
+        node = graph.nodes(BASE)[position]
+        if position in graph.replaced or node.op_type is None:
+            return False
+        return (graph, position) in self._new_constants or any((graph, name) in self._changes for name in node.input)
+
+    def _joined(self, draft: RegionDraft, position: int) -> RegionDraft:
+        graph, region, change = draft.graph, draft.region, draft.change
+        partner = graph.pair.target_of[position]
+        base, target = sorted({*region.base, position}), sorted({*region.target, partner})
+        slots = tuple([slot for slot in draft.slots if slot.base != position or slot.graph is not graph])
+        node, its = graph.nodes(BASE)[position], graph.nodes(TARGET)[partner]
+        # If the region feeds the neighbour, the output of the neighbour is an output of the joined region.
+        own = list(zip(node.output, its.output, strict=False)) if len(slots) < len(draft.slots) else []
+        joined = cut_region(graph, base, target, slots, own)
+        change.base = tuple([graph.node_address(each) for each in base])
+        change.target = tuple([graph.node_address(each, TARGET) for each in target])
+        change.region = joined
+        self._absorbed.add((graph, position))
+        self._context.region_changes[graph, BASE, position] = change
+        self._context.region_changes[graph, TARGET, partner] = change
+        for name in node.input:
+            found = self._changes.get((graph, name))
+            if found is not None and found.into is None:
+                found.into = change
+        for found in graph.changes.get(position, ()):
+            found.into = change
+        claims = [slot.address for slot in draft.slots if slot not in slots]
+        claims += [slot.address for slot in self._new_constants.get((graph, position), ())]
+        self._context.ledger.claim(change, claims)
+        return RegionDraft(graph, joined, slots, change)
+
+
+_MOST_TRACED: Final = 32
+"""Maximum number of traced constants of one region."""
+
+
+def constant_details(context: DiffContext, graph: GraphComparison, region: Region) -> list[Detail]:
+    """Return a detail for each constant of the base nodes: its name, its old use, its new use."""
+    if not region.base:
+        return []
+    before = _uses(graph, BASE, region.base, region.base_constants)
+    after = _uses(graph, TARGET, region.target, region.target_constants)
+    details = []
+    computed: list[tuple[GraphConstant, str]] = []
+    left = list(after)
+    for constant, use in before[:_MOST_TRACED]:
+        found = _find_counterpart(context, graph, constant, left)
+        if found is None:
+            computed.append((constant, use))
+            continue
+        left.remove(found)
+        if (constant.name, use) != (found[0].name, found[1]):
+            details.append(Detail(f"constant {constant.name}", use, found[1]))
+    into = ", ".join(use for _, use in left)
+    for constant, use in computed:
+        details.append(Detail(f"constant {constant.name}", use, f"in {into}" if into else None))
+    return details
+
+
+def _find_counterpart(
+    context: DiffContext, graph: GraphComparison, constant: GraphConstant, candidates: list[tuple[GraphConstant, str]]
+) -> tuple[GraphConstant, str] | None:
+    """Return the constant of the target with equal elements, in the same or in another order."""
+    tensor = constant.tensor
+    if not isinstance(tensor, Tensor):
+        return None
+    counterpart = graph.translate(constant.name)
+    ordered = sorted(candidates, key=lambda each: each[0].name != counterpart)
+    for compare in (context.weights.equal, context.weights.re_laid):
+        for each in ordered:
+            its = each[0].tensor
+            if isinstance(its, Tensor) and compare(tensor, its):
+                return each
+    return None
+
+
+def _uses(
+    graph: GraphComparison, side: int, positions: tuple[int, ...], names: tuple[str, ...]
+) -> list[tuple[GraphConstant, str]]:
+    """Return the constants that nodes consume with their use: ``input 1 of Conv``."""
+    found = []
+    known = set(names)
+    for position in positions:
+        node = graph.nodes(side)[position]
+        for place, name in enumerate(node.input):
+            if name in known:
+                known.discard(name)
+                constant = graph.constant(side, name)
+                if constant is not None:
+                    found.append((constant, f"input {place} of {operator_name(node.domain, node.op_type)}"))
+    return found

@@ -1,22 +1,25 @@
-"""Values of a model as short texts for details of events; names and bytes as they are, to be made visible later."""
+"""Short texts for details of events: values of a model, and places of nodes; they are escaped for display later."""
 
+import ast
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from onnxjson.diffing.weight_changes import type_text
-from onnxjson.display import counted
-from onnxjson.document import Attribute, Graph, Tensor, Type, ValueInfo
-from onnxjson.elements import element_count, tokens
-from onnxjson.node_properties import attribute_text
-from onnxjson.payloads import whole
-from onnxjson.tensors import raw_bytes
-from onnxjson.types import format_type
+from onnxjson.model.display import counted
+from onnxjson.model.document import Attribute, Graph, Node, Tensor, Type, ValueInfo
+from onnxjson.model.elements import element_count, tokens
+from onnxjson.model.node_properties import attribute_text, scopes_of
+from onnxjson.model.payloads import whole
+from onnxjson.model.tensors import raw_bytes
+from onnxjson.model.types import format_type
 
 _FEW: Final = 16
-"""Elements up to which a constant is written out."""
+"""Maximum number of elements of a constant that is written out."""
 
 
 def attribute_value_text(attribute: Attribute) -> str:
-    """The value of an attribute for a person."""
+    """Return the value of an attribute as readable text."""
     if attribute.ref_attr_name is not None:
         return f"@{attribute.ref_attr_name}"
     if attribute.t is not None:
@@ -30,16 +33,16 @@ def attribute_value_text(attribute: Attribute) -> str:
     if attribute.sparse_tensor is not None:
         return "a sparse tensor"
     text = attribute_text(attribute)
-    return text if text is not None else "not as its type says"
+    return text if text is not None else "a value that does not fit its type"
 
 
 def graph_text(graph: Graph) -> str:
-    """A graph for a person: how big it is."""
+    """Return a readable text for a graph: its size."""
     return f"a graph of {counted(len(graph.node), 'node')}"
 
 
 def tensor_value_text(tensor: Tensor) -> str:
-    """Type and, where they are few, elements of a constant: ``int64[2] = [1, 2]``."""
+    """Return the type and, if there are few, the elements of a constant: ``int64[2] = [1, 2]``."""
     text = type_text(tensor)
     count = element_count(tensor.dims)
     if count > _FEW or tensor.data_type is None:
@@ -55,13 +58,84 @@ def tensor_value_text(tensor: Tensor) -> str:
 
 
 def value_type_text(value: Type | None) -> str | None:
-    """The type of a value for a person; None where there is none."""
+    """Return the type of a value as readable text; None if there is none."""
     if value is None:
         return None
-    return format_type(value) or "a type that has no short text"
+    return format_type(value) or "a type without a short form"
 
 
 def info_text(value: ValueInfo) -> str:
-    """Name and type of a value."""
+    """Return the name and type of a value as text."""
     kind = value_type_text(value.type)
     return f"{value.name or ''}: {kind}" if kind else value.name or ""
+
+
+_NAME_SCOPES: Final = "pkg.torch.onnx.name_scopes"
+"""The key of metadata_props in which PyTorch's exporter keeps the scopes of a node, as a Python list of texts."""
+
+_LONGEST_SCOPES: Final = 20_000
+"""Maximum length of such a list in characters."""
+
+_SEPARATORS: Final = re.compile(r"[/.]+")
+
+
+def scope_parts(node: Node) -> tuple[str, ...]:
+    """Return the name scopes around a node, outermost first; none if they are unknown."""
+    for entry in node.metadata_props:
+        if entry.key == _NAME_SCOPES and entry.value and len(entry.value) <= _LONGEST_SCOPES:
+            scopes = _parse_list(entry.value)
+            if scopes:
+                return _split(scopes[-2]) if len(scopes) > 1 else ()
+    scopes = scopes_of(node)
+    return _split(scopes[-1]) if scopes else ()
+
+
+def _split(text: str) -> tuple[str, ...]:
+    # A number belongs to the name before it: "layer.0" is one place in the names of torch.
+    parts: list[str] = []
+    for part in _SEPARATORS.split(text):
+        if part.isdecimal() and parts:
+            parts[-1] += f".{part}"
+        elif part:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _parse_list(text: str) -> Sequence[str]:
+    if "\\" in text:  # no name needs an escape, and Python prints a warning with the text of an invalid one
+        return ()
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else ()
+
+
+def node_label(node: Node) -> str:
+    """Return the name of a node, else the name of its first output."""
+    return node.name or next(filter(None, node.output), "")
+
+
+def place_of(node: Node) -> str:
+    """Return the place of a node: its name scope, else its name, else its first output."""
+    scopes = scope_parts(node)
+    if scopes:
+        return "/" + "/".join(scopes)
+    return node_label(node)
+
+
+def common_place(nodes: Iterable[Node]) -> str:
+    """Return the place of several nodes: the innermost scope around all of them, else the place of the first."""
+    found = list(nodes)
+    if not found:
+        return ""
+    if len(found) == 1:
+        return place_of(found[0])
+    common: tuple[str, ...] | None = None
+    for node in found[:64]:
+        scopes = scope_parts(node)
+        if common is None:
+            common = scopes
+        while common != scopes[: len(common)]:
+            common = common[:-1]
+    return "/" + "/".join(common) if common else place_of(found[0])

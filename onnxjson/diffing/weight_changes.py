@@ -1,40 +1,45 @@
-"""What happened to a constant: its elements in numbers, its dtype, its shape, its layout, where it is stored."""
+"""Changes of a constant: its elements in numbers, its dtype, shape, layout and storage."""
 
 import math
 from contextlib import suppress
 from typing import Final, NamedTuple
 
-from onnxjson import elements
-from onnxjson.diffing.element_differences import Measure, arrays, measure, permutation, sketch
-from onnxjson.diffing.events import Detail, Kind
+from onnxjson.diffing.constant_elements import (
+    Measure,
+    TensorSource,
+    find_permutation,
+    measure,
+    number_arrays,
+    order_free_hash,
+)
+from onnxjson.diffing.events import Detail, Kind, WeightsComparison
 from onnxjson.diffing.fields import element_details
-from onnxjson.diffing.options import WeightsComparison
-from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.document import Tensor
-from onnxjson.errors import OnnxJsonError
-from onnxjson.names import COMPLEX, STRING
-from onnxjson.payloads import Data
-from onnxjson.tensors import is_external
-from onnxjson.types import format_data_type
+from onnxjson.model import elements
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.payloads import Data
+from onnxjson.model.tensors import is_external
+from onnxjson.model.types import format_data_type
 
 
 class TensorChange(NamedTuple):
-    """What happened to one constant."""
+    """The change of one constant."""
 
     kind: Kind
     pattern: str
     details: tuple[Detail, ...]
 
 
-class Weights:
+class ConstantComparer:
     """Compares constants of two models.
 
     Args:
-        base: where the constants of the base are.
-        target: where those of the target are.
+        base: source of the constants of the base.
+        target: source of the constants of the target.
         mode: how elements are compared.
-        rtol: with "tolerance", the relative part of what is allowed; |base - target| <= atol + rtol * |base|.
-        atol: the absolute part.
+        rtol: relative tolerance of mode "tolerance": |base - target| <= atol + rtol * |base|.
+        atol: absolute tolerance.
     """
 
     def __init__(
@@ -51,15 +56,15 @@ class Weights:
         self._atol = atol
 
     def data(self, side: int, tensor: Tensor) -> Data | None:
-        """The elements of a constant of the base (0) or the target (1); see `TensorSource.data`."""
+        """Return the elements of a constant of the base (0) or the target (1); see `TensorSource.data`."""
         return self._sources[side].data(tensor)
 
     def problems(self) -> list[str]:
-        """What could not be compared, for a person."""
+        """Return readable reasons why constants could not be compared."""
         return [*self._sources[0].problems(), *self._sources[1].problems()]
 
     def compare(self, one: Tensor, other: Tensor) -> TensorChange | None:
-        """What is different in dtype, dims, elements and storage of two constants; names and documentation aside."""
+        """Return the change in dtype, dims, elements or storage of two constants; names and documentation aside."""
         data, its = self._sources[0].data(one), self._sources[1].data(other)
         storage = _storage_change(one, other)
         shape = Detail("type", type_text(one), type_text(other)) if type_text(one) != type_text(other) else None
@@ -76,12 +81,12 @@ class Weights:
                 return TensorChange("reshaped", "constant", (shape,)) if shape is not None else storage
             return self._changed(one, other, data, its, shape) or storage
         except OnnxJsonError:
-            # Lengths or digests say that they differ, though the elements themselves are not here.
-            details = Detail("elements", "not here", "not here"), *([shape] if shape is not None else [])
+            # Lengths or digests differ, but the elements themselves are not available.
+            details = Detail("elements", "not available", "not available"), *([shape] if shape is not None else [])
             return TensorChange("weights-changed", "", details)
 
     def equal(self, one: Tensor, other: Tensor) -> bool:
-        """Whether dtype, dims and elements are the same, by bits."""
+        """Whether dtype, dims and elements are equal, by bits."""
         if one.data_type != other.data_type or one.dims != other.dims:
             return False
         if one.data_type == STRING:
@@ -90,14 +95,14 @@ class Weights:
         return data is not None and its is not None and self._same(data, its)
 
     def re_laid(self, one: Tensor, other: Tensor) -> bool:
-        """Whether the elements are the same ones, in another order or shape."""
+        """Whether the elements are equal in another order or shape."""
         if one.data_type != other.data_type or elements.element_count(one.dims) != elements.element_count(other.dims):
             return False
         data, its = self._sources[0].data(one), self._sources[1].data(other)
-        if data is None or its is None or one.data_type is None or one.data_type not in elements.BITS:
+        if data is None or its is None or one.data_type is None or one.data_type not in BITS:
             return False
         try:
-            return sketch(data, one.data_type) == sketch(its, one.data_type)
+            return order_free_hash(data, one.data_type) == order_free_hash(its, one.data_type)
         except OnnxJsonError:
             return False
 
@@ -118,7 +123,7 @@ class Weights:
         return TensorChange("weights-changed", "", tuple(details if shape is None else [shape, *details]))
 
     def _unreadable(self, one: Tensor, other: Tensor, shape: Detail | None) -> TensorChange | None:
-        """For elements that cannot be had: what the records alone say."""
+        """Compare the records alone, for elements that are not available."""
         if shape is not None:
             return TensorChange(
                 "retyped" if one.data_type != other.data_type else "reshaped", _dtypes(one, other), (shape,)
@@ -128,12 +133,12 @@ class Weights:
         if self.mode == "skip":
             return None
         return TensorChange(
-            "weights-changed", "", (Detail("elements", "not as its type says", "not as its type says"),)
+            "weights-changed", "", (Detail("elements", "not fitting the type", "not fitting the type"),)
         )
 
     def _retyped(self, one: Tensor, other: Tensor, data: Data, its: Data) -> TensorChange:
         details = [Detail("type", type_text(one), type_text(other))]
-        comparable = one.dims == other.dims and not {one.data_type, other.data_type} & {STRING, *COMPLEX}
+        comparable = one.dims == other.dims and not {one.data_type, other.data_type} & {STRING, *COMPLEX_PARTS}
         if comparable and self.mode != "skip":
             with suppress(OnnxJsonError):
                 details += _numbers(measure(one, other, data, its), same_type=False)
@@ -141,10 +146,10 @@ class Weights:
 
     def _changed(self, one: Tensor, other: Tensor, data: Data, its: Data, shape: Detail | None) -> TensorChange | None:
         if len(data) == len(its) and self.re_laid(one, other):
-            axes = permutation(one, other, data, its)
-            said = Detail("same elements in another order", type_text(one), type_text(other))
-            said = Detail("axes in the order", None, axes) if axes is not None else said
-            return TensorChange("weights-re-laid", "", (said,) if shape is None else (shape, said))
+            axes = find_permutation(one, other, data, its)
+            detail = Detail("same elements in another order", type_text(one), type_text(other))
+            detail = Detail("axes in the order", None, axes) if axes is not None else detail
+            return TensorChange("weights-re-laid", "", (detail,) if shape is None else (shape, detail))
         if shape is not None:
             # Elements of another shape have no counterparts.
             return TensorChange("weights-changed", "", (shape,))
@@ -152,20 +157,21 @@ class Weights:
         if self.mode == "tolerance" and found.is_within:
             return None
         details = _numbers(found, same_type=True)
-        if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX:
+        if self.mode == "tolerance" and found.count <= _FEW and one.data_type not in COMPLEX_PARTS:
             values = [
-                [each for array in arrays(*side) for each in array.tolist()] for side in ((one, data), (other, its))
+                [each for array in number_arrays(*side) for each in array.tolist()]
+                for side in ((one, data), (other, its))
             ]
             details += element_details(values[0], values[1], one.dims, self._atol)
         return TensorChange("weights-changed", "", tuple(details))
 
 
 _FEW: Final = 64
-"""Elements up to which those that are beyond the tolerance are told one by one."""
+"""Maximum size of constants whose elements beyond the tolerance are listed one by one."""
 
 
 def type_text(tensor: Tensor) -> str:
-    """Dtype and dims for a person, whatever they are."""
+    """Return dtype and dims as readable text, also if they are invalid."""
     return f"{format_data_type(tensor.data_type or 0)}[{','.join(map(str, tensor.dims))}]"
 
 
@@ -185,7 +191,7 @@ def _payloads(tensor: Tensor) -> tuple[object, ...]:
 
 
 def without_elements(tensor: Tensor) -> Tensor:
-    """What a tensor says besides dtype, dims and elements: its names and documentation."""
+    """Return a tensor with only the fields besides dtype, dims and elements: its names and documentation."""
     return Tensor(
         name=tensor.name,
         doc_string=tensor.doc_string,
@@ -195,9 +201,9 @@ def without_elements(tensor: Tensor) -> Tensor:
 
 
 def storage_text(tensor: Tensor) -> str:
-    """Where the elements of a tensor stand, for a person."""
+    """Return the place where the elements of a tensor are stored, as readable text."""
     if is_external(tensor):
-        return "another file"
+        return "external file"
     filled = [name for name in _PAYLOAD_FIELDS if getattr(tensor, name)]
     return "+".join(filled) or "raw_data"
 
@@ -213,7 +219,7 @@ def _storage_change(one: Tensor, other: Tensor) -> TensorChange | None:
 
 
 def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
-    """What a person wants to know of changed elements."""
+    """Return details about changed elements."""
     details = []
     if found.changed > found.odd or not same_type:
         details += [

@@ -1,14 +1,14 @@
-"""Which models of a repository differ between two commits, the index and the work tree, as `git diff` takes them.
+"""Models that differ between commits, the index and the work tree, as `git diff` compares them.
 
 ::
 
     (nothing)     the index and the work tree       --staged      HEAD and the index
     A             A and the work tree               --staged A    A and the index
-    A B, A..B     A and B                           A...B         what B has since it left A
+    A B, A..B     A and B                           A...B         the merge base of both and B
     A^!, A^-N     a parent of A (the first), and A
 
-Which files are meant is for git to say, which knows pathspecs: ``'*.onnx'``, ``:!tests``, ``:(icase)m.onnx``. Only
-names, modes and hashes are asked of git, so that no filter and no program of the repository is run.
+git itself evaluates pathspecs: ``'*.onnx'``, ``:!tests``, ``:(icase)m.onnx``. It is asked only for names, modes and
+hashes, so that no filter and no program of the repository runs.
 """
 
 import os
@@ -17,86 +17,72 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.errors import FileError, MissingInputError
-from onnxjson.git import near_misses
 from onnxjson.git.commands import CommandError, Git
-from onnxjson.git.pathspecs import literal_path
+from onnxjson.git.contents import revisions_like
+from onnxjson.git.revisions import PARENT, ends, is_range, literal_path
+from onnxjson.model.display import visible
+from onnxjson.model.errors import FileError, MissingInputError
 
 ENDINGS: Final = (b".onnx", b".onnx.json", b".onnxjson")
-"""What models are called; a file of another name is one if it is named itself."""
+"""Endings of the names of models; files of other names count if they are named explicitly."""
 
 _PLAIN: Final = re.compile(r"[\w./~^@-]+")
-"""Revisions that stand before a colon as they are."""
+"""Revisions that can be written before a colon as they are."""
 
 _SUBMODULE: Final = b"160000"
-_MOST_RENAMES: Final = "1000"
+_MAX_RENAMES: Final = "1000"
 
 
 class Version(NamedTuple):
-    """A model as it stands on one side."""
+    """A model on one side of the comparison."""
 
     name: str
-    """For a person: ``HEAD~1:m.onnx``, ``:m.onnx`` for what is staged, a path for a file on the disk."""
+    """Name for messages: ``HEAD~1:m.onnx``, ``:m.onnx`` for a staged file, a path for a file on the disk."""
     spec: str | None
-    """What `onnxjson.git.repository.opened` takes; None for a file on the disk."""
+    """Argument for `onnxjson.git.repository.open_revision`; None for a file on the disk."""
     path: Path
-    """The file on the disk; where it would be, if it is not there."""
+    """Path on the disk, whether the file exists or not."""
 
 
 class Change(NamedTuple):
     """One model that differs."""
 
     old: Version | None
-    """None where it was added."""
+    """None if it was added."""
     new: Version | None
-    """None where it was removed."""
+    """None if it was removed."""
 
 
-class _Side(NamedTuple):
-    """One of the two things that are compared."""
+class _Revision(NamedTuple):
+    """A revision or the index, to compare with another."""
 
     text: str
-    """What stands before the colon of a name."""
+    """Text before the colon of a name."""
     commit: bytes | None
     """None for the index."""
 
 
 class _Entry(NamedTuple):
-    """One line of what git lists; paths from the top."""
+    """One line of git's listing; paths from the top."""
 
     status: bytes
     old: bytes | None
     new: bytes | None
 
 
-_PARENT: Final = re.compile(r"(.+)\^(?:!|-([1-9][0-9]{0,3})?)", re.DOTALL)
-"""``A^!`` and ``A^-N``, see gitrevisions."""
-
-
-def is_range(text: str) -> bool:
-    """Whether a word says two revisions, as ``A..B``, ``A...B``, ``A^!`` and ``A^-`` do; what is left out is HEAD."""
-    if _PARENT.fullmatch(text):
-        return True
-    if ".." not in text or "/.." in text or text.startswith("/"):
-        return False
-    # ".." and "../m.onnx" are paths, "..topic" is a range.
-    return text.lstrip(".")[:1] not in ("", "/") if text.startswith("..") else not text.startswith(".")
-
-
 def changed(git: Git, revisions: Sequence[str], paths: Sequence[str], *, staged: bool = False) -> list[Change]:
-    """The models that differ, in the order of their paths.
+    """List the models that differ, in the order of their paths.
 
     Args:
-        git: started in the folder that `paths` are relative to.
+        git: git, started in the folder that `paths` are relative to.
         revisions: none, one or two, or one range.
         paths: pathspecs of git, such as files and folders; without any, all of the repository.
         staged: compare the index instead of the work tree.
 
     Raises:
-        MissingInputError: there is no such revision, no such path on either side, or git does not take a pathspec.
+        MissingInputError: a revision does not exist, a path is on neither side, or git rejects a pathspec.
         FileError: git cannot list them.
-        OnnxJsonError: git is not there, or refuses the repository.
+        OnnxJsonError: git is not installed, or refuses the repository.
     """
     try:
         return _Comparison(git, revisions, paths, staged=staged).changes()
@@ -109,19 +95,19 @@ class _Comparison:
         self._git = git
         self._prefix = git.line("rev-parse", "--show-prefix")
         self._top = Path(os.path.normpath(git.folder / os.fsdecode(git.up())))
-        self._sides = self._found_sides(revisions, staged=staged)
+        self._sides = self._find_sides(revisions, staged=staged)
         self._pathspecs = tuple(paths)
         self._named = {
             self._from_top(literal): path for path in paths if (literal := literal_path(path, self._top)) is not None
         }
 
-    def _found_sides(self, revisions: Sequence[str], *, staged: bool) -> tuple[_Side, _Side | None]:
-        """Both sides; the second one is None for the work tree."""
-        index = _Side("", None)
-        if len(revisions) == 1 and (of_parent := _PARENT.fullmatch(revisions[0])):
+    def _find_sides(self, revisions: Sequence[str], *, staged: bool) -> tuple[_Revision, _Revision | None]:
+        """Both sides; the second is None for the work tree."""
+        index = _Revision("", None)
+        if len(revisions) == 1 and (of_parent := PARENT.fullmatch(revisions[0])):
             return self._parent(of_parent[1], int(of_parent[2] or 1)), self._commit(of_parent[1])
         if len(revisions) == 1 and is_range(revisions[0]):
-            old, new = (self._commit(text) for text in _ends(revisions[0]))
+            old, new = (self._commit(text) for text in ends(revisions[0]))
             if "..." in revisions[0]:
                 old = self._merge_base(old, new)
             return old, new
@@ -131,30 +117,30 @@ class _Comparison:
             return self._commit(revisions[0]) if revisions else self._head(), index
         return (self._commit(revisions[0]) if revisions else index), None
 
-    def _head(self) -> _Side:
-        if self._git.named("HEAD", "commit") is None:  # nothing was committed yet
-            return _Side("HEAD", self._empty_tree())
+    def _head(self) -> _Revision:
+        if self._git.named("HEAD", "commit") is None:  # there is no commit yet
+            return _Revision("HEAD", self._empty_tree())
         return self._commit("HEAD")
 
-    def _parent(self, revision: str, number: int) -> _Side:
+    def _parent(self, revision: str, number: int) -> _Revision:
         self._commit(revision)
         if number == 1 and self._git.named(f"{revision}^1", "commit") is None:  # the first commit there is
-            return _Side(f"{revision}^", self._empty_tree())
+            return _Revision(f"{revision}^", self._empty_tree())
         return self._commit(f"{revision}^{number}")
 
     def _empty_tree(self) -> bytes:
         return self._git.line("hash-object", "-t", "tree", "--stdin")
 
-    def _commit(self, revision: str) -> _Side:
+    def _commit(self, revision: str) -> _Revision:
         found = self._git.named(revision, "commit") or self._git.named(revision, "tree")
         if found is None:
-            hint = near_misses.revisions_like(self._git, revision)
+            hint = revisions_like(self._git, revision)
             raise MissingInputError(
-                f'"{visible(revision)}" is no revision of this repository; {hint or "git log --oneline lists them"}'
+                f'"{visible(revision)}" is not a revision of this repository; {hint or "git log --oneline lists them"}'
             )
-        return _Side(revision, found)
+        return _Revision(revision, found)
 
-    def _merge_base(self, one: _Side, other: _Side) -> _Side:
+    def _merge_base(self, one: _Revision, other: _Revision) -> _Revision:
         assert one.commit is not None
         assert other.commit is not None
         try:
@@ -162,7 +148,7 @@ class _Comparison:
         except CommandError:
             names = f"{visible(one.text)} and {visible(other.text)}"
             raise MissingInputError(f"{names} have no common ancestor here; fetch more of the history") from None
-        return _Side(found[:12].decode(), found)
+        return _Revision(found[:12].decode(), found)
 
     def _from_top(self, path: str) -> bytes:
         if os.path.isabs(path):
@@ -180,49 +166,47 @@ class _Comparison:
         elif old.commit is None:
             entries = list(self._of_work_tree())
         else:
-            entries = _chained(list(self._between(old, _Side("", None))), list(self._of_work_tree()))
+            entries = _chained(list(self._between(old, _Revision("", None))), list(self._of_work_tree()))
         wanted = self._wanted() if self._pathspecs else None
         chosen = [entry for entry in entries if self._is_wanted(entry, wanted)]
         self._check_named(entries)
         return [self._change(entry) for entry in sorted(chosen, key=lambda entry: entry.new or entry.old or b"")]
 
-    def _between(self, old: _Side, new: _Side, *, limited: bool = False) -> Iterator[_Entry]:
-        # Limited to some files git would not see that one of them was another file before.
-        renames = ("--no-renames",) if limited else ("-M", f"-l{_MOST_RENAMES}")
+    def _between(self, old: _Revision, new: _Revision, *, limited: bool = False) -> Iterator[_Entry]:
+        # Limited to some files, git would not see that one of them was renamed.
+        renames = ("--no-renames",) if limited else ("-M", f"-l{_MAX_RENAMES}")
         options = ("-r", "-z", *renames, "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv")
         assert old.commit is not None
         command = ("diff-index", *options, "--cached", old.commit)
         if new.commit is not None:
             command = ("diff-tree", *options, old.commit, new.commit)
-        yield from _entries(self._asked(*command, limited=limited))
+        yield from _entries(self._list(*command, limited=limited))
 
     def _of_work_tree(self, *, limited: bool = False) -> Iterator[_Entry]:
-        # Without renames, for which git would read files through the filters of the repository.
+        # Without renames, for which git would run the filters of the repository on files.
         options = ("-z", "--no-renames", "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv", "--ours")
         command = (*_without_filters(self._git), "diff-files", *options)
-        found = list(_entries(self._asked(*command, limited=limited)))
-        # A path in conflict is listed twice: as such, and as what became of ours.
+        found = list(_entries(self._list(*command, limited=limited)))
+        # A path in conflict is listed twice: as unmerged, and as a change of ours.
         unmerged = {entry.new for entry in found if entry.status == b"U"}
         yield from (entry for entry in found if entry.status == b"U" or entry.new not in unmerged)
 
-    def _asked(self, *command: str | bytes, limited: bool) -> list[bytes]:
-        """What git lists, of all files or of those that the pathspecs are about."""
+    def _list(self, *command: str | bytes, limited: bool) -> list[bytes]:
+        """List all files, or those that match the pathspecs."""
         if not limited:
             return self._git.items(*command, "--")
         try:
             return self._git.items("--no-literal-pathspecs", *command, "--", *map(os.fsencode, self._pathspecs))
         except CommandError as error:
-            # `changes` asks without pathspecs first, so that a broken repository never comes to this.
-            raise MissingInputError(
-                f"git does not take what is behind --: {error}; see git help gitglossary"
-            ) from error
+            # `changes` lists without pathspecs first, so that a broken repository fails before this.
+            raise MissingInputError(f"git rejects the arguments after --: {error}; see git help gitglossary") from error
 
     def _wanted(self) -> set[bytes]:
-        """The paths that differ and that the pathspecs are about."""
+        """The paths that differ and match the pathspecs."""
         old, new = self._sides
         found: list[_Entry] = []
         if new is not None or old.commit is not None:
-            found += self._between(old, new or _Side("", None), limited=True)
+            found += self._between(old, new or _Revision("", None), limited=True)
         if new is None:
             found += self._of_work_tree(limited=True)
         return {path for entry in found for path in (entry.old, entry.new) if path is not None}
@@ -234,14 +218,14 @@ class _Comparison:
         return any(path.endswith(ENDINGS) or path in self._named for path in paths)
 
     def _check_named(self, entries: Sequence[_Entry]) -> None:
-        """Do nothing if every path that was named, and not described, is somewhere."""
+        """Raise unless every literal path exists on a side."""
         touched = [path for entry in entries for path in (entry.old, entry.new) if path is not None]
         for path, written in self._named.items():
             if any(path == each or _is_within(each, path) for each in touched) or os.path.lexists(
                 self._top / os.fsdecode(path)
             ):
                 continue
-            # What did not change is on both sides or on none.
+            # An unchanged file is on both sides or on neither.
             commit = self._sides[0].commit
             there = Path(os.path.relpath(self._top / os.fsdecode(path), self._git.folder))
             listing = ("ls-tree", "-z", "--full-tree", commit) if commit else ("ls-files", "-z", "--full-name")
@@ -257,7 +241,7 @@ class _Comparison:
         after = self._version(new, entry.new, stage) if entry.new is not None else None
         return Change(before, after)
 
-    def _version(self, side: _Side | None, path: bytes, stage: int) -> Version:
+    def _version(self, side: _Revision | None, path: bytes, stage: int) -> Version:
         shown = os.fsdecode(path)
         place = self._top / shown
         if side is None:
@@ -269,7 +253,7 @@ class _Comparison:
 
 
 def _without_filters(git: Git) -> list[str]:
-    """Options that keep git from filtering files, which it does where only their content tells whether they changed."""
+    """Options that keep git from running filters to find out whether files changed."""
     try:
         names = git.items("config", "--null", "--name-only", "--get-regexp", r"^filter\..*\.(clean|process|required)$")
     except CommandError:
@@ -278,18 +262,12 @@ def _without_filters(git: Git) -> list[str]:
     return [word for key in keys for word in ("-c", f"{key}=" + ("false" if key.endswith(".required") else ""))]
 
 
-def _ends(text: str) -> tuple[str, str]:
-    """Both revisions of a range; what is left out is HEAD."""
-    old, _, new = text.partition("..." if "..." in text else "..")
-    return old or "HEAD", new or "HEAD"
-
-
 def _is_within(path: bytes, folder: bytes) -> bool:
     return not folder or path.startswith(folder + b"/")
 
 
 def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
-    """What ``--raw -z`` lists, without submodules."""
+    """Parse the output of ``--raw -z``, without submodules."""
     fields = iter(items)
     for head in fields:
         modes_and_status = head.removeprefix(b":").split(b" ")
@@ -302,7 +280,7 @@ def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
 
 
 def _chained(staged: Sequence[_Entry], of_work_tree: Sequence[_Entry]) -> list[_Entry]:
-    """What differs between a commit and the work tree: what is staged, and what was done since."""
+    """Combine staged changes and those since into the changes between a commit and the work tree."""
     found = {entry.new or entry.old: entry for entry in staged}
     for entry in of_work_tree:
         path = entry.old or entry.new

@@ -1,7 +1,7 @@
-"""git as a program: how it is started, what it may do, what its complaints mean.
+"""Processes of git: safe environment and options, output, and errors with a cause.
 
-A repository is data that somebody else made. Only plumbing that reads is started here, with the settings switched off
-by which a repository names programs, without network, prompts, pagers and locks.
+A repository is untrusted data. Only plumbing commands that read are started here, without the settings by which a
+repository names programs, and without network, prompts, pagers and locks.
 """
 
 import os
@@ -11,9 +11,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Final, Self
 
-from onnxjson.display import visible
-from onnxjson.errors import FileError, MissingInputError, OnnxJsonError, UntrustedError
-from onnxjson.payloads import CHUNK
+from onnxjson.model.display import visible
+from onnxjson.model.errors import FileError, MissingInputError, OnnxJsonError, UntrustedError
+from onnxjson.model.payloads import CHUNK
 
 _KEPT: Final = frozenset(
     {
@@ -34,16 +34,16 @@ _KEPT: Final = frozenset(
         "GIT_WORK_TREE",
     }
 )
-"""Variables that say where the repository is and how the user configured git; a hook has some of them set."""
+"""Variables for the place of the repository and the user's settings of git; hooks have some of them set."""
 
 _KEPT_BEGINNINGS: Final = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
 
 _SET: Final = {
-    "GIT_ALLOW_PROTOCOL": "none",  # what older gits have to stop the fetch of a missing object
+    "GIT_ALLOW_PROTOCOL": "none",  # for older versions of git: do not fetch a missing object
     "GIT_NO_LAZY_FETCH": "1",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_TERMINAL_PROMPT": "0",
-    "LC_ALL": "C",  # its complaints are told apart by their words
+    "LC_ALL": "C",  # error messages are recognized by their words
 }
 
 _OPTIONS: Final = (
@@ -61,42 +61,42 @@ _ERROR_LENGTH: Final = 300
 
 
 class CommandError(Exception):
-    """git said no; the text is what it said, on one line and made visible."""
+    """git failed; the text is its error message, on one line and made visible."""
 
 
 class Git:
-    """git, as it is started in one folder.
+    """git, started in one folder.
 
     Raises:
-        MissingInputError: it is not installed.
+        MissingInputError: git is not installed.
     """
 
     def __init__(self, folder: Path, variables: Mapping[str, str | None] | None = None) -> None:
-        """Prepare to start git in `folder`, with `variables` of the environment in place of those inherited."""
+        """Prepare to start git in `folder`, with `variables` replacing inherited ones."""
         self.folder = folder
-        """Where it is started."""
+        """Folder in which git is started."""
         mixed = _environment() | dict(variables or {})
         self._environment = {name: value for name, value in mixed.items() if value is not None}
         self._program = _program(self._environment.get("PATH", os.defpath))
 
     def items(self, *arguments: bytes | str, seconds: float | None = None) -> list[bytes]:
-        """What git prints, each ended by a zero byte (``-z``).
+        """Return the items that git prints, each ended by a zero byte (``-z``).
 
         Args:
             arguments: the command and its arguments.
-            seconds: how long it may take.
+            seconds: time limit; None for none.
 
         Raises:
-            CommandError: it failed, or takes too long.
-            OnnxJsonError: it cannot be started, or the repository cannot be used at all.
+            CommandError: git failed, or takes too long.
+            OnnxJsonError: git cannot be started, or refuses the repository.
         """
         return self.output(*arguments, seconds=seconds).split(b"\0")[:-1]
 
     def output(self, *arguments: bytes | str, seconds: float | None = None, given: bytes = b"") -> bytes:
-        """All that git prints when it is `given` something to read; see `items`."""
-        with self._started(*arguments) as process:
+        """Return all that git prints, with `given` as its input; see `items`."""
+        with self._start(*arguments) as process:
             try:
-                printed, complaint = process.communicate(given, timeout=seconds)
+                printed, message = process.communicate(given, timeout=seconds)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise CommandError(f"it takes longer than {seconds:g} s") from None
@@ -104,17 +104,17 @@ class Git:
                 process.kill()
                 raise
         if process.returncode:
-            text = " ".join(complaint.decode("utf-8", "replace").split())
+            text = " ".join(message.decode("utf-8", "replace").split())
             _raise_if_unusable(text, self.folder)
             raise CommandError(visible(text or f"git ends with {process.returncode}", _ERROR_LENGTH))
         return printed
 
     def line(self, *arguments: bytes | str, seconds: float | None = None) -> bytes:
-        """The one line that git prints, which may hold line feeds itself; see `items`."""
+        """Return the line that git prints, which may contain line feeds itself; see `items`."""
         return self.output(*arguments, seconds=seconds).removesuffix(b"\n")
 
     def up(self) -> bytes:
-        """The way from the folder to the top of the work tree, ``../../``; b"" at the top and in a bare repository.
+        """Path from the folder up to the top of the work tree, ``../../``; b"" at the top and in a bare repository.
 
         Raises:
             OnnxJsonError: see `items`.
@@ -125,10 +125,10 @@ class Git:
             return b""
 
     def named(self, revision: str, kind: str) -> bytes | None:
-        """The hexadecimal name of the object that a revision leads to; None where there is none of that kind.
+        """Hexadecimal name of the object that a revision means; None if there is none of that kind.
 
         Args:
-            revision: as a person writes it, without line feeds.
+            revision: as the user writes it.
             kind: ``commit`` or ``tree``.
 
         Raises:
@@ -136,18 +136,18 @@ class Git:
         """
         if "\n" in revision or "\0" in revision:
             return None
-        # Asked on standard input, where nothing is an option.
+        # Passed on standard input, where nothing is an option.
         line = os.fsencode(revision) + b"^{" + kind.encode() + b"}\n"
         words = self.output("cat-file", "--batch-check", given=line).splitlines()[-1].split(b" ")
         return words[0] if len(words) == 3 and words[1] == kind.encode() else None
 
-    def _started(self, *arguments: bytes | str, complaints: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+    def _start(self, *arguments: bytes | str, errors: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(
                 [self._program, *_OPTIONS, *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                stderr=complaints,
+                stderr=errors,
                 cwd=self.folder,
                 env=self._environment,
             )
@@ -155,8 +155,8 @@ class Git:
             raise FileError(f"git cannot be started: {error.strerror}") from error
 
     def objects(self) -> "Objects":
-        """A process that hands out the contents of objects; use it in a ``with`` statement."""
-        return Objects(self._started("cat-file", "--batch", complaints=subprocess.DEVNULL))
+        """Start a process that prints the contents of objects; use it in a ``with`` statement."""
+        return Objects(self._start("cat-file", "--batch", errors=subprocess.DEVNULL))
 
 
 class Objects:
@@ -175,13 +175,13 @@ class Objects:
         self._process.communicate()
 
     def chunks(self, identity: bytes) -> Iterator[bytes]:
-        """The content of an object in pieces; ask for all of it before the next one.
+        """Yield the content of an object in pieces; read all of it before the next object.
 
         Args:
             identity: the full hexadecimal name of an object.
 
         Raises:
-            FileError: it is not there, is damaged, or git ended.
+            FileError: the object is missing or damaged, or git ended.
         """
         requests, contents = self._pipes()
         try:
@@ -209,8 +209,8 @@ class Objects:
     def _gone(self, identity: bytes) -> FileError:
         name = identity.decode("ascii", "replace")[:12]
         return FileError(
-            f"git does not give the object {name}: it is damaged, or was left out of a partial clone; "
-            "git fsck says more, git fetch --refetch gets it"
+            f"git cannot read the object {name}: it is damaged, or missing in a partial clone; "
+            "git fsck shows more, git fetch --refetch gets it"
         )
 
 
@@ -221,7 +221,7 @@ def _environment() -> dict[str, str]:
         if not name.startswith("GIT_") or name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
     }
     kept.pop("LANGUAGE", None)
-    # A relative folder on the path would be one of the repository.
+    # A relative folder on the path would be in the repository.
     kept["PATH"] = os.pathsep.join(
         folder for folder in kept.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)
     )
@@ -236,28 +236,28 @@ def _program(path: str) -> str:
     raise MissingInputError("git is not installed, or not on the PATH; REV:path reads a model from git")
 
 
-def _raise_if_unusable(complaint: str, folder: Path) -> None:
-    """The error for a complaint that is about the repository as a whole."""
-    problem = _unusable(complaint, folder)
+def _raise_if_unusable(message: str, folder: Path) -> None:
+    """Raise the error for a message about the repository as a whole."""
+    problem = _unusable(message, folder)
     if problem is not None:
         raise problem
 
 
-def _unusable(complaint: str, folder: Path) -> OnnxJsonError | None:
+def _unusable(message: str, folder: Path) -> OnnxJsonError | None:
     where = visible(str(folder), None)
-    if "dubious ownership" in complaint or "unsafe repository" in complaint:
+    if "dubious ownership" in message or "unsafe repository" in message:
         return UntrustedError(
-            f"git does not trust the repository around {where}, since it belongs to another user; if you do, say so "
-            f"with: git config --global --add safe.directory {_quoted(complaint) or where}"
+            f"git does not trust the repository around {where}, since it belongs to another user; if you trust it, "
+            f"run: git config --global --add safe.directory {_quoted(message) or where}"
         )
-    if "not a git repository" in complaint:
+    if "not a git repository" in message:
         return MissingInputError(f"{where} is not in a git repository")
     return None
 
 
-def _quoted(complaint: str) -> str:
-    """The folder that git names in its complaint, ready for a shell."""
+def _quoted(message: str) -> str:
+    """The folder that git names in its message, quoted for a shell."""
     import shlex
 
-    named = complaint.partition("'")[2].partition("'")[0]
+    named = message.partition("'")[2].partition("'")[0]
     return visible(shlex.quote(named), None) if named else ""

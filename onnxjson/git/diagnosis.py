@@ -1,4 +1,4 @@
-"""What `onnxjson git doctor` says: what is set where, and whether it works."""
+"""Checks of `onnxjson git doctor`: versions, settings, attributes, and whether they work."""
 
 import os
 import platform
@@ -6,18 +6,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.errors import OnnxJsonError
-from onnxjson.git import attribute_files, installation, self_test, text_cache
+from onnxjson.git import driver_lines, installation, shown_text
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.driver_lines import settings_for
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
 
 _WANTED: Final = {"model.onnx": "onnx", "model.onnx.json": "onnxjson"}
 _OLDEST: Final = (2, 30)
 
 
 class Observation(NamedTuple):
-    """One thing that was looked at."""
+    """Result of one check."""
 
     is_well: bool
     text: str
@@ -25,19 +25,19 @@ class Observation(NamedTuple):
 
 
 def diagnose(folder: Path, python: str) -> Iterator[Observation]:
-    """Everything there is to say, seen from a folder.
+    """Yield the result of every check, seen from a folder.
 
     Args:
-        folder: in a work tree, or anywhere else.
+        folder: a folder in a work tree, or anywhere else.
         python: the interpreter that `install` would set.
 
     Raises:
-        OnnxJsonError: git is not there, or refuses the repository.
+        OnnxJsonError: git is not installed, or refuses the repository.
     """
     git = Git(folder)
     yield from _versions(git, python)
     if os.environ.get("ONNXJSON_GIT") == "off":
-        yield Observation(False, "ONNXJSON_GIT is off: git does without onnxjson; unset ONNXJSON_GIT")
+        yield Observation(False, "ONNXJSON_GIT is off: git works without onnxjson; unset ONNXJSON_GIT")
     places = list(_places(folder))
     found = [(place, settings) for place in places if (settings := installation.installed(place))]
     for place, settings in found:
@@ -46,7 +46,7 @@ def diagnose(folder: Path, python: str) -> Iterator[Observation]:
         yield Observation(False, "git has no settings of onnxjson; onnxjson git install writes them")
     for place in places:
         try:
-            if attribute_files.has_block(place.attributes):
+            if installation.has_block(place.attributes):
                 yield Observation(True, f"lines of onnxjson are in {visible(str(place.attributes), None)}")
         except OnnxJsonError as error:
             yield Observation(False, str(error))
@@ -65,29 +65,26 @@ def _versions(git: Git, python: str) -> Iterator[Observation]:
     numbers = tuple(int(part) for part in printed.split(".")[:2] if part.isdigit())
     old = numbers < _OLDEST
     yield Observation(not old, f"git {visible(printed)}" + ("; 2.30 or newer is needed" if old else ""))
-    try:
-        lfs = os.fsdecode(git.line("lfs", "version", seconds=10)).split(" ")[0]
-        yield Observation(True, visible(lfs))
-    except CommandError:
-        yield Observation(True, "git-lfs is not installed; only repositories with Git LFS need it")
-    texts = text_cache.folder()
+    lfs = _lfs_version(git)
+    yield Observation(True, lfs or "git-lfs is not installed; only repositories with Git LFS need it")
+    texts = shown_text.cache_folder()
     if texts is not None:
         yield Observation(True, f"texts of big models are kept in {visible(str(texts), None)}")
 
 
-def _places(folder: Path) -> Iterator[installation.Place]:
+def _places(folder: Path) -> Iterator[installation.InstallTarget]:
     for scope in installation.SCOPES:
         try:
-            yield installation.place_of(scope, folder)
+            yield installation.target_of(scope, folder)
         except OnnxJsonError:
             continue
 
 
-def _settings(place: installation.Place, settings: dict[str, str], python: str) -> Observation:
+def _settings(place: installation.InstallTarget, settings: dict[str, str], python: str) -> Observation:
     wanted = settings_for(python)
     missing = [key for key in wanted if key not in settings]
     other = [key for key in settings if settings[key] != wanted[key]]
-    again = f"; onnxjson git install --{place.scope} writes them anew"
+    again = f"; onnxjson git install --{place.scope} writes them again"
     if missing:
         return Observation(False, f"of the {place.scope} settings of git {', '.join(missing)} are missing{again}")
     if any(key.endswith(".recursive") for key in other):
@@ -116,18 +113,18 @@ def _attributes(git: Git) -> Iterator[Observation]:
             if value == driver:
                 yield Observation(True, f"*{path[5:]} has {name}={driver}")
                 continue
-            hint = "onnxjson git install puts its lines last, where they win"
+            hint = "onnxjson git install writes its lines at the end, where they take precedence"
             yield Observation(False, f"*{path[5:]} has {name}={visible(value)}, not {driver}; {hint}")
-        if values[path, "filter"] == "lfs" and not _has_lfs(git):
+        if values[path, "filter"] == "lfs" and not _lfs_version(git):
             yield Observation(False, f"*{path[5:]} is in Git LFS, and git-lfs is not installed: no weights are fetched")
 
 
-def _has_lfs(git: Git) -> bool:
+def _lfs_version(git: Git) -> str:
+    """Version of git-lfs, made visible; "" if it is not installed."""
     try:
-        git.line("lfs", "version", seconds=10)
+        return visible(os.fsdecode(git.line("lfs", "version", seconds=10)).split(" ")[0])
     except CommandError:
-        return False
-    return True
+        return ""
 
 
 def _trial(git: Git) -> Iterator[Observation]:
@@ -137,8 +134,8 @@ def _trial(git: Git) -> Iterator[Observation]:
             settings[key] = os.fsdecode(git.output("config", "--null", "--get", key)).removesuffix("\0")
         except CommandError:
             continue
-    problems = self_test.problems(settings)
+    problems = driver_lines.problems(settings)
     for problem in problems:
         yield Observation(False, problem)
     if not problems:
-        yield Observation(True, "the lines work: a small model was shown and merged")
+        yield Observation(True, "the settings work: a small model was shown and merged")

@@ -1,20 +1,29 @@
-"""What is written into git's settings and into .gitattributes: the lines by which git starts this program.
+"""Lines by which git starts this program, in its settings and in .gitattributes, and a trial of them.
 
 Every line that starts Python guards itself, since git trusts what it starts: one version that cannot be shown ends all
-of `git log -p`, and a merge driver that is missing or killed leaves one side of a file as if it were both.
+of `git log -p`, and a merge driver that is missing or killed leaves one side of a file as if it were the merge.
 """
 
+import os
 import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
+
+from onnxjson.git.commands import CommandError, Git
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.storage import files
 
 ATTRIBUTES: Final = (
     "**/*.onnx diff=onnx merge=onnx -text",
     "**/*.onnx.json diff=onnxjson merge=onnxjson text eol=lf linguist-language=JSON",
     "**/*.blobs/** -diff -merge -text",
 )
-"""Lines of a .gitattributes; the last one is about the bytes of weights.
+"""Lines of a .gitattributes; the last one is for the bytes of weights.
 
-Not ``*.onnx``, which means the same: `git lfs track` changes the line that begins with what it is told to track.
+Not ``*.onnx``, which means the same: `git lfs track` changes a line that begins with the pattern to track.
 """
 
 ALIAS: Final = "alias.onnxdiff"
@@ -26,7 +35,7 @@ _DIFF_COMMAND: Final = "-I -m onnxjson diff --git"
 _MERGETOOL_COMMAND: Final = "-I -m onnxjson mergetool"
 
 OURS: Final = ("onnxjson.git.textconv", "onnxjson.git.merge_driver", _DIFF_COMMAND, _MERGETOOL_COMMAND)
-"""A line that git runs and that has one of these in it was written here."""
+"""Parts of commands by which a setting is known to be one of ours."""
 
 NAMED: Final = (
     r'^[[:space:]]*(\{"(op_type|name)": .*[^,]),?$'
@@ -34,7 +43,7 @@ NAMED: Final = (
     r'^[[:space:]]*("(input|output|node|initializer|sparse_initializer|value_info|quantization_annotation'
     r'|element_metadata|functions|training_info|configuration|metadata_props|graph)": [[{])$'
 )
-"""Lines that begin something with a name of its own: a node, a tensor, a list of the graph (POSIX, extended)."""
+"""Lines that begin a named element: a node, a tensor, a list of the graph (POSIX, extended)."""
 
 WORD: Final = r'"([^"\\]|\\.)*"|[-+0-9.eE]+|[^[:space:]]'
 """A string, a number, or a single character (POSIX, extended)."""
@@ -47,7 +56,7 @@ _FILE_HASH: Final = (
 
 
 def settings_for(python: str) -> dict[str, str]:
-    """The settings, key -> value, that start the interpreter at the absolute path `python`."""
+    """Return the settings, key -> value, that start the interpreter at the absolute path `python`."""
     return {
         "diff.onnx.textconv": _textconv_of_binary(python),
         "diff.onnx.binary": "true",
@@ -58,7 +67,7 @@ def settings_for(python: str) -> dict[str, str]:
         "diff.onnxjson.wordRegex": WORD,
         "merge.onnx.name": "ONNX models, by structure",
         "merge.onnx.driver": _merge_driver(python),
-        # The same for common ancestors: git's own "binary" takes an older one, and a revert since then is undone.
+        # The same for common ancestors: git's own "binary" keeps an older one, which undoes a revert since then.
         "merge.onnx.recursive": "onnx",
         "merge.onnxjson.name": "ONNX models as text, by structure",
         "merge.onnxjson.driver": _merge_driver(python),
@@ -71,7 +80,7 @@ def settings_for(python: str) -> dict[str, str]:
 
 
 def _textconv_of_binary(python: str) -> str:
-    # git appends the name of the file. Whatever becomes of Python, the function ends with a line, and with 0.
+    # git appends the name of the file. Even if Python fails, the function prints a line and exits with 0.
     run = f'{shlex.quote(python)} -I -m onnxjson.git.textconv "$1" 2>/dev/null && return 0'
     return (
         f'f() {{ w="ONNXJSON_GIT=off"; [ "$ONNXJSON_GIT" = off ] || {{ {run}; '
@@ -85,10 +94,11 @@ def _textconv_of_text(python: str) -> str:
 
 
 def _merge_driver(python: str) -> str:
-    """0 and 16 are a whole result. For all else git must stop, and it does so only where there is no file to take.
+    """Build the command of the merge driver.
 
-    So the file, which has ours alone, goes before anything else starts, and is only open as descriptor 3: whatever is
-    killed, this guard included, there is none until the merge is written.
+    Exit codes 0 and 16 mean a complete result. For any other git must stop, which it does only if the file is missing.
+    So the file, which has ours alone, is removed before anything else starts, and stays open as descriptor 3: whatever
+    is killed, this guard included, the file is missing until the merge is written.
     """
     off = '[ "$ONNXJSON_GIT" = off ]'
     guarded = (
@@ -101,7 +111,7 @@ def _merge_driver(python: str) -> str:
 
 
 def _alias(python: str) -> str:
-    # git starts it at the top of the work tree; where it says GIT_DIR, a subfolder would be taken for the top.
+    # git starts it at the top of the work tree; with GIT_DIR set, a subfolder would be taken for the top.
     there = (
         '[ -z "$GIT_PREFIX" ] || { [ -z "$GIT_DIR" ] || '
         '{ GIT_DIR=$(cd "$GIT_DIR" && pwd); : "${GIT_WORK_TREE:=$PWD}"; export GIT_DIR GIT_WORK_TREE; }; '
@@ -111,3 +121,140 @@ def _alias(python: str) -> str:
         f'!f() {{ {there}; [ "$ONNXJSON_GIT" = off ] && exec git diff --no-textconv "$@"; '
         f'exec {shlex.quote(python)} {_DIFF_COMMAND} "$@"; }}; f'
     )
+
+
+_SECONDS: Final = 60.0
+
+_ALONE: Final[dict[str, str | None]] = {
+    **dict.fromkeys(("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_CONFIG_PARAMETERS")),
+    **dict.fromkeys(("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"), "onnxjson"),
+    **dict.fromkeys(("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"), "onnxjson@localhost"),
+    "GIT_CONFIG_COUNT": None,
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_CONFIG_GLOBAL": os.devnull,
+}
+"""Variables that separate a trial from the user's repositories and settings."""
+
+_MODEL: Final = """{
+"format": "onnxjson/1",
+"ir_version": 10,
+"opset_import": {"": 20},
+"graph": {
+  "name": "g",
+  "input": [
+    {"name": "x", "type": "float32[2]"}
+  ],
+  "output": [
+    {"name": "z", "type": "float32[2]"}
+  ],
+  "node": [
+    {"op_type": "LeakyRelu", "output": ["y"],
+     "input": ["x"],
+     "name": "first",
+     "attribute": {
+       "alpha": ALPHA
+     }},
+    {"op_type": "Elu", "output": ["z"],
+     "input": ["y"],
+     "name": "second",
+     "attribute": {
+       "alpha": BETA
+     }}
+  ]
+}
+}
+"""
+
+
+def _text(alpha: str, beta: str) -> str:
+    """The small model as canonical text."""
+    return _MODEL.replace("ALPHA", alpha).replace("BETA", beta)
+
+
+def problems(settings: Mapping[str, str]) -> list[str]:
+    """Try settings as git uses them, in a temporary repository with versions of a small model.
+
+    Args:
+        settings: by key, as `settings_for` builds them; missing ones are not tried.
+
+    Returns:
+        A sentence for each setting that does not work.
+
+    Raises:
+        OnnxJsonError: git is not installed, or the temporary folder cannot be written.
+    """
+    with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
+        folder = Path(temporary, "it's a test")  # a path with spaces and a quote
+        folder.mkdir()
+        try:
+            return list(_Trial(folder, settings).problems())
+        except CommandError as error:
+            return [f"git fails: {error}"]
+
+
+class _Trial:
+    """A repository with the small model in both forms."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._text_file, self._binary = folder / "m.onnx.json", folder / "m.onnx"
+        self._git = Git(folder, _ALONE)
+        self._settings = settings
+        self._run("init", "-q", "--template=", ".")
+        (folder / ".git" / "info").mkdir(exist_ok=True)
+        (folder / ".git" / "info" / "attributes").write_text("".join(f"{line}\n" for line in ATTRIBUTES))
+        for key, value in settings.items():
+            self._run("config", "--local", key, value)
+
+    def _run(self, *arguments: str) -> str:
+        return os.fsdecode(self._git.output(*arguments, seconds=_SECONDS))
+
+    def _commit(self, alpha: str, beta: str) -> str:
+        """Commit a version of the model in both forms; return the name of the commit."""
+        self._text_file.write_text(_text(alpha, beta))
+        files.save(files.load(self._text_file).model, self._binary)
+        self._run("add", ".")
+        self._run("commit", "-q", "--no-gpg-sign", "-m", "a version")
+        return self._run("rev-parse", "HEAD").strip()
+
+    def problems(self) -> Iterator[str]:
+        """See the function `problems`."""
+        base = self._commit("0.1", "0.5")
+        for name, key in (("m.onnx", "diff.onnx.textconv"), ("m.onnx.json", "diff.onnxjson.textconv")):
+            shown = self._run("cat-file", "--textconv", f"HEAD:{name}") if key in self._settings else None
+            if shown is not None and shown != _text("0.1", "0.5"):
+                yield f"{key} shows of a small model: {visible(shown.strip(), 200) or 'nothing'}"
+        if ALIAS in self._settings and "onnxjson diff" not in self._run("onnxdiff", "--help"):
+            yield f"{ALIAS} does not start onnxjson diff"
+        if MERGETOOL in self._settings:
+            yield from self._problems_of_mergetool()
+        if {"merge.onnx.driver", "merge.onnxjson.driver"} <= set(self._settings):
+            ours = self._commit("0.2", "0.5")
+            self._run("checkout", "-q", "--detach", base)
+            self._commit("0.1", "0.75")
+            yield from self._problems_of_merge(ours)
+
+    def _problems_of_mergetool(self) -> Iterator[str]:
+        # Three equal sides leave nothing to choose.
+        variables = " ".join(f"{name}=m.onnx" for name in ("BASE", "LOCAL", "REMOTE", "MERGED"))
+        try:
+            self._run("-c", f"alias.settle=!{variables}; {self._settings[MERGETOOL]}", "settle")
+        except CommandError as error:
+            yield f"{MERGETOOL} does not resolve a merge: {error}"
+
+    def _problems_of_merge(self, ours: str) -> Iterator[str]:
+        try:
+            self._run("merge", "-q", "--no-gpg-sign", "-m", "merged", ours)
+        except CommandError as error:
+            yield f"a merge of two edits of a small model fails: {error}"
+            return
+        for place, form in ((self._text_file, "json"), (self._binary, "onnx")):
+            try:
+                loaded = files.load(place)
+                text = place
+                if form == "onnx":
+                    text = place.with_name("read.onnx.json")
+                    files.save(loaded.model, text)
+                if loaded.format != form or text.read_text() != _text("0.2", "0.75"):
+                    yield f"a merge of two edits of {place.name} loses one of them"
+            except OnnxJsonError as error:
+                yield f"a merge of two edits of {place.name} is not a model: {error}"

@@ -1,15 +1,15 @@
-"""What the hooks of a repository ask of models: that the binary and its text agree, that no text holds big weights."""
+"""Checks for hooks of a repository: a binary agrees with its text, and no text holds big weights."""
 
 from pathlib import Path
 
-from onnxjson import files
-from onnxjson.canonical.payload_forms import payloads
-from onnxjson.payloads import Digest
-from onnxjson.rendering.unified import digest_text
+from onnxjson.codecs.tensor_text import payloads
+from onnxjson.diffing.unified import digest_text
+from onnxjson.model.payloads import Digest
+from onnxjson.storage import files
 
 
 def pair_of(path: Path) -> tuple[Path, Path] | None:
-    """The binary and the text that stand side by side under one name; None where there is only one of them."""
+    """Find the binary and the text of one name next to each other; None if there is only one of them."""
     name = path.name
     if name.endswith(".onnx.json"):
         binary, text = path.with_name(name.removesuffix(".json")), path
@@ -19,7 +19,7 @@ def pair_of(path: Path) -> tuple[Path, Path] | None:
 
 
 def agree(binary: Path, text: Path) -> bool:
-    """Whether two files hold the same model; weights that are not here count by their SHA-256.
+    """Whether two files hold the same model; missing weights are compared by their SHA-256.
 
     Raises:
         OnnxJsonError: one of them cannot be read.
@@ -29,10 +29,10 @@ def agree(binary: Path, text: Path) -> bool:
 
 
 def inline_weights(path: Path, limit: int) -> list[int]:
-    """The bytes of each tensor of more than `limit` bytes that stands in a text as base64; of a binary none.
+    """Return the sizes, above `limit`, of the tensors that a text holds as base64, in bytes; none for a binary.
 
     Raises:
-        OnnxJsonError: it cannot be read.
+        OnnxJsonError: the file cannot be read.
     """
     loaded = files.load(path, bind=False)
     if loaded.format == "onnx":

@@ -1,6 +1,6 @@
-"""Git LFS: a pointer stands in the repository for a big file, whose bytes are in a store of their own.
+"""Git LFS: pointers in the repository, and the big files in a local store that they represent.
 
-Only the local store is looked at; nothing is fetched (specification: docs/spec.md of git-lfs).
+Only the local store is used; nothing is fetched (specification: docs/spec.md of git-lfs).
 """
 
 import os
@@ -20,16 +20,16 @@ _SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
 
 
 class Pointer(NamedTuple):
-    """What stands in the repository in place of a file."""
+    """Content of a file in the repository that represents a big file."""
 
     sha256: str
     """Hexadecimal SHA-256 of the file."""
     size: int
-    """Its bytes."""
+    """Size of the file in bytes."""
 
 
 def pointer(content: bytes) -> Pointer | None:
-    """The pointer that a file is; None where it is something else.
+    """Parse a pointer; return None if the content is something else.
 
     Args:
         content: the first `POINTER_BYTES` bytes of the file, or all of it.
@@ -41,11 +41,11 @@ def pointer(content: bytes) -> Pointer | None:
 
 
 def stored(storage: Path, wanted: Pointer) -> Path | None:
-    """The file in the local store that a pointer stands for; None where it was not fetched.
+    """Find the file of a pointer in the local store; return None if it was not fetched.
 
     Args:
         storage: the folder ``lfs`` of the repository.
-        wanted: the pointer.
+        wanted: the pointer of the file.
     """
     name = wanted.sha256
     place = storage / "objects" / name[:2] / name[2:4] / name
@@ -56,7 +56,7 @@ def stored(storage: Path, wanted: Pointer) -> Path | None:
 
 
 def storage(git: "Git") -> Path:
-    """The folder ``lfs`` of the repository in which `git` is started; it need not exist.
+    """Return the folder ``lfs`` of the repository in which `git` is started; it need not exist.
 
     Raises:
         CommandError, OnnxJsonError: there is no repository.

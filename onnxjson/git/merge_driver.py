@@ -1,9 +1,9 @@
 """The merge driver of git: ``python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A``.
 
-It ends with 0 where the merge is clean and checked, and with 16 where both sides of every conflict are recorded; the
-result is then in the file %A. Whatever else it ends with must stop git: the line that `onnxjson git install` writes
-sees to that, and hands ours on as a file that is open and has no name any more. Nothing is asked, nothing is written
-beside %A, but for Git LFS: what the pointer that is written back stands for goes to the local store.
+The exit code is 0 if the merge is clean and checked, and 16 if both sides of every conflict are recorded; the result is
+then in the file %A. Any other exit code must stop git: the line that `onnxjson git install` writes ensures that, and
+passes ours as an open file without a name. Nothing is asked, and nothing but %A is written, except for Git LFS: the
+file of the pointer in the result is added to the local store.
 """
 
 import os
@@ -13,15 +13,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from onnxjson.display import visible
-from onnxjson.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.git import lfs
-from onnxjson.hashing import StreamHash
-from onnxjson.identity import open_source, sha256_of
-from onnxjson.payloads import CHUNK, SourceFile
+from onnxjson.model.display import visible
+from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
+from onnxjson.model.payloads import CHUNK, SourceFile
+from onnxjson.storage.identity import StreamHash, open_source, sha256_of
 
 if TYPE_CHECKING:
-    from onnxjson import files
+    from onnxjson.storage import files
 
 T = TypeVar("T")
 
@@ -32,28 +31,28 @@ _INTERNAL: Final = 70
 _SYSTEM: Final = 74
 
 _VIRTUAL: Final = 9
-"""The size of conflict markers (%L) from which on git merges common ancestors: 7, and 2 more for each level."""
+"""Minimum size of conflict markers (%L) when git merges common ancestors: 7, and 2 more for each level."""
 
 _NAMES: Final = ("the base", "ours", "theirs")
 
 
-class _Side(NamedTuple):
+class _Version(NamedTuple):
     """One of the three files."""
 
     name: str
-    """For a person."""
+    """Name for messages."""
     file: Path
-    """The one that git made."""
+    """The file that git made."""
     path: Path
-    """Where the content is: the same, or what its pointer stands for."""
+    """The file with the content: the same, or that of its pointer."""
     sha256: str
-    """Of the content."""
+    """SHA-256 of the content."""
     is_pointer: bool
     is_empty: bool
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Merge; gives the exit code, and says on standard error what there is to say."""
+    """Merge; return the exit code, and print messages to standard error."""
     if len(arguments) != 6:
         _say("usage: python -I -m onnxjson.git.merge_driver %O OURS %B %L %P %A; onnxjson git install writes the line")
         return _USAGE
@@ -62,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         return _merge([Path(base), Path(ours), Path(theirs)], name, Path(result), is_virtual=is_virtual)
     except OnnxJsonError as error:
-        # A conflict that stands in a side must not look like one that was recorded here.
+        # A conflict inside a side must not look like one that was recorded here.
         code = DecodeError.exit_code if isinstance(error, ConflictError) else error.exit_code
         _say(f"{visible(name, None)} is not merged: {error}")
         return code
@@ -71,7 +70,7 @@ def main(arguments: Sequence[str]) -> int:
         return _SYSTEM
     except Exception as error:
         _say(
-            f"{visible(name, None)} is not merged: a mistake in onnxjson itself "
+            f"{visible(name, None)} is not merged: an error in onnxjson itself "
             f"({type(error).__name__}: {visible(str(error), None)}); please report it"
         )
         return _INTERNAL
@@ -82,16 +81,16 @@ def _say(text: str) -> None:
 
 
 def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> int:
-    sides = [_side(path, what) for path, what in zip(paths, _NAMES, strict=True)]
+    sides = [_version(path, what) for path, what in zip(paths, _NAMES, strict=True)]
     as_pointer = bool(_merged_value(*[side.is_pointer for side in sides]))
-    # What git settles by itself, for whoever calls the driver without it, and where a pointer hides that it does.
+    # git resolves this itself, but not if the driver is called without it, or a pointer hides that contents are equal.
     sha256 = _merged_value(*[side.sha256 for side in sides])
     with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as folder:
         count = 0
         if sha256 is None:
             result = Path(folder) / "result"
             count = _merged(sides, result, name, is_virtual=is_virtual)
-            found = _Side("the result", result, result, "", is_pointer=False, is_empty=False)
+            found = _Version("the result", result, result, "", is_pointer=False, is_empty=False)
         else:
             same = [side for side in sides[1:] if side.sha256 == sha256]
             found = next((side for side in same if side.is_pointer == as_pointer), same[0])
@@ -101,15 +100,15 @@ def _merge(paths: list[Path], name: str, target: Path, *, is_virtual: bool) -> i
     if not count:
         return CLEAN
     if is_virtual:
-        return CONFLICTS  # of a base, which nobody is asked to settle
+        return CONFLICTS  # of a common ancestor, which the user does not resolve
     number = "a conflict" if count == 1 else f"{count:,} conflicts"
     shown = visible(name, None)
-    _say(f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` settles them")
+    _say(f"{shown} has {number}; `onnxjson conflicts {shown}` shows and `onnxjson resolve {shown}` resolves them")
     return CONFLICTS
 
 
-def _in_form(side: _Side, as_pointer: bool, folder: Path) -> Path:
-    """A file with a side as a pointer, or as what that stands for."""
+def _in_form(side: _Version, as_pointer: bool, folder: Path) -> Path:
+    """Return a file with a version as a pointer, or with its content."""
     if side.is_pointer == as_pointer:
         return side.file
     if as_pointer:
@@ -119,33 +118,33 @@ def _in_form(side: _Side, as_pointer: bool, folder: Path) -> Path:
 
 
 def _merged_value(base: T, ours: T, theirs: T) -> T | None:
-    """What both sides agree on, or what one of them changed; None where each changed it in its own way."""
+    """The value that both sides agree on, or that one of them changed; None if they changed it differently."""
     if ours == theirs or theirs == base:
         return ours
     return theirs if ours == base else None
 
 
-def _require_fetched(side: _Side) -> None:
+def _require_fetched(side: _Version) -> None:
     if side.is_pointer and not side.path.is_file():
         raise MissingInputError(
             f"the weights of {side.name} are in Git LFS and not fetched; run `git lfs fetch --all`, then merge again"
         )
 
 
-def _side(path: Path, what: str) -> _Side:
+def _version(path: Path, what: str) -> _Version:
     source = open_source(path)
     wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
     if wanted is None:
-        return _Side(what, path, path, _sha256_of(source), is_pointer=False, is_empty=not source.size)
+        return _Version(what, path, path, _sha256_of(source), is_pointer=False, is_empty=not source.size)
     store = _lfs_storage()
     stored = lfs.stored(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
-        raise FileError(f"what Git LFS has for {what} is damaged; git lfs fsck says more")
-    return _Side(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
+        raise FileError(f"the file of {what} in the store of Git LFS is damaged; git lfs fsck shows more")
+    return _Version(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
 
 
 def _sha256_of(source: SourceFile) -> str:
-    # By offsets: where /dev/fd leads to the very descriptor, all who open it share one place in the file.
+    # By offsets: if /dev/fd leads to the very descriptor, all readers share one position in the file.
     digest = StreamHash()
     for start in range(0, source.size, CHUNK):
         digest.update(source.read_at(start, min(CHUNK, source.size - start)))
@@ -158,21 +157,21 @@ def _lfs_storage() -> Path:
     try:
         return lfs.storage(Git(Path.cwd()))
     except CommandError as error:
-        raise FileError(f"git does not say where Git LFS keeps its files: {error}") from error
+        raise FileError(f"git cannot find the store of Git LFS: {error}") from error
 
 
-def _merged(sides: Sequence[_Side], result: Path, name: str, *, is_virtual: bool) -> int:
-    """Write the merge of three files; how many conflicts it has."""
+def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> int:
+    """Write the merge of three files; return the number of its conflicts."""
     from onnxjson.merging.merge import Merged, merge
     from onnxjson.merging.storing import save
 
     for side in sides:
         _require_fetched(side)
-    # Where ancestors are merged, a side may be what the merge of others gave, with its conflicts; the base always may.
+    # When ancestors are merged, a side may be the result of another merge, with its conflicts; the base always may.
     loaded = [_loaded(side, name, conflicted=is_virtual or side is sides[0]) for side in sides]
     base, ours, theirs = [None if each is None else Merged(each.model, each.conflicts) for each in loaded]
     if ours is None or theirs is None:
-        raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, which is no model")
+        raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, not a model")
     if any(each is not None and each.conflicts for each in loaded):
         from onnxjson.git.uncertain_merges import merge_uncertain
 
@@ -184,9 +183,9 @@ def _merged(sides: Sequence[_Side], result: Path, name: str, *, is_virtual: bool
     return len({conflict.id for conflict in found.conflicts})
 
 
-def _loaded(side: _Side, name: str, *, conflicted: bool) -> "files.Loaded | None":
-    """The model of a side; None where the file is empty."""
-    from onnxjson import files
+def _loaded(side: _Version, name: str, *, conflicted: bool) -> "files.Loaded | None":
+    """Load the model of a version; None if the file is empty."""
+    from onnxjson.storage import files
 
     if side.is_empty:
         return None
@@ -198,7 +197,7 @@ def _loaded(side: _Side, name: str, *, conflicted: bool) -> "files.Loaded | None
 
 
 def _replace(path: Path, content: Path) -> None:
-    """Give a file, which git made for this, another content; that it is there in full is checked."""
+    """Replace the content of the result file of git, and check that it is complete."""
     source = open_source(content)
     with path.open("wb") as target:
         for start in range(0, source.size, CHUNK):
@@ -206,12 +205,12 @@ def _replace(path: Path, content: Path) -> None:
         target.flush()
         os.fsync(target.fileno())
     if sha256_of(path) != _sha256_of(source):
-        raise FileError("the disk gave back other bytes than were written; check the disk")
+        raise FileError("the disk returned other bytes than were written; check the disk")
 
 
 def _put_into_store(content: Path, pointer: Path) -> Path:
-    """Put a file into the local store of Git LFS; the file of its pointer."""
-    from onnxjson.saving import make_folder, save_file
+    """Add a file to the local store of Git LFS; return the file of its pointer."""
+    from onnxjson.storage.saving import make_folder, save_file
 
     source = open_source(content)
     sha256, size = _sha256_of(source), source.size

@@ -1,11 +1,12 @@
 """Models at a revision of a git repository: ``HEAD~1:model.onnx``, ``:model.onnx`` (staged), ``v1:./model.onnx.json``.
 
-What the model needs beside it, blobs and external data, comes from the same revision. All of it is written into a
-private temporary folder, so that big payloads stay in files and the one resolver of external data judges what the model
-names, as it does on the disk. Nothing of the repository is executed or fetched, and no filter is applied.
+Blobs and external data of the model come from the same revision. All of it is written into a private temporary folder,
+so that big payloads stay in files and external data is resolved with the same checks as on the disk. Nothing of the
+repository is executed or fetched, and no filter is applied.
 """
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,58 +15,66 @@ from typing import NamedTuple
 
 import msgspec
 
-from onnxjson import files, weights
-from onnxjson.display import visible
-from onnxjson.document import Model, Tensor
-from onnxjson.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
-from onnxjson.external import location_parts
-from onnxjson.external_files import locations
-from onnxjson.git import lfs, near_misses
+from onnxjson.git import lfs
 from onnxjson.git.commands import CommandError, Git, Objects
-from onnxjson.git.contents import Contents, Entry, IndexContents, TreeContents, followed
+from onnxjson.git.contents import (
+    Contents,
+    Entry,
+    IndexContents,
+    TreeContents,
+    follow_links,
+    paths_like,
+    revisions_like,
+)
 from onnxjson.git.revisions import Spec, is_revision_spec, parse
-from onnxjson.identity import sha256_of
-from onnxjson.payloads import CHUNK, Digest
-from onnxjson.walking import walk
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
+from onnxjson.model.payloads import Digest
+from onnxjson.model.walking import tensors_of
+from onnxjson.storage import files, weights
+from onnxjson.storage.external import location_parts
+from onnxjson.storage.external_files import locations
+from onnxjson.storage.identity import sha256_of
 
-__all__ = ["Checkout", "is_revision_spec", "opened"]
+__all__ = ["Checkout", "is_revision_spec", "open_revision"]
 
 
 class Checkout(NamedTuple):
-    """A model at a revision, as long as its context lasts."""
+    """A model at a revision, valid within the context of `open_revision`."""
 
     name: str
-    """What was asked for, ``HEAD~1:model.onnx``; not yet made visible."""
+    """Name as the user wrote it, ``HEAD~1:model.onnx``; not yet made visible."""
     path: Path
-    """The file in a private folder, with blobs and external data beside it."""
+    """The file in a private folder, next to its blobs and external data."""
     loaded: files.Loaded
-    """The model; blobs are bound where all of them are there."""
+    """The model; blobs are bound if all of them are there."""
     problems: tuple[str, ...]
-    """What stands beside the model in the text of the revision and could not be had; sentences made visible."""
+    """Sentences on files that the model names and that could not be read, made visible."""
 
 
 @contextmanager
-def opened(spec: str, *, beside: bool = True, folder: Path | None = None) -> Iterator[Checkout]:
-    """A model at a revision. Use it inside the ``with`` statement: afterwards its files are gone.
+def open_revision(spec: str, *, beside: bool = True, folder: Path | None = None) -> Iterator[Checkout]:
+    """Open a model at a revision. Its files are removed at the end of the ``with`` statement.
 
     Args:
         spec: ``REV:path``, ``:path`` or ``:N:path``, paths as git reads them.
-        beside: whether blobs and external data of the same revision are put beside the model.
-        folder: where to look for the repository; the current folder if it is None.
+        beside: whether to read blobs and external data of the same revision, too.
+        folder: folder in the repository; None for the current folder.
 
     Raises:
-        MissingInputError: no git, no repository, no such revision, no such path in it, or Git LFS has not fetched it.
+        MissingInputError: git, the repository, the revision or the path is missing, or Git LFS did not fetch the file.
         UntrustedError: git refuses the repository, or a link leads out of it.
         FileError: an object is damaged, or the temporary folder cannot be written.
-        DecodeError, LimitError: it is no model; see `onnxjson.files.load`.
+        DecodeError, LimitError: the file is not a model; see `onnxjson.storage.files.load`.
     """
     parsed = parse(spec)
     if parsed is None:
-        raise MissingInputError(f"{visible(spec, None)} names no file at a revision; write REV:path, or :path")
+        raise MissingInputError(f"{visible(spec, None)} does not name a file at a revision; write REV:path, or :path")
     with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
         private = Path(os.path.realpath(temporary))
         try:
-            yield _Revision(parsed, folder or Path.cwd()).checked_out(private, beside=beside)
+            yield _Revision(parsed, folder or Path.cwd()).check_out(private, beside=beside)
         except OnnxJsonError as error:
             _speak_of(error, private, spec)
             raise
@@ -74,23 +83,23 @@ def opened(spec: str, *, beside: bool = True, folder: Path | None = None) -> Ite
 
 
 class _Revision:
-    """The contents of one revision, and what is asked of it."""
+    """The contents of one revision, to read one model from."""
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         self._spec = spec
         self._shown = visible(spec.text, None)
         self._git = Git(folder)
-        self._prefix = self._found_prefix()
+        self._prefix = self._find_prefix()
         self._top = self._git.up()
         self._path = self._path_from_top()
         self._commit: bytes | None = None
-        self._contents: Contents = self._found_contents()
+        self._contents: Contents = self._find_contents()
 
-    def _found_prefix(self) -> bytes:
+    def _find_prefix(self) -> bytes:
         try:
             return self._git.line("rev-parse", "--show-prefix")
         except MissingInputError as error:
-            raise MissingInputError(f"{self._shown} does not exist, and {error}: no revision, either") from error
+            raise MissingInputError(f"{self._shown} does not exist, and {error}") from error
 
     def _path_from_top(self) -> bytes:
         path = os.fsencode(self._spec.path)
@@ -101,7 +110,7 @@ class _Revision:
             raise MissingInputError(f"{self._shown} is outside the repository")
         return path
 
-    def _found_contents(self) -> Contents:
+    def _find_contents(self) -> Contents:
         revision = self._spec.revision
         if revision is None:
             return IndexContents(self._git, self._spec.stage, self._top)
@@ -117,22 +126,22 @@ class _Revision:
             return MissingInputError(f"{self._shown}: {shown} is a range of revisions; name one of them")
         if self._git.named("HEAD", "commit") is None and revision.startswith("HEAD"):
             return MissingInputError(f"{self._shown} does not exist: the branch has no commit yet")
-        hint = near_misses.revisions_like(self._git, revision)
+        hint = revisions_like(self._git, revision)
         return MissingInputError(
-            f"{self._shown} does not exist, and {shown} is no revision of this repository that holds files"
+            f"{self._shown} does not exist, and {shown} is not a revision of this repository with files"
             + (f"; {hint}" if hint else "; git log --oneline lists them")
         )
 
-    def checked_out(self, private: Path, *, beside: bool) -> Checkout:
-        """The model and what it needs, written into a folder of our own."""
-        path, entry = followed(self._contents, self._git, self._path, self._shown)
+    def check_out(self, private: Path, *, beside: bool) -> Checkout:
+        """Write the model and the files that it names into a private folder."""
+        path, entry = follow_links(self._contents, self._git, self._path, self._shown)
         if entry is None or (isinstance(self._contents, IndexContents) and not self._contents.has(path)):
             raise self._missing_path()
         if not entry.is_file:
             raise MissingInputError(f"{self._shown} is {entry.kind}; name a file")
         place = private / _file_name(self._spec.path)
         with self._git.objects() as objects:
-            problem = self._written(objects, entry, place)
+            problem = self._write(objects, entry, place)
             if problem is not None:
                 raise MissingInputError(f"{self._shown} {problem}")
             loaded = files.load(place, bind=False)
@@ -154,20 +163,20 @@ class _Revision:
             paths = self._contents.paths()
         except CommandError:
             paths = ()
-        hint = near_misses.paths_like(self._git, self._path, paths, self._commit, self._prefix)
+        hint = paths_like(self._git, self._path, paths, self._commit, self._prefix)
         if not hint and os.path.lexists(os.path.join(self._git.folder, os.fsdecode(self._top), self._spec.path)):
             hint = "it is on the disk, where git add and git commit would take it from"
         name = visible(os.fsdecode(self._path), None)
         return MissingInputError(f"{self._shown} does not exist: {name} is not {where}" + (f"; {hint}" if hint else ""))
 
     def _put_beside(self, objects: Objects, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
-        """Write blobs and external data to where the model looks for them; what could not be had."""
+        """Write blobs and external data next to the model; return a sentence for each that cannot be read."""
         problems: list[str] = []
         for location in _named(model):
             try:
                 parts = location_parts(location, location)
             except UntrustedError:
-                continue  # whoever asks for the tensor is told
+                continue  # reading the tensor raises this error
             place = private.joinpath(*parts)
             if os.path.lexists(place):
                 continue
@@ -177,13 +186,13 @@ class _Revision:
                 problems.append(f"{shown} is {'not in that revision' if entry is None else entry.kind}")
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
-            problem = self._written(objects, entry, place)
+            problem = self._write(objects, entry, place)
             if problem is not None:
                 problems.append(f"{shown} {problem}")
         return tuple(problems)
 
-    def _written(self, objects: Objects, entry: Entry, place: Path) -> str | None:
-        """Write the file that an object is, or that its Git LFS pointer stands for; else what is the matter."""
+    def _write(self, objects: Objects, entry: Entry, place: Path) -> str | None:
+        """Write the file of an object or of its Git LFS pointer; return the problem if there is one."""
         try:
             with place.open("wb") as file:
                 for piece in objects.chunks(entry.identity):
@@ -195,7 +204,7 @@ class _Revision:
                 return None
             stored = lfs.stored(lfs.storage(self._git), wanted)
             if stored is not None:
-                _copy(stored, place)
+                shutil.copyfile(stored, place)
         except OSError as error:
             raise FileError(f"{self._shown} cannot be put into a temporary folder: {error.strerror}") from error
         if stored is None:
@@ -203,21 +212,15 @@ class _Revision:
             return f"is a Git LFS pointer to {wanted.size:,} bytes that are not here: weights not fetched: git lfs pull"
         if sha256_of(place) != wanted.sha256:
             place.unlink()
-            return "is a Git LFS pointer to an object that is damaged here: git lfs fsck says more"
+            return "is a Git LFS pointer to an object that is damaged here: git lfs fsck shows more"
         return None
 
 
-def _copy(source: Path, place: Path) -> None:
-    with source.open("rb") as stored, place.open("wb") as file:
-        while piece := stored.read(CHUNK):
-            file.write(piece)
-
-
 def _named(model: Model) -> list[str]:
-    """The files that a model names: external data and blobs, relative to its folder."""
+    """Files that a model names: external data and blobs, relative to its folder."""
     blobs = [
         f"{data.folder}/{data.sha256}"
-        for tensor in walk(model, Tensor)
+        for tensor in tensors_of(model)
         for data in (tensor.raw_data, tensor.float_data, tensor.double_data)
         if isinstance(data, Digest) and data.folder is not None
     ]
@@ -225,7 +228,7 @@ def _named(model: Model) -> list[str]:
 
 
 def _bound(loaded: files.Loaded, private: Path) -> files.Loaded:
-    """With the bytes of blobs, where all of them are there; their sha256 is known in any case."""
+    """Bind the bytes of blobs if all of them are there; their SHA-256 is known in any case."""
     try:
         return loaded._replace(model=weights.bind(loaded.model, folder=private))
     except (MissingInputError, UntrustedError):
@@ -233,7 +236,7 @@ def _bound(loaded: files.Loaded, private: Path) -> files.Loaded:
 
 
 def _speak_of(error: OnnxJsonError, private: Path, spec: str) -> None:
-    """Let an error name what was asked for instead of a temporary file."""
+    """Replace the names of temporary files in an error by the name that the user wrote."""
     shown = visible(spec, None)
     model, folder = visible(str(private / _file_name(spec)), None), visible(f"{private}{os.sep}", None)
 
@@ -249,5 +252,5 @@ def _speak_of(error: OnnxJsonError, private: Path, spec: str) -> None:
 
 
 def _file_name(spec: str) -> str:
-    """What the file of a model at a revision is called in the private folder."""
+    """Name of the file of a model at a revision in the private folder."""
     return os.path.basename(spec.rpartition(":")[2]) or "model"

@@ -1,26 +1,37 @@
-"""What git shows of a model: its canonical text without the bytes of weights and without the bulk of its metadata.
+"""Text of a model as git shows it, and the cache of such texts.
 
-Every change of the model changes at least one line: weights stand as dtype, shape and SHA-256, the metadata of elements
-as one line with its count and SHA-256. All other lines are those of the file where the file is canonical, so that the
-numbers of lines that git prints lead to them.
+The text is canonical, without the bytes of weights and without most of the metadata. Every change of the model changes
+at least one line: weights are shown as dtype, shape and SHA-256, the metadata of elements as one line with its count
+and SHA-256. All other lines are those of the file if the file is canonical, so that line numbers in diffs lead to them.
+
+Texts that took a while are kept in the user's cache folder::
+
+    $XDG_CACHE_HOME/onnxjson/textconv/1/         without the variable ~/.cache/onnxjson/...; the version of the texts
+        5e88...24                                a text, named by the SHA-256 of its file; its own SHA-256 comes first
+
+Only complete texts are kept. The cache never fails: without it, git waits a little longer.
 """
 
 import hashlib
-from collections.abc import Callable
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
-from onnxjson.canonical.payload_forms import Weights, blobs_folder, payloads
-from onnxjson.canonical.strings import INDENTS
-from onnxjson.canonical.writer import TextWriter
-from onnxjson.document import Model
-from onnxjson.payloads import Data, Digest
+from onnxjson.codecs.canonical_values import INDENTS
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
+from onnxjson.model.document import Model
+from onnxjson.model.payloads import Data, Digest
 
 VERSION: Final = 1
-"""Counts the changes of what this module writes: texts that are kept are those of one version."""
+"""Version of the texts that this module writes, and of the cache."""
 
 
 class _Shown(Weights):
-    """Big tensors as their SHA-256, or as the blob that the file names."""
+    """Form of big tensors: their SHA-256, or the blob that the file names."""
 
     __slots__ = ()
 
@@ -30,7 +41,7 @@ class _Shown(Weights):
 
 
 class _ShownText(TextWriter):
-    """The writer of what git shows."""
+    """Writer of the text that git shows."""
 
     def element_metadata(self, lines: list[bytes], indent: int) -> None:
         """See `TextWriter.element_metadata`; here one line."""
@@ -40,13 +51,81 @@ class _ShownText(TextWriter):
 
 
 def write(model: Model, sink: Callable[[bytes], object]) -> None:
-    """Give the text of a model to `sink` in pieces, UTF-8.
+    """Write the text of a model to `sink` in pieces, UTF-8.
 
     Raises:
         LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a payload's file cannot be read any more.
+        ChangedUnderneathError, FileError: the file of a payload cannot be read any more.
     """
     apart = [data for data, _ in payloads(model) if isinstance(data, Digest)]
     folders = [data.folder for data in apart if data.folder is not None]
     weights = _Shown(has_digests=len(folders) < len(apart), blobs=folders[0] if folders else None)
     _ShownText(sink, weights).model(model)
+
+
+LARGEST: Final = 512 * 1024 * 1024
+"""Maximum size of the cache, in bytes; the least recently used texts are removed first."""
+
+_HEAD: Final = 65
+"""Bytes before the text: its SHA-256 and a line feed."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the cache; None if the user has no home folder."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    if not cache.startswith("/"):  # Relative paths are to be ignored: XDG Base Directory Specification 0.8.
+        home = os.path.expanduser("~")
+        if not home.startswith("/"):
+            return None
+        cache = os.path.join(home, ".cache")
+    return Path(cache, "onnxjson", "textconv", str(VERSION))
+
+
+def read_cached(sha256: str) -> bytes | None:
+    """Return the text of the file with that SHA-256; None if it is not in the cache, or damaged there."""
+    place = cache_folder()
+    if place is None:
+        return None
+    try:
+        found = (place / sha256).read_bytes()
+        if hashlib.sha256(found[_HEAD:]).hexdigest().encode() != found[: _HEAD - 1]:
+            (place / sha256).unlink()
+            return None
+        os.utime(place / sha256)
+    except OSError:
+        return None
+    return found[_HEAD:]
+
+
+def cache(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> None:
+    """Keep a text, given in pieces, for the file with that SHA-256; a full disk is not an error."""
+    place = cache_folder()
+    if place is None or sum(map(len, text)) > LARGEST // 4:
+        return
+    digest = hashlib.sha256()
+    for piece in text:
+        digest.update(piece)
+    temporary = place / f".{sha256[:16]}-{secrets.token_hex(8)}"
+    with suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(digest.hexdigest().encode() + b"\n")
+                for piece in text:
+                    file.write(piece)
+            temporary.replace(place / sha256)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _remove_oldest(place)
+
+
+def _remove_oldest(place: Path) -> None:
+    """Remove the least recently used texts until the cache is within its limit."""
+    with os.scandir(place) as entries:
+        found = [(entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries]
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= LARGEST:
+            return
+        total -= size
+        os.unlink(path)

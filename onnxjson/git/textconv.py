@@ -1,8 +1,8 @@
-"""``python -I -m onnxjson.git.textconv FILE``: what git shows of a model instead of its bytes.
+"""The textconv driver of git: ``python -I -m onnxjson.git.textconv FILE`` prints a model as text.
 
-git runs this for every version of a model that it shows, and gives up on all of its output if it fails once. So it
-never does: whatever is wrong is a line with the SHA-256 of the file, which changes when the file does, and exit code 0.
-The lines in git's settings (`onnxjson.git.driver_lines`) do the same where not even Python starts.
+git runs this for every version of a model that it shows, and aborts all of its output if it fails once. So it never
+fails: any error becomes a line with the SHA-256 of the file, which changes when the file does, and exit code 0. The
+lines in git's settings (`onnxjson.git.driver_lines`) do the same if not even Python starts.
 """
 
 import hashlib
@@ -14,46 +14,46 @@ import time
 from pathlib import Path
 from typing import Final
 
-from onnxjson import files, text_file
-from onnxjson.display import visible
-from onnxjson.errors import FileError, LimitError, OnnxJsonError
-from onnxjson.git import lfs, shown_text, text_cache
-from onnxjson.payloads import CHUNK
+from onnxjson.codecs import text_file
+from onnxjson.git import lfs, shown_text
+from onnxjson.model.display import visible
+from onnxjson.model.errors import FileError, LimitError, OnnxJsonError
+from onnxjson.model.limits import TEXTCONV_BYTES
+from onnxjson.model.payloads import CHUNK
+from onnxjson.storage import files
 
 SECONDS: Final = 120
-"""After so many a file is no longer worth waiting for."""
+"""Time limit for one file."""
 
-LARGEST: Final = 256 * 1024 * 1024
-"""Bytes of a text that git is given."""
 
 _WORTH_KEEPING: Final = 0.05
-"""Seconds from which on a text is kept."""
+"""Minimum time, in seconds, after which a text is kept in the cache."""
 
-_ASKED_FROM: Final = 64 * 1024
-"""Bytes of a file from which on its text may have been kept."""
+_CACHED_FROM: Final = 64 * 1024
+"""Minimum size, in bytes, of a file whose text may be in the cache."""
 
 _LONGEST_LINE: Final = 2000
-"""Bytes of a line of a text that is no model; base64 of weights is longer."""
+"""Maximum size, in bytes, of a line of a text that is not a model; base64 of weights is longer."""
 
 Pieces = list[bytes | bytearray | memoryview]
 
 
 class _Text:
-    """The text so far.
+    """Collector of the text.
 
     Raises:
-        LimitError: it grows too long.
+        LimitError: the text is too long.
     """
 
     def __init__(self) -> None:
         self.pieces: Pieces = []
-        self._left = LARGEST
+        self._left = TEXTCONV_BYTES
 
     def write(self, piece: bytes | bytearray | memoryview, /) -> None:
-        """One more piece."""
+        """Add a piece."""
         self._left -= len(piece)
         if self._left < 0:
-            raise LimitError(f"its text has more than {LARGEST:,} bytes")
+            raise LimitError(f"its text has more than {TEXTCONV_BYTES:,} bytes")
         self.pieces.append(piece)
 
 
@@ -62,26 +62,26 @@ def main() -> None:
     _limit_time()
     path = Path(sys.argv[1] if len(sys.argv) > 1 else "")
     try:
-        pieces = converted(path)
-    except BaseException as error:  # git must get its lines, whatever happened
+        pieces = convert(path)
+    except BaseException as error:  # git must get lines in any case
         pieces = _line_for(path, error)
     try:
         for piece in pieces:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
     except OSError:
-        # Nobody reads any more; Python would complain once again at its end.
+        # git has stopped reading; Python would report it once more at exit.
         os._exit(0)
 
 
-def converted(path: Path) -> Pieces:
-    """The text of a model in a file, in pieces.
+def convert(path: Path) -> Pieces:
+    """Return the text of a model in a file, in pieces.
 
     Raises:
-        OnnxJsonError: there is no model in it, and it is no text, either.
+        OnnxJsonError: the file is neither a model nor a text.
     """
     if not stat.S_ISREG(path.stat().st_mode):
-        raise FileError("it is no regular file")
+        raise FileError("it is not a regular file")
     with path.open("rb") as file:
         wanted = lfs.pointer(file.read(lfs.POINTER_BYTES))
     if wanted is not None:
@@ -95,9 +95,9 @@ def converted(path: Path) -> Pieces:
 
 def _model_text(path: Path) -> Pieces:
     started = time.monotonic()
-    is_big = path.stat().st_size >= _ASKED_FROM
+    is_big = path.stat().st_size >= _CACHED_FROM
     sha256 = _sha256(path) if is_big else ""
-    if is_big and (text := text_cache.kept(sha256)) is not None:
+    if is_big and (text := shown_text.read_cached(sha256)) is not None:
         return [text]
     text_of_model = _Text()
     try:
@@ -112,20 +112,20 @@ def _model_text(path: Path) -> Pieces:
         what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"
         text_of_model.write(f"the file is not {what}; sha256 {sha256 or _sha256(path)}\n".encode())
     if is_big and time.monotonic() - started > _WORTH_KEEPING:
-        text_cache.keep(sha256, text_of_model.pieces)
+        shown_text.cache(sha256, text_of_model.pieces)
     return text_of_model.pieces
 
 
 def _is_canonical(path: Path, loaded: files.Loaded) -> bool:
-    """Whether no other file has the same text, so that a line need not tell them apart."""
+    """Whether no other file has the same text, so that no line has to distinguish them."""
     if loaded.format == "onnx":
         return not loaded.warnings
     return loaded.format == "json" and files.is_canonical(path, loaded)
 
 
 def _readable_lines(path: Path) -> Pieces | None:
-    """The lines of a file in which somebody wrote by hand, the long ones as their SHA-256; None where it is no text."""
-    if path.stat().st_size > LARGEST:
+    """Lines of a text that is not a model, long ones as their SHA-256; None if the file is not a text."""
+    if path.stat().st_size > TEXTCONV_BYTES:
         return None
     content = path.read_bytes()
     if not text_file.is_printable(content):
@@ -177,7 +177,7 @@ def _line_for(path: Path, error: BaseException) -> Pieces:
 
 
 def _reason(path: Path, error: BaseException) -> bytes:
-    """Why there is no text of a model; git's temporary files have another name each time, so theirs is left out."""
+    """Explain why a model is not shown, without the name of git's temporary file, which differs each time."""
     if isinstance(error, _OutOfTimeError):
         reason = f"not shown: it takes longer than {SECONDS} s"
     elif isinstance(error, OnnxJsonError):
@@ -187,16 +187,16 @@ def _reason(path: Path, error: BaseException) -> bytes:
     elif isinstance(error, OSError):
         reason = f"not shown: {error.strerror}"
     else:
-        reason = f"not shown: a mistake in onnxjson itself ({type(error).__name__})"
+        reason = f"not shown: an error in onnxjson itself ({type(error).__name__})"
     return " ".join(visible(reason, 500).split()).encode()
 
 
 class _OutOfTimeError(BaseException):
-    """The file takes too long."""
+    """The time limit is exceeded."""
 
 
 def _limit_time() -> None:
-    """Give up after `SECONDS`, and be ended by the system should that not be heard."""
+    """Raise an error after `SECONDS`; the system ends the process after twice that time."""
 
     def give_up(*_: object) -> None:
         signal.signal(signal.SIGALRM, signal.SIG_IGN)

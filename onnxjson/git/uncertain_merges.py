@@ -1,52 +1,52 @@
-"""Merges of models in which conflicts of another merge stand.
+"""Merges of models that hold conflicts of another merge.
 
-Where histories cross, git merges the common ancestors first, and what that gives, conflicts and all, is the base. Such
-a base says of the slots in conflict that they were one thing or the other. So it is taken once as the one and once as
-the other, and a result counts where it holds for both: what only one of them gives would be a choice that nobody made.
+Where histories cross, git merges the common ancestors first, and the result, with its conflicts, is the base. In such a
+base a slot in conflict has one value or the other. So the merge is done with each of them, and a result counts if it
+holds for both: anything else would be a choice that the user did not make.
 """
 
 from collections.abc import Sequence
 from itertools import product
 from typing import Final
 
-from onnxjson.conflicts import Conflict, slot_at, value_at
-from onnxjson.document import Model
-from onnxjson.errors import AddressError, ConflictError, OnnxJsonError
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.model.conflicts import slot_at, value_at
+from onnxjson.model.document import Model
+from onnxjson.model.errors import AddressError, Conflict, ConflictError, OnnxJsonError
 
 _BOTH: Final[tuple[Choice, ...]] = ("ours", "theirs")
 
 
 def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged:
-    """Merge two changes of a model, each of the three with the conflicts that stand in it.
+    """Merge two changes of a model, where each of the three models may hold conflicts.
 
     Args:
-        base: what both sides began with; None where each made the model anew.
+        base: the common ancestor; None if there is none.
         ours: one side.
-        theirs: the other one. Conflicts may stand in one of both.
+        theirs: the other side. Only one of both may hold conflicts.
 
     Raises:
-        ConflictError: conflicts stand in both sides, or those of a side cannot be settled.
+        ConflictError: both sides hold conflicts, or those of a side cannot be resolved.
         OnnxJsonError: see `onnxjson.merging.merge.merge`.
     """
     if not ours.is_clean and not theirs.is_clean:
         raise ConflictError("both sides hold conflicts of other merges", (*ours.conflicts, *theirs.conflicts))
-    sides = _settlements(ours), _settlements(theirs)
+    sides = _resolutions(ours), _resolutions(theirs)
     results = [merge(*each) for each in product(_bases(base), *sides)]
     for result in results:
         if all(_covers(result, other) for other in results):
             return result
     if ours.is_clean and theirs.is_clean:
         return merge(None, ours.model, theirs.model)
-    return _all_that_may_be(results, "theirs" if ours.is_clean else "ours")
+    return _all_possible(results, "theirs" if ours.is_clean else "ours")
 
 
-def _settlements(found: Merged) -> list[Model]:
-    """The models that a text with conflicts may stand for."""
+def _resolutions(found: Merged) -> list[Model]:
+    """The models that a text with conflicts may represent."""
     if found.is_clean:
         return [found.model]
-    # A conflict of the whole model has whatever is there; anywhere else the base is what both sides gave up.
+    # In a conflict of the whole model the base is possible; in any other both sides have replaced it.
     is_whole = any(not conflict.at and conflict.base is not None for conflict in found.conflicts)
     choices: tuple[Choice, ...] = (*_BOTH, "base") if is_whole else _BOTH
     return [resolve(found.model, found.conflicts, choice)[0] for choice in choices]
@@ -56,23 +56,23 @@ def _bases(base: Merged | None) -> list[Model | None]:
     if base is None:
         return [None]
     try:
-        return list(_settlements(base))
+        return list(_resolutions(base))
     except OnnxJsonError:
-        return [None]  # nobody can tell what both began with
+        return [None]  # the common ancestor is unknown
 
 
 def _covers(result: Merged, other: Merged) -> bool:
-    """Whether all that one result has, whichever side is taken, is had from another one by taking sides."""
+    """Whether every resolution of another result is a resolution of this one."""
     if result is other:
         return True
     try:
-        return all(_gives(result, resolve(other.model, other.conflicts, choice)[0]) for choice in _BOTH)
+        return all(_resolves_to(result, resolve(other.model, other.conflicts, choice)[0]) for choice in _BOTH)
     except OnnxJsonError:
         return False
 
 
-def _gives(result: Merged, wanted: Model) -> bool:
-    """Whether some choice of sides makes a result the model that is wanted; what is found is compared as a whole."""
+def _resolves_to(result: Merged, wanted: Model) -> bool:
+    """Whether some choice of sides resolves a result to a model."""
     if result.is_clean:
         return result.model == wanted
     if any(resolve(result.model, result.conflicts, choice)[0] == wanted for choice in _BOTH):
@@ -83,18 +83,18 @@ def _gives(result: Merged, wanted: Model) -> bool:
 
 
 def _has(model: Model, conflict: Conflict) -> bool:
-    """Whether a model has what theirs has in the slot of a conflict."""
+    """Whether a model has the value of theirs in the slot of a conflict."""
     try:
         return bool(value_at(model, slot_at(conflict.at)) == conflict.theirs)
     except (AddressError, ValueError, IndexError, AttributeError):
         return conflict.theirs is None
 
 
-def _all_that_may_be(results: Sequence[Merged], uncertain: Choice) -> Merged:
-    """One conflict of the whole model, in which every value that a slot may have had is in one of three models.
+def _all_possible(results: Sequence[Merged], uncertain: Choice) -> Merged:
+    """Return one conflict of the whole model whose three models hold every possible value of a slot.
 
     Args:
-        results: over either value of the side in which conflicts stand.
+        results: the results for either value of the side with conflicts.
         uncertain: that side.
     """
     certain: Choice = "ours" if uncertain == "theirs" else "theirs"

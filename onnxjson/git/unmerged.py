@@ -1,4 +1,4 @@
-"""Models of a repository in which conflicts of a merge stand, and those that git has not merged for another reason."""
+"""Models of a repository with conflicts of a merge, and models that git has not merged for another reason."""
 
 import os
 import re
@@ -6,48 +6,47 @@ import shlex
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
 from onnxjson.git.changed_models import ENDINGS
 from onnxjson.git.commands import Git
-from onnxjson.payloads import CHUNK
+from onnxjson.model.display import visible
+from onnxjson.model.payloads import CHUNK
 
 _BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
 
 _MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
-"""How the name of a model ends; git adds the name of a branch where a folder is in the way."""
+"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
 
 _MARKER: Final = b"\n<<<<<<<"
 
 
 class Leftover(NamedTuple):
-    """A model that git has not merged, without conflicts of `onnxjson` in it."""
+    """A model that git has not merged and that holds no conflicts of `onnxjson`."""
 
     path: Path
-    """Relative to the folder that was asked about."""
+    """Path relative to the folder of the call."""
     state: str
     """The two letters of `git status --short`: ``UD`` where theirs removed what ours changed."""
     what: str
-    """What happened, a sentence made visible."""
+    """The cause, in words made visible."""
     advice: str
-    """What to do, made visible; paths are quoted for a shell."""
+    """Commands to use, made visible; paths are quoted for a shell."""
 
 
 class Unmerged(NamedTuple):
-    """What merges left to do in a repository."""
+    """Unfinished merges of a repository."""
 
     models: list[Path]
-    """Those with conflicts, relative to the folder that was asked about: git has not merged them, or they were added
-    with their conflicts."""
+    """Models with conflicts, relative to the folder of the call: not merged by git, or added with their conflicts."""
     leftovers: list[Leftover]
-    """Those that git has not merged, and that hold no conflicts to settle: one side removed it, both renamed it, git
-    left its own markers in it, or asked no merge driver."""
+    """Models that git has not merged, without conflicts to resolve: one side removed it, both renamed it, git left its
+    own markers in it, or started no merge driver."""
 
 
 def unmerged(folder: Path) -> Unmerged:
-    """What merges left to do in the repository around a folder, in the order of the paths.
+    """List the unfinished merges of the repository around a folder, in the order of the paths.
 
     Raises:
-        MissingInputError, UntrustedError: there is no repository that git reads.
+        MissingInputError, UntrustedError: there is no repository, or git refuses it.
         CommandError: git failed.
     """
     top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
@@ -58,12 +57,12 @@ def unmerged(folder: Path) -> Unmerged:
         _, identity, stage = head.split(b" ")
         stages.setdefault(path, {})[int(stage)] = identity
     models, leftovers = [], []
-    # What is not merged is tracked, under each of its stages.
+    # Unmerged paths are tracked, under each of their stages.
     for path in sorted({*git.items("ls-files", "-z")}):
         place = top / os.fsdecode(path)
         shown = Path(os.path.relpath(place, folder))
         is_model = _MODEL.search(path) is not None
-        # Conflicts say themselves what they are, so that a text may have any name that a text has.
+        # Texts with conflicts are recognized by their content, so they may have any name of a JSON file.
         if (is_model or path.endswith(b".json")) and _begins_with_conflicts(place):
             models.append(shown)
         elif is_model and path in stages:
@@ -76,9 +75,7 @@ def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int,
     choose = f"git add -- {name} keeps it, git rm -- {name} removes it"
     match sorted(sides):
         case [1]:
-            return Leftover(
-                path, "DD", "both sides removed it, or renamed it", f"git rm -- {name} says that it is gone"
-            )
+            return Leftover(path, "DD", "both sides removed it, or renamed it", f"git rm -- {name} records the removal")
         case [1, 2]:
             return Leftover(path, "UD", "ours changed it, and theirs removed or renamed it", choose)
         case [1, 3]:
@@ -88,30 +85,30 @@ def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int,
         case [3]:
             return Leftover(path, "UA", "theirs has it under this name, and ours does not", choose)
         case [2, 3]:
-            take = f"git checkout --ours -- {name} takes one of them, or --theirs; then git add -- {name}"
-            return Leftover(path, "AA", _what(git, place, sides, "both sides added it"), take)
+            either = f"git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
+            return Leftover(path, "AA", _what(git, place, sides, "both sides added it"), either)
     shown = [visible(shlex.quote(f":{stage}:{from_top}"), None) for stage in (1, 2, 3)]
     again = (
-        f"onnxjson merge {' '.join(shown)} -o {name} merges it by structure; where the file is right: git add -- {name}"
+        f"onnxjson merge {' '.join(shown)} -o {name} merges it by structure; if the file is right: git add -- {name}"
     )
     return Leftover(path, "UU", _what(git, place, sides, "both sides changed it"), again)
 
 
 def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
-    """What both sides did, and what the file has of it."""
+    """Describe what both sides did, and the file."""
     try:
         if not place.is_file() or place.is_symlink():
             return f"{both}, and there is no file"
         if _has_markers(place):
-            return f"{both}, and git, which merged lines, left its markers in it"
+            return f"{both}, and git merged its lines and left markers in it"
     except OSError:
         return f"{both}, and the file cannot be read"
-    # As it stands: a filter would be a program of the repository.
+    # The bytes as they are: a filter would be a program of the repository.
     content = git.line("hash-object", "--no-filters", "--", os.fsencode(os.path.abspath(place)))
     for stage, side in ((2, "ours"), (3, "theirs")):
         if content == sides[stage]:
             return f"{both}, and the file is that of {side} alone"
-    return f"{both}, and no conflict stands in it any more"
+    return f"{both}, and it has no conflicts any more"
 
 
 def _has_markers(path: Path) -> bool:

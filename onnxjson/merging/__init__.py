@@ -1,6 +1,11 @@
-"""Structural three-way merge (docs/merge.md): two changes of one base -> one model, or conflicts that name the slot.
+"""Structural three-way merge (docs/merge.md): two changes of one base become one model, or conflicts at their slots.
 
-`merge` is the way in. `sides` takes renames out of both sides, so that both changes speak of names of the base;
-`records` and `lists` merge the two trees of changes slot by slot; `soundness` looks for what no slot shows, and
-`restoring` gives the names back. `storing` and `resolving` are for files in which conflicts stand.
+Here: `sides` and `pairing` give both sides the names of the base; `records` and `lists` merge the two trees of changes
+slot by slot; `soundness` and `additions` find damage that no single slot shows, and `naming` restores the names.
+`storing`, `resolving` and `resolution_session` are for files with conflicts.
+
+Not here: the record of a conflict and its address (`onnxjson.model`), reading conflicts from a text
+(`onnxjson.codecs`), the merge driver of git (`onnxjson.git`).
+
+Read first: `merge` (the entry), `sides` (how a side is prepared), `records` (the merge of one record).
 """

@@ -1,20 +1,42 @@
-"""Two changes of a list of records -> one: kept where both keep, gone where one removes it and the other left it."""
+"""Merge of two changes of a list of records.
+
+A member stays where both sides keep it, and is removed where one side removes it and the other left it unchanged.
+"""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-from onnxjson import document as d
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.merging.slots import OURS, THEIRS, added_key, record_after, value_after
-from onnxjson.merging.sorting import in_topological_order
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Members
-from onnxjson.patching.sequences import is_identity, keeps_order, of_positions
-
-if TYPE_CHECKING:
-    from onnxjson.merging.records import TreeMerge
+from onnxjson.merging.defects import in_topological_order
+from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, record_after, value_after
+from onnxjson.model import document as d
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_identity, keeps_order, sequence_of
 
 Item = int | tuple[int, int]
 """A member: its position in the base, or the side that adds it and its number there."""
+
+
+class Pass(Protocol):
+    """The pass over both trees of which the merge of a list is a part; see `onnxjson.merging.records.TreeMerge`."""
+
+    sides: tuple[int, int]
+    units: Units
+    lead: int
+    origins: dict[str, list[Item]]
+    added: dict[str, tuple[list[d.Record], list[d.Record]]]
+
+    def clash(self, owner: str, tail: str, values: tuple[Any, Any, Any], key: str, rank: tuple[int, ...] = ()) -> None:
+        """Record a conflict."""
+
+    def record(self, record: d.Record, changes: Both, address: str) -> Fields | None:
+        """Merge the changes that both sides make to a member."""
+
+    def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
+        """Return the change of the first side to a member."""
+
+    def list_alone(self, record: d.Record, plan: FieldPlan, members: Members | None, address: str) -> Change | None:
+        """Return the change of the first side to a list."""
+
 
 _ORDERED: Final = {
     (d.Graph, "input"),
@@ -25,31 +47,31 @@ _ORDERED: Final = {
     (d.Attribute, "sparse_tensors"),
     (d.TensorShape, "dim"),
 }
-"""Lists whose order has a meaning; that of nodes only has to be one in which values are made before they are taken."""
+"""Lists whose order has a meaning; nodes only have to be in topological order."""
 
 
 def is_ambiguous(change: Change | None, attributes: tuple[d.Attribute, ...]) -> bool:
-    """Whether attributes of a node cannot be told apart by their names, before or after a change."""
+    """Whether the names of a node's attributes do not identify them, before or after a change."""
     names = [each.name for each in attributes]
     if type(change) is Members:
         names += [each.name for each in change.sequence or () if isinstance(each, d.Attribute)]
-        gone = [each.name for each in change.removed.values() if isinstance(each, d.Attribute)]
-        for name in gone:
-            names.remove(name)
+        for each in change.removed.values():
+            if isinstance(each, d.Attribute):
+                names.remove(each.name)
     return len(set(names)) < len(names) or any(name is None or name.startswith("#") for name in names)
 
 
-class _Side:
-    """What one side does to the list."""
+class _ListChange:
+    """The change of the list by one side."""
 
     def __init__(self, old: tuple[Any, ...], change: Members | None, names: list[str] | None) -> None:
         self.changes: dict[int, Fields] = {}
         self.removed: set[int] = set()
         self.added: list[d.Record] = []
         self.items: list[Item] = list(range(len(old)))
-        """The members afterwards; added ones with side 0, to be put right by who knows the side."""
+        """The members afterwards; added ones with side 0, which the caller corrects for the other side."""
         self.moves = False
-        """Whether members that stay stand in another order."""
+        """Whether the members that stay are in another order."""
         if change is None:
             return
         positions = {} if names is None else {name: position for position, name in enumerate(names)}
@@ -68,11 +90,11 @@ class _Side:
 
 
 class ListMerge:
-    """The merge of one list."""
+    """Merge of one list."""
 
     def __init__(
         self,
-        tree: "TreeMerge",
+        tree: Pass,
         record: d.Record,
         plan: FieldPlan,
         changes: tuple[Members | None, Members | None],
@@ -87,21 +109,20 @@ class ListMerge:
         self._old: tuple[Any, ...] = getattr(record, self._name)
         self._members = changes
         self._names = attribute_segments(self._old) if plan.is_named else None
-        self._sides = [_Side(self._old, each, self._names) for each in changes]
+        self._sides = [_ListChange(self._old, each, self._names) for each in changes]
         self._sides[THEIRS].items = [
             item if isinstance(item, int) else (THEIRS, item[1]) for item in self._sides[THEIRS].items
         ]
         self._is_ordered = (type(record), self._name) in _ORDERED
-        self._makes_nodes = self._name == "node"
-        self._gone: set[int] = set()
+        self._removed: set[int] = set()
         self._changed: dict[int, Fields] = {}
         self._absent: list[tuple[Item, tuple[Any, Any, Any], str]] = []
-        """Clashes about members that ours does not have."""
+        """Clashes about members that the first side does not have."""
         self._present: list[tuple[Item, tuple[Any, Any, Any], str]] = []
-        """Clashes about members that only ours has, or that both add."""
+        """Clashes about members that only the first side has, or that both add."""
 
     def merged(self) -> Change | None:
-        """The change; None where the list stays as it is."""
+        """Return the merged change; None if the list stays as it is."""
         if self._order_clashes():
             return self._whole()
         for position in self._touched():
@@ -109,7 +130,7 @@ class ListMerge:
         left_out = self._additions()
         items = self._ordered(left_out)
         records = {item: self._record(item) for item in items}
-        if self._makes_nodes:
+        if self._name == "node":
             items = in_topological_order(items, records)
         self._place_clashes(items)
         return self._change(items, records)
@@ -139,30 +160,30 @@ class ListMerge:
         return sorted(touched)
 
     def _member(self, position: int) -> None:
-        """One member that was there."""
+        """Merge the changes of one member of the base."""
         ours, theirs = self._sides
         old, key = self._old[position], self._key(position)
-        goes = [position in side.removed for side in self._sides]
-        if all(goes):
-            self._gone.add(position)
+        removes = [position in side.removed for side in self._sides]
+        if all(removes):
+            self._removed.add(position)
             return
-        if not any(goes):
+        if not any(removes):
             both = ours.changes.get(position), theirs.changes.get(position)
             merged = self._tree.record(old, both, key)
             if merged is not None:
                 self._changed[position] = merged
             return
-        stays = self._sides[goes[OURS]]
+        stays = self._sides[removes[OURS]]
         if not (position in stays.changes or key in self._tree.units):
-            self._gone.add(position)
+            self._removed.add(position)
             return
         states = [
-            None if gone else record_after(old, side.changes.get(position))
-            for gone, side in zip(goes, self._sides, strict=True)
+            None if is_removed else record_after(old, side.changes.get(position))
+            for is_removed, side in zip(removes, self._sides, strict=True)
         ]
         values = old, states[OURS], states[THEIRS]
-        if goes[OURS]:
-            self._gone.add(position)
+        if removes[OURS]:
+            self._removed.add(position)
             self._absent.append((position, values, key))
             return
         self._tree.clash(key, "", values, key)
@@ -171,13 +192,13 @@ class ListMerge:
             self._changed[position] = kept
 
     def _additions(self) -> set[Item]:
-        """Deal with the members that both sides add; those of them that are not in the result."""
+        """Compare the members that both sides add; return those that are not in the result."""
         ours, theirs = [side.added for side in self._sides]
         self._tree.added[self._address] = (theirs, ours) if self._tree.sides[OURS] else (ours, theirs)
         units = self._tree.units
         left_out: set[Item] = set()
         same: dict[Item, Item] = {}
-        """What theirs adds and ours does, too: one member."""
+        """Members that theirs adds and ours, too: one member."""
         known: dict[Any, list[int]] = {}
         by_key: dict[Any, int] = {}
         for number, record in enumerate(ours):
@@ -212,20 +233,20 @@ class ListMerge:
         return left_out
 
     def _ordered(self, left_out: set[Item]) -> list[Item]:
-        """The members of the result: the order of one side, with what only the other has behind its predecessor."""
+        """Members of the result in the order of one side; those of the other side follow their predecessors."""
         first = self._tree.lead
         moving = [side.moves for side in self._sides]
         if moving[OURS] != moving[THEIRS]:
             first = THEIRS if moving[THEIRS] else OURS
         lead, other = self._sides[first].items, self._sides[1 - first].items
-        present = [item for item in lead if item not in left_out and item not in self._gone]
+        present = [item for item in lead if item not in left_out and item not in self._removed]
         have = set(present)
         after: dict[Item | None, list[Item]] = {}
         anchor: Item | None = None
         for item in other:
             if item in have:
                 anchor = item
-            elif item not in left_out and item not in self._gone:
+            elif item not in left_out and item not in self._removed:
                 after.setdefault(anchor, []).append(item)
         if not after:
             return present
@@ -237,7 +258,7 @@ class ListMerge:
         return self._sides[item[0]].added[item[1]]
 
     def _place_clashes(self, items: list[Item]) -> None:
-        """Clashes of members that are not where they were get the place that they have, or would have."""
+        """Record the clashes of added and removed members at the positions that these have, or would have."""
         if not self._present and not self._absent:
             return
         places = {item: place for place, item in enumerate(items)}
@@ -260,8 +281,8 @@ class ListMerge:
 
     def _change(self, items: list[Item], records: dict[Item, Any]) -> Change | None:
         positions = [item if isinstance(item, int) else -1 for item in items]
-        sequence = of_positions(positions, tuple([records[item] for item in items]))
-        removed = {position: self._old[position] for position in sorted(self._gone)}
+        sequence = sequence_of(positions, tuple([records[item] for item in items]))
+        removed = {position: self._old[position] for position in sorted(self._removed)}
         changes: dict[int | str, Fields] = {}
         for position, fields in self._changed.items():
             name = None if self._names is None else self._names[position]
@@ -276,7 +297,7 @@ class ListMerge:
 
 
 def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iterator[Item]:
-    """The leading members, and others after the one that they follow and what the lead adds there."""
+    """Yield the leading members, each followed by what comes after it: first what the lead adds, then the others."""
     waiting = list(after.get(None, ()))
     for item in lead:
         if isinstance(item, int) and waiting:
@@ -288,7 +309,7 @@ def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iter
 
 
 def member_key(record: Any) -> Any:
-    """By what a member is known in a list that has each only once; None where there is no such thing."""
+    """Key of a member in a list that has each key only once; None if its messages have no key."""
     match record:
         case d.Node() | d.SparseTensor() | d.TrainingInfo() | d.Dimension() | d.Type() | d.Segment():
             return None
@@ -308,7 +329,7 @@ def member_key(record: Any) -> Any:
 
 
 def label(record: Any) -> Any:
-    """What equal members have in common; cheap, and blind to bytes of tensors."""
+    """Cheap value that equal members share; ignores the bytes of tensors."""
     if isinstance(record, d.Node):
         return (record.op_type, record.output, record.input)
     return member_key(record)

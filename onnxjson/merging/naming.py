@@ -1,18 +1,29 @@
-"""Names of values and functions in what stands in a conflict, which is a part of a model and has no model around it."""
+"""Names of a merged model: the names that the sides chose are restored in the model and in its conflicts.
 
-from collections.abc import Callable, Mapping
+A conflict holds a part of a model without the model around it: `with_names` and `with_inner_names` rename inside it.
+"""
+
+from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
-from onnxjson import document as d
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.conflicts import Slot
-from onnxjson.edits.rebuilding import Body, rebuilt
-from onnxjson.edits.renaming import defined, renamed
-from onnxjson.index import Index, Scope
-from onnxjson.merging.sides import FunctionKey, Side, with_function_names, with_node_names
-
-Name = TypeVar("Name", str, str | None)
+from onnxjson.merging.records import Origins
+from onnxjson.merging.sides import (
+    FunctionKey,
+    Side,
+    interface_names,
+    with_function_names,
+    with_node_names,
+    written_key,
+)
+from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
+from onnxjson.model import document as d
+from onnxjson.model.conflicts import Slot, slot_at, value_at
+from onnxjson.model.errors import Conflict
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.renaming import inside, renamed
+from onnxjson.patching.listing import AddressMap
 
 _VALUES: Final[frozenset[tuple[type[d.Record], str]]] = frozenset(
     {
@@ -29,57 +40,57 @@ _VALUES: Final[frozenset[tuple[type[d.Record], str]]] = frozenset(
 
 
 def by_address(index: Index) -> dict[str, Scope]:
-    """All graphs of a model by their addresses."""
-    return {scope.address: scope for scope in index.scopes}
+    """The graphs of a model by their addresses."""
+    return index.by_address
 
 
 def scope_around(scopes: Mapping[str, Scope], address: str) -> Scope | None:
-    """Of graphs by their addresses the innermost one that has a slot, or is it; None outside of graphs."""
+    """Innermost graph that contains, or is, the element at an address; None outside of graphs."""
     while address and address not in scopes:
         address = address.rpartition("/")[0]
     return scopes.get(address)
 
 
 def is_name_of_value(scope: Scope, at: str, name: Any) -> bool:
-    """Whether the slot at an address is where a graph defines the value of a name."""
+    """Whether a graph defines the value of a name in the slot at an address."""
     return isinstance(name, str) and scope.defines(name) and scope.address + place_of(scope, name) == at
 
 
 def place_of(scope: Scope, name: str) -> str:
-    """Where a graph defines a value, below the address of the graph: the slot of its name."""
+    """Address, below the graph, of the slot in which a value gets its name."""
     if name in scope.inputs:
         return f"/input/{scope.inputs[name]}" + ("" if isinstance(scope.graph, d.Function) else "/name")
     if name in scope.initializers:
         return f"/initializer/{scope.initializers[name]}/name"
     if name in scope.sparse_initializers:
         return f"/sparse_initializer/{scope.sparse_initializers[name]}/values/name"
-    position, slot = scope.makers[name]
+    position, slot = scope.producers[name]
     return f"/node/{position}/output/{slot}"
 
 
 def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapping[FunctionKey, FunctionKey]) -> Any:
-    """What a side has in a slot, with other names of values and functions.
+    """Rename values and functions in what a side has in a slot.
 
     Args:
         value: a record, or the value of a field as a record holds it.
-        slot: where it stands.
-        names: of values that are seen there -> their new names.
+        slot: the slot that holds it.
+        names: names of values that are visible there -> their new names.
         functions: domain, name and overload of functions -> the new ones.
     """
     if isinstance(value, tuple):
         return tuple([with_names(each, slot, names, functions) for each in value])
     if isinstance(value, str):
         return names.get(value, value) if (slot.message, slot.name) in _VALUES else value
-    wrapped = _wrapped(value, slot)
-    if wrapped is None:
+    found = wrapped(value, slot)
+    if found is None:
         return value
-    model, place, unwrap = wrapped
+    model, place, unwrap = found
     if functions:
-        model = rebuilt(Index(model), lambda _, body: with_node_names(body, {}, functions))
+        model = rebuild(Index(model), lambda _, body: with_node_names(body, {}, functions))
         model = with_function_names(model, functions)
     if names:
         index = Index(model)
-        # A graph knows its own names, too; what stands around it here is made up.
+        # A graph knows its own names, too; the model around it is only a wrapper.
         model = renamed(index, {by_address(index).get(place, index.scopes[0]): names})
     return unwrap(model)
 
@@ -87,19 +98,19 @@ def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapp
 def with_inner_names(
     value: Any, slot: Slot, address: str | None, sides: tuple[Side, Side], around: AbstractSet[str]
 ) -> Any:
-    """What stands in a slot, with the merged names of nodes, and of the values of graphs inside it.
+    """Give the nodes, and the values of graphs, inside the value of a slot their merged names.
 
     Args:
-        value: with names of the base.
-        slot: where it stands.
-        address: of what it is in the base; None for what is new.
+        value: a record, or the value of a field, with names of the base.
+        slot: the slot that holds it.
+        address: its address in the base; None if it is new.
         sides: ours and theirs.
-        around: names that the graphs around it have; none within may be the same.
+        around: names in the graphs around it, which must not be used inside.
     """
-    wrapped = _wrapped(value, slot)
-    if wrapped is None:
+    found = wrapped(value, slot)
+    if found is None:
         return value
-    model, place, unwrap = wrapped
+    model, place, unwrap = found
     bases = by_address(sides[0].alignment.base)
 
     def base_of(scope: Scope) -> Scope | None:
@@ -115,14 +126,14 @@ def with_inner_names(
             return graph
         found: dict[int, str | None] = {}
         for position, node in enumerate(graph.node):
-            maker = base.makers.get(node.output[0]) if node.output else None
-            if maker is not None:
-                at = f"{base.address}/node/{maker[0]}"
-                found[position] = _merged(node.name, *[side.nodes.get(at, node.name) for side in sides])
+            producer = base.producers.get(node.output[0]) if node.output else None
+            if producer is not None:
+                at = f"{base.address}/node/{producer[0]}"
+                found[position] = three_way(node.name, *[side.nodes.get(at, node.name) for side in sides])
         return with_node_names(graph, found, {})
 
     if any(side.nodes for side in sides):
-        model = rebuilt(Index(model), with_nodes)
+        model = rebuild(Index(model), with_nodes)
     index = Index(model)
     fresh = sides[0].fresh | sides[1].fresh
     names: dict[Scope, dict[str, str]] = {}
@@ -131,15 +142,15 @@ def with_inner_names(
             base = base_of(scope)
             known = [{} if base is None else side.values.get(base.address, {}) for side in sides]
             names[scope] = {}
-            for name in defined(scope):
-                new = fresh.get(name, _merged(name, *[each.get(name, name) for each in known]))
+            for name in scope.defined_names:
+                new = fresh.get(name, three_way(name, *[each.get(name, name) for each in known]))
                 if (new := free(new, around)) != name:
                     names[scope][name] = new
     return unwrap(renamed(index, names) if any(names.values()) else model)
 
 
 def free(name: str, taken: AbstractSet[str]) -> str:
-    """The name, with a number behind it where it is taken."""
+    """Return the name, followed by a number if it is taken."""
     if name not in taken:
         return name
     number = 1
@@ -148,46 +159,211 @@ def free(name: str, taken: AbstractSet[str]) -> str:
     return f"{name}_{number}"
 
 
-def _merged(old: Name, ours: Name, theirs: Name) -> Name:
-    return theirs if ours == old else ours
+class Restored:
+    """Merged model with its final names.
+
+    Attributes:
+        model: the model; where both sides chose different names it has those of ours.
+        clashes: conflicts about names: the final address, the address that represents all that can only be resolved
+            together, and the values of base, ours and theirs.
+    """
+
+    def __init__(self, merged: d.Model, sides: tuple[Side, Side], origins: Origins, first: int) -> None:
+        self._sides = sides
+        self._order = (sides[first], sides[1 - first])
+        self._origins = origins
+        self._fresh = sides[THEIRS].fresh | sides[OURS].fresh
+        self.clashes: list[tuple[str, str, tuple[Any, Any, Any]]] = []
+        self._interfaces = [
+            interface_names(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])
+        ]
+        self._index = Index(merged)
+        self._scopes = by_address(self._index)
+        self._functions = self._function_names(merged)
+        self._nodes = self._node_names()
+        self._values: dict[Scope, dict[str, str]] = {}
+        self._final: dict[Scope, set[str]] = {}
+        for scope in self._index.scopes:
+            self._name_values(scope)
+        model = merged
+        if self._nodes or self._functions:
+            model = with_function_names(rebuild(self._index, self._with_nodes), self._functions)
+        names = {address: mapping for scope, mapping in self._values.items() if mapping for address in [scope.address]}
+        if names:
+            index = Index(model)
+            model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
+        self.model = model
+
+    def _with_nodes(self, scope: Scope, graph: Body) -> Body:
+        return with_node_names(graph, self._nodes.get(scope.address, {}), self._functions)
+
+    def _choice(self, old: Any, mine: Any, its: Any, at: str) -> Any:
+        """Choose one of two new names; two different ones are a conflict."""
+        if its == old or mine == its:
+            return mine
+        if mine == old:
+            return its
+        self.clashes.append((at, at, (old, mine, its)))
+        return mine
+
+    def _function_names(self, merged: d.Model) -> dict[FunctionKey, FunctionKey]:
+        found: dict[FunctionKey, FunctionKey] = {}
+        for position, function in enumerate(merged.functions):
+            key = written_key(function)
+            mine, its = [side.functions.get(key, key) for side in self._sides]
+            parts = zip(("domain", "name", "overload"), key, mine, its, strict=True)
+            new = [self._choice(old, one, other, f"/functions/{position}/{part}") for part, old, one, other in parts]
+            if tuple(new) != key:
+                found[key] = (new[0], new[1], new[2])
+        return found
+
+    def _node_names(self) -> dict[str, dict[int, str | None]]:
+        found: dict[str, dict[int, str | None]] = {}
+        if not any(side.nodes for side in self._sides):
+            return found
+        for scope in self._index.scopes:
+            base, _ = self._origins.of_graph(scope)
+            if base is None:
+                continue
+            for position, node in enumerate(scope.graph.node):
+                address, _ = self._origins.of_node(NodeRef(scope, position))
+                if address is None:
+                    continue
+                mine, its = [side.nodes.get(address, node.name) for side in self._sides]
+                new = self._choice(node.name, mine, its, f"{scope.address}/node/{position}/name")
+                if new != node.name:
+                    found.setdefault(scope.address, {})[position] = new
+        return found
+
+    def _name_values(self, scope: Scope) -> None:
+        """Choose the names of the values of one graph, after those of the graphs around it."""
+        base, _ = self._origins.of_graph(scope)
+        here = scope.defined_names
+        paired = [side.values.get(base or "", {}) for side in self._sides]
+        known: dict[str, None] = dict.fromkeys(here)
+        known.update(dict.fromkeys(name for names in paired for name in names))
+        if base is not None:
+            known.update(dict.fromkeys(self._fresh))
+        exchanged = self._exchanged(scope, [name for name in here if name not in self._fresh], *paired)
+        outer = [self._values[each] for each in scope.chain() if each is not scope]
+        wanted: dict[str, str] = {}
+        for name in known:
+            if name not in here and any([name in names for names in outer]):
+                continue  # a value of a graph around this one, which has its name there
+            if name in self._fresh:
+                wanted[name] = self._fresh[name]
+                continue
+            mine, its = [names.get(name, name) for names in paired]
+            at = f"{scope.address}{place_of(scope, name)}" if name in here else None
+            if at is None:
+                new = mine if its == name else its
+            elif base == "/graph" and (outer_name := self._outer_name(name, mine, its)) is not None:
+                new = outer_name
+            elif name in exchanged:
+                self.clashes.append((at, exchanged[name], (name, mine, its)))
+                new = mine
+            else:
+                new = self._choice(name, mine, its, at)
+            # A value that only conflicts hold gives way to those of the model, even with its name in the base.
+            if new != name or at is None:
+                wanted[name] = new
+        taken = {name for each in scope.chain() if each is not scope for name in self._final[each]}
+        taken |= {name for name in here if name not in wanted}
+        taken |= {name for each in inside(self._index, scope) for name in each.defined_names} if wanted else set()
+        mapping: dict[str, str] = {}
+        for name in sorted(wanted, key=self._priority(here)):
+            mapping[name] = new = free(wanted[name], taken)
+            taken.add(new)
+        self._values[scope] = mapping
+        self._final[scope] = {mapping.get(name, name) for name in here}
+
+    def _outer_name(self, name: str, mine: str, its: str) -> str | None:
+        """The one of two names by which a side makes a value an input or output, known outside the model."""
+        base, ours, theirs = self._interfaces
+        return None if name in base or (mine in ours) == (its in theirs) else mine if mine in ours else its
+
+    def _exchanged(
+        self, scope: Scope, names: list[str], ours: Mapping[str, str], theirs: Mapping[str, str]
+    ) -> dict[str, str]:
+        """Values whose names can only be chosen together: both sides renamed one to what is another's name on a side.
+
+        Args:
+            scope: the graph.
+            names: the names of its values in the base.
+            ours: their names in ours where these differ.
+            theirs: the same in theirs.
+
+        Returns:
+            Names in the base -> the address that represents all that belong together.
+        """
+        mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
+        waiting = [name for name in names if len({name, mine[name], its[name]}) == 3]
+        if not waiting:
+            return {}
+        clashing = set(waiting)
+        # By wanted name: the values that have it without a choice, or may get it by one.
+        owners: dict[str, list[str]] = {}
+        for name in names:
+            one = its[name] if mine[name] == name else mine[name]
+            for new in {mine[name], its[name]} if name in clashing else {one}:
+                owners.setdefault(new, []).append(name)
+        found = Units()
+        while waiting:
+            name = waiting.pop()
+            for other in [each for wanted in (mine[name], its[name]) for each in owners.get(wanted, ())]:
+                if other != name and mine[other] != its[other]:
+                    found.tie(sorted((name, other)))
+                    if other not in clashing:
+                        clashing.add(other)
+                        waiting.append(other)
+        roots = {name: found.root(name) for name in sorted(found.keys)}
+        return {name: f"{scope.address}{place_of(scope, root)}" for name, root in roots.items()}
+
+    def _priority(self, here: Mapping[str, None]) -> Any:
+        """Key that sorts values of the model before others, those of the base first, then by the order of the sides."""
+        places = {name: place for place, name in enumerate(here)}
+        late = self._order[1].fresh.keys() - self._order[0].fresh.keys()
+
+        def priority(name: str) -> tuple[bool, bool, bool, int, str]:
+            return (name not in places, name in self._fresh, name in late, places.get(name, 0), name)
+
+        return priority
+
+    def values(self, clash: Clash, at: str) -> tuple[Any, Any, Any]:
+        """The values of a clash at an address of the merged model, with final names; ours is what the model has."""
+        scope = scope_around(self._scopes, at)
+        if scope is not None and scope.address == at:
+            scope = scope.outer
+        mapping: dict[str, str] = {}
+        around: set[str] = set()
+        for each in reversed(list(scope.chain()) if scope is not None else []):
+            mapping.update(self._values[each])
+            around |= self._final[each]
+        slot = slot_at(at)
+        home = None if "+" in clash.key else clash.key
+        base, theirs = [with_inner_names(each, slot, home, self._sides, around) for each in (clash.base, clash.theirs)]
+        if mapping or self._functions:
+            base, theirs = [with_names(each, slot, mapping, self._functions) for each in (base, theirs)]
+        return base, None if clash.ours is None else value_at(self.model, slot), theirs
 
 
-def _wrapped(value: Any, slot: Slot) -> tuple[d.Model, str, Callable[[Any], Any]] | None:
-    """A model around a record that holds names, the address of the record there, and what takes it out again."""
-    match value:
-        case d.Function():
-            return d.Model(functions=(value,)), "/functions/0", lambda model: model.functions[0]
-        case d.TrainingInfo():
-            model = d.Model(graph=d.Graph(), training_info=(value,))
-            return model, "/training_info/0", lambda model: model.training_info[0]
-        case d.Node():
-            return _in_graph(d.Graph(node=(value,)), "/node/0", lambda graph: graph.node[0])
-        case d.Tensor():
-            return _in_graph(d.Graph(initializer=(value,)), "/initializer/0", lambda graph: graph.initializer[0])
-        case d.SparseTensor():
-            around = d.Graph(sparse_initializer=(value,))
-            return _in_graph(around, "/sparse_initializer/0", lambda graph: graph.sparse_initializer[0])
-        case d.ValueInfo():
-            return _in_graph(d.Graph(value_info=(value,)), "/value_info/0", lambda graph: graph.value_info[0])
-        case d.TensorAnnotation():
-            around = d.Graph(quantization_annotation=(value,))
-            return _in_graph(around, "/quantization_annotation/0", lambda graph: graph.quantization_annotation[0])
-        case d.StringStringEntry() if slot.message is d.TensorAnnotation:
-            annotation = d.TensorAnnotation(quant_parameter_tensor_names=(value,))
-            return _in_graph(
-                d.Graph(quantization_annotation=(annotation,)),
-                "/quantization_annotation/0/quant_parameter_tensor_names/0",
-                lambda graph: graph.quantization_annotation[0].quant_parameter_tensor_names[0],
-            )
-        case d.Attribute():
-            around = d.Graph(node=(d.Node(attribute=(value,)),))
-            at = f"/node/0/attribute/{escape(attribute_segments((value,))[0])}"
-            return _in_graph(around, at, lambda graph: graph.node[0].attribute[0])
-        case d.Graph():
-            node = d.Node(attribute=(d.Attribute(name="g", g=value),))
-            return _in_graph(d.Graph(node=(node,)), "/node/0/attribute/g/g", lambda graph: graph.node[0].attribute[0].g)
-    return None
+def conflicts_of(clashes: list[Clash], places: AddressMap, units: Units, restored: Restored) -> tuple[Conflict, ...]:
+    """Return the clashes as conflicts at addresses of the merged model, sorted, with final names and numbers."""
+    found: list[tuple[list[Any], tuple[int, ...], str, str, tuple[Any, Any, Any]]] = []
+    for clash in clashes:
+        owner = places.after(clash.owner)
+        at = f"{owner}{clash.tail}"
+        found.append((natural(at), clash.rank, at, units.root(clash.key), restored.values(clash, at)))
+    for at, root, (base, _, theirs) in restored.clashes:
+        # The model may have the name of ours followed by a number if that name is taken.
+        found.append((natural(at), (), at, root, (base, value_at(restored.model, slot_at(at)), theirs)))
+    found.sort(key=lambda each: each[:3])
+    numbers: dict[str, str] = {}
+    return tuple(
+        [Conflict(numbers.setdefault(root, str(len(numbers) + 1)), at, *values) for _, _, at, root, values in found]
+    )
 
 
-def _in_graph(graph: d.Graph, at: str, unwrap: Callable[[Any], Any]) -> tuple[d.Model, str, Callable[[Any], Any]]:
-    return d.Model(graph=graph), f"/graph{at}", lambda model: unwrap(model.graph)
+def natural(address: str) -> list[Any]:
+    """Key that sorts the positions in addresses as numbers."""
+    return [(0, int(part), "") if part.isdigit() and part.isascii() else (1, 0, part) for part in address.split("/")]

@@ -1,34 +1,158 @@
-"""Which node and which value of one side is which of the base, as a merge sees it.
+"""Pairs of nodes and values of the base and of one side, as a merge sees them.
 
-The matcher goes by structure, and lets names decide only between candidates that are equal. A merge knows more: both
-sides come from the base, so that where nearly all names of a side are kept, a name that is kept says something.
+Most merges are of small edits of one exporter's model. `align_by_names` pairs by the names of values alone, without the
+structural matcher and the libraries that it needs, unless something was added or removed that could have taken over a
+name; then, and wherever anything else is unusual, the matcher decides. The matcher goes by structure, and uses names
+only between equal candidates. `graph_matches` corrects its pairs: both sides descend from the base, so that a name that
+is kept means something where nearly all names of a side are kept.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
-from onnxjson.edits.renaming import defined
-from onnxjson.index import Scope
-from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
-from onnxjson.matching.contents import constant_content, content, is_constant
-from onnxjson.matching.interface import pair_outputs
-from onnxjson.merging.by_names import pair_by_names
+from onnxjson.diffing.matching.alignment import UNMATCHED, Alignment, GraphPair, pair_outputs
+from onnxjson.diffing.matching.contents import constant_content, content
+from onnxjson.model.constants import constant_outputs, is_constant_node, own_constant
+from onnxjson.model.document import Model, Node, SparseTensor
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import function_key, plain_domain
+
+
+def align_by_names(base: Model, side: Model) -> Alignment | None:
+    """Pair graphs, nodes and values of the same name; None if names alone are not enough."""
+    indexes = Index(base), Index(side)
+    functions = _functions(base, side)
+    if functions is None:
+        return None
+    scopes = [index.by_address for index in indexes]
+    tops = [("/graph", "/graph"), *[(f"/functions/{here}", f"/functions/{there}") for here, there in functions]]
+    tops += [(address, address) for address, scope in scopes[0].items() if scope.kind == "training"]
+    pairs: list[GraphPair] = []
+    waiting = [(scopes[0][here], scopes[1][there]) for here, there in tops if here in scopes[0] and there in scopes[1]]
+    while waiting:
+        mine, its = waiting.pop()
+        pair = pair_by_names(mine, its)
+        if pair is None:
+            return None
+        pairs.append(pair)
+        for child in mine.children:
+            if child.owner is None:
+                continue
+            there = pair.target_of[child.owner.position]
+            other = scopes[1].get(f"{its.address}/node/{there}{child.address[len(child.owner.address) :]}")
+            if other is not None:
+                waiting.append((child, other))
+    pairs.sort(key=lambda pair: (not pair.base.address.startswith("/graph"), pair.base.address.count("/")))
+    by_base = {pair.base.address: pair for pair in pairs}
+    return Alignment(*indexes, tuple(pairs), by_base, tuple(functions), None)
+
+
+def _functions(base: Model, side: Model) -> list[tuple[int, int]] | None:
+    keys = [[function_key(each) for each in model.functions] for model in (base, side)]
+    if any(len(set(each)) < len(each) for each in keys):
+        return None
+    if set(keys[0]) - set(keys[1]) and set(keys[1]) - set(keys[0]):
+        return None
+    places = {key: place for place, key in enumerate(keys[1])}
+    return [(place, places[key]) for place, key in enumerate(keys[0]) if key in places]
+
+
+def pair_by_names(base: Scope, target: Scope) -> GraphPair | None:
+    """Pair the nodes and values of two graphs by their names; None if names alone are not enough."""
+    nodes, its = base.graph.node, target.graph.node
+    places, others = _by_output(nodes), _by_output(its)
+    if places is None or others is None:
+        return None
+    target_of = [UNMATCHED] * len(nodes)
+    base_of = [UNMATCHED] * len(its)
+    for name, position in places.items():
+        there = others.get(name)
+        if there is not None:
+            if nodes[position].output != its[there].output:
+                return None
+            target_of[position], base_of[there] = there, position
+    removed = Counter(_operator(nodes[place]) for place, there in enumerate(target_of) if there < 0)
+    new = Counter(_operator(its[place]) for place, here in enumerate(base_of) if here < 0)
+    if removed.keys() & new.keys():
+        return None
+    moved = removed.keys() | new.keys()
+    changed: list[int] = []
+    for position, there in enumerate(target_of):
+        if there < 0:
+            continue
+        node, other = nodes[position], its[there]
+        if node.input == other.input and _operator(node) == _operator(other) and node.attribute == other.attribute:
+            continue
+        if _operator(node) != _operator(other) or _operator(node) in moved:
+            return None
+        changed.append(position)
+    if changed and _have_other_names(base, target, target_of, changed):
+        return None
+    if moved and _has_other_constants(base, target):
+        # A layer inserted in the middle may have shifted the names of all weights behind it.
+        return None
+    values = _values(base, target)
+    return None if values is None else GraphPair(base, target, target_of, base_of, values, {}, {})
+
+
+def _have_other_names(base: Scope, target: Scope, target_of: list[int], changed: list[int]) -> bool:
+    """Whether a changed node is now equal to what another node was that was removed or changed, too.
+
+    Exporters that number values swap the names of two layers when they visit them in another order.
+    """
+    before = [base.graph.node[place] for place in (*changed, *[at for at, there in enumerate(target_of) if there < 0])]
+    known: dict[tuple[tuple[str, str], tuple[str, ...]], list[Node]] = {}
+    for node in before:
+        known.setdefault((_operator(node), node.input), []).append(node)
+    after = [target.graph.node[target_of[position]] for position in changed]
+    return any(
+        node.attribute == other.attribute for node in after for other in known.get((_operator(node), node.input), ())
+    )
+
+
+def _has_other_constants(base: Scope, target: Scope) -> bool:
+    names = base.initializers.keys() & target.initializers.keys()
+    return any(base.initializer(name) != target.initializer(name) for name in names)
+
+
+def _by_output(nodes: Sequence[Node]) -> dict[str, int] | None:
+    """Nodes by their first output; None if two share it or one has none."""
+    found = {node.output[0]: place for place, node in enumerate(nodes) if node.output and node.output[0]}
+    return found if len(found) == len(nodes) else None
+
+
+def _operator(node: Node) -> tuple[str, str]:
+    return plain_domain(node.domain), node.op_type or ""
+
+
+def _values(base: Scope, target: Scope) -> dict[str, str] | None:
+    for mine, its in (
+        (base.inputs, target.inputs),
+        (base.initializers, target.initializers),
+        (base.sparse_initializers, target.sparse_initializers),
+    ):
+        if mine.keys() - its.keys() and its.keys() - mine.keys():
+            return None
+    theirs = target.defined_names
+    return {name: name for name in base.defined_names if name in theirs}
+
 
 _DISTRUST: Final = 0.1
-"""The share of pairs that have other names from which on a name alone does not say that two values are one."""
+"""Share of renamed pairs above which equal names do not make two values a pair."""
 
 _FEW: Final = 2
-"""So many pairs with other names say nothing of the others."""
+"""Number of renamed pairs that is always tolerated."""
 
 
 class GraphMatch:
-    """Two graphs that are one.
+    """A graph of the base and its counterpart.
 
     Attributes:
         base: the graph of the base.
-        target: that of the side.
+        target: the graph of the side.
         target_of: for each node of the base the position of its counterpart, or `UNMATCHED`.
-        base_of: the inverse.
+        base_of: the inverse of `target_of`.
         values: names of the base -> names of the side, one to one.
     """
 
@@ -41,29 +165,29 @@ class GraphMatch:
         self._taken = {other: name for name, other in self.values.items()}
         if is_trusted:
             self._prefer_names()
-        for name, other in list(self._stand_ins()):
+        for name, other in list(self._replacements()):
             self._add(name, other)
         self._pair_left_constants()
         if is_trusted:
-            theirs = defined(self.target)
-            for name in defined(self.base):
+            theirs = self.target.defined_names
+            for name in self.base.defined_names:
                 if name in theirs:
                     self._add(name, name)
             self._pair_constants()
         self._pair_replaced()
 
     def _pair_replaced(self) -> None:
-        """Nodes without a counterpart that make the same values: one stands in the place of the other."""
+        """Pair nodes without a counterpart that produce the same values: one replaces the other."""
         for position, there in enumerate(self.target_of):
             outputs = self.base.graph.node[position].output
-            maker = self.target.makers.get(self.values.get(outputs[0], "")) if there < 0 and outputs else None
-            if maker is None or self.base_of[maker[0]] >= 0:
+            producer = self.target.producers.get(self.values.get(outputs[0], "")) if there < 0 and outputs else None
+            if producer is None or self.base_of[producer[0]] >= 0:
                 continue
-            its = self.target.graph.node[maker[0]].output
+            its = self.target.graph.node[producer[0]].output
             if len(its) == len(outputs) and all(
                 [self.values.get(name, name) == other for name, other in zip(outputs, its, strict=True)]
             ):
-                self.target_of[position], self.base_of[maker[0]] = maker[0], position
+                self.target_of[position], self.base_of[producer[0]] = producer[0], position
 
     def _add(self, name: str, other: str) -> None:
         if name not in self.values and other not in self._taken:
@@ -76,7 +200,7 @@ class GraphMatch:
             del self._taken[other]
 
     def _prefer_names(self) -> None:
-        """Where a node kept its name and is as much like the one of that name as like its counterpart, that is it."""
+        """Pair a node with the one that has its name if that is at least as similar as its counterpart."""
         base, target = self.base, self.target
         owners = {child.owner.position for child in base.children if child.owner is not None}
         for position, there in enumerate(self.target_of):
@@ -84,14 +208,16 @@ class GraphMatch:
             name = node.output[0] if node.output else ""
             if there < 0 or not name or position in owners or target.graph.node[there].output == node.output:
                 continue
-            maker = target.makers.get(name)
-            if maker is None or self.base_of[maker[0]] >= 0 or maker[1]:
+            producer = target.producers.get(name)
+            if producer is None or self.base_of[producer[0]] >= 0 or producer[1]:
                 continue
-            other = target.graph.node[maker[0]]
+            other = target.graph.node[producer[0]]
             is_alike = (other.op_type, other.domain, other.output) == (node.op_type, node.domain, node.output)
-            if other == node or (is_alike and self._agreement(position, maker[0]) >= self._agreement(position, there)):
-                self.target_of[position] = maker[0]
-                self.base_of[maker[0]], self.base_of[there] = position, UNMATCHED
+            if other == node or (
+                is_alike and self._agreement(position, producer[0]) >= self._agreement(position, there)
+            ):
+                self.target_of[position] = producer[0]
+                self.base_of[producer[0]], self.base_of[there] = position, UNMATCHED
                 for each in node.output:
                     self._drop(each)
                 for each in node.output:
@@ -102,25 +228,25 @@ class GraphMatch:
                 self._add(name, name)
 
     def _pair_constants(self) -> None:
-        """Constant nodes follow the values that they make."""
-        for name, (position, _) in self.base.makers.items():
-            if not is_constant(self.base.graph.node[position]):
+        """Pair Constant nodes whose values are pairs."""
+        for name, (position, _) in self.base.producers.items():
+            if not is_constant_node(self.base.graph.node[position]):
                 continue
-            maker = self.target.makers.get(self.values.get(name, ""))
-            there = UNMATCHED if maker is None else maker[0]
-            if there >= 0 and self.base_of[there] < 0 and is_constant(self.target.graph.node[there]):
+            producer = self.target.producers.get(self.values.get(name, ""))
+            there = UNMATCHED if producer is None else producer[0]
+            if there >= 0 and self.base_of[there] < 0 and is_constant_node(self.target.graph.node[there]):
                 if self.target_of[position] >= 0:
                     self.base_of[self.target_of[position]] = UNMATCHED
                 self.target_of[position], self.base_of[there] = there, position
 
     def _agreement(self, position: int, there: int) -> int:
-        """How many inputs and takers of two nodes are pairs."""
+        """Number of inputs and consumers of two nodes that are pairs."""
         node, other = self.base.graph.node[position], self.target.graph.node[there]
         count = sum(self._is_pair(name, its) for name, its in zip(node.input, other.input, strict=False))
         for mine, its in zip(node.output, other.output, strict=False):
-            there_taken = set(self.target.uses(its))
-            for taker, slot in self.base.uses(mine):
-                if taker is not None and (self.target_of[taker], slot) in there_taken:
+            uses_there = set(self.target.uses(its))
+            for consumer, slot in self.base.uses(mine):
+                if consumer is not None and (self.target_of[consumer], slot) in uses_there:
                     count += 1
         return count
 
@@ -130,7 +256,7 @@ class GraphMatch:
         return _is_same_constant(self.base, self.target, name, other)
 
     def _pair_left_constants(self) -> None:
-        """Constants that nobody says anything of, by their elements: by name first, then in order."""
+        """Pair the remaining constants with equal elements: by name first, then in order."""
         mine = [name for name in _constants(self.base) if name not in self.values]
         its = [name for name in _constants(self.target) if name not in self._taken]
         if not mine or not its:
@@ -147,24 +273,24 @@ class GraphMatch:
                 self._add(name, names.pop(0))
         self._pair_constants()
 
-    def _stand_ins(self) -> Iterator[tuple[str, str]]:
-        """Values that nodes without a counterpart make, and that all paired nodes take at the same place."""
-        made = _made_by(self.base, self.target_of)
-        its = _made_by(self.target, self.base_of)
-        if not made or not its:
+    def _replacements(self) -> Iterator[tuple[str, str]]:
+        """Values of nodes without a counterpart that all paired nodes consume at the same input."""
+        produced = _produced_by(self.base, self.target_of)
+        its = _produced_by(self.target, self.base_of)
+        if not produced or not its:
             return
         outputs = pair_outputs(self.base, self.target)
         rivals: dict[str, set[str]] = {}
-        for name in made:
-            found = {self._taken_there(position, slot, outputs) for position, slot in self.base.uses(name)} - {None}
+        for name in produced:
+            found = {self._consumed_there(position, slot, outputs) for position, slot in self.base.uses(name)} - {None}
             if len(found) == 1 and (other := found.pop()) is not None and other in its:
                 rivals.setdefault(other, set()).add(name)
         for other, mine in rivals.items():
             if len(mine) == 1:
                 yield mine.pop(), other
 
-    def _taken_there(self, position: int | None, slot: int, outputs: dict[int, int]) -> str | None:
-        """What the counterpart of a taker takes; None where there is none."""
+    def _consumed_there(self, position: int | None, slot: int, outputs: dict[int, int]) -> str | None:
+        """The value that the counterpart of a consumer consumes; None if there is no counterpart."""
         if position is None:
             return (self.target.output_names[outputs[slot]] or "") if slot in outputs else ""
         there = self.target_of[position]
@@ -175,21 +301,23 @@ class GraphMatch:
 
 
 def graph_matches(alignment: Alignment) -> list[GraphMatch]:
-    """The pairs of graphs of an alignment."""
-    # Of equal constants nobody knows which is which, so that their names say nothing.
-    pairs = [(name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_made(pair, name)]
+    """Return the corrected pairs of the graphs of an alignment."""
+    # Equal constants are paired arbitrarily, so that their names mean nothing.
+    pairs = [
+        (name, other) for pair in alignment.graphs for name, other in pair.values.items() if _is_computed(pair, name)
+    ]
     is_trusted = sum(name != other for name, other in pairs) <= max(_FEW, _DISTRUST * len(pairs))
     matches = [GraphMatch(pair, is_trusted) for pair in alignment.graphs]
     known = {match.base.address for match in matches}
-    targets = {scope.address: scope for scope in alignment.target.scopes}
+    targets = alignment.target.by_address
     for match in matches:
-        # Grows while it is gone through: the graphs of nodes that only this merge takes for pairs.
+        # The list grows during the loop by the graphs of nodes that only this merge pairs.
         matches += [GraphMatch(pair, is_trusted) for pair in _inner_pairs(match, known, targets)]
     return matches
 
 
 def _inner_pairs(match: GraphMatch, known: Collection[str], targets: Mapping[str, Scope]) -> Iterator[GraphPair]:
-    """Graphs of paired nodes that are in no pair yet, as far as their names say which is which."""
+    """Pair the graphs of paired nodes that have no pair yet, as far as names are enough."""
     for child in match.base.children:
         if child.owner is None or child.address in known:
             continue
@@ -200,21 +328,20 @@ def _inner_pairs(match: GraphMatch, known: Collection[str], targets: Mapping[str
             yield pair
 
 
-def _is_made(pair: GraphPair, name: str) -> bool:
-    maker = pair.base.makers.get(name)
-    return maker is not None and not is_constant(pair.base.graph.node[maker[0]])
+def _is_computed(pair: GraphPair, name: str) -> bool:
+    producer = pair.base.producers.get(name)
+    return producer is not None and not is_constant_node(pair.base.graph.node[producer[0]])
 
 
-def _made_by(scope: Scope, partners: list[int]) -> dict[str, None]:
-    """What nodes without a counterpart make, in their order."""
+def _produced_by(scope: Scope, partners: list[int]) -> dict[str, None]:
+    """The outputs of nodes without a counterpart, in order."""
     nodes = scope.graph.node
     return {name: None for place, node in enumerate(nodes) if partners[place] < 0 for name in node.output if name}
 
 
 def _constants(scope: Scope) -> list[str]:
-    """Initializers, then what Constant nodes make."""
-    nodes = scope.graph.node
-    return [*scope.initializers, *[name for name, (place, _) in scope.makers.items() if is_constant(nodes[place])]]
+    """Initializers, then the outputs of Constant nodes."""
+    return [*scope.initializers, *constant_outputs(scope)]
 
 
 def _is_same_constant(base: Scope, target: Scope, name: str, other: str | None = None) -> bool:
@@ -224,12 +351,7 @@ def _is_same_constant(base: Scope, target: Scope, name: str, other: str | None =
 
 
 def _content(scope: Scope, name: str) -> object:
-    from onnxjson.document import Tensor
-
-    tensor = scope.initializer(name)
-    if isinstance(tensor, Tensor):
-        return content(tensor)
-    maker = scope.makers.get(name)
-    if maker is None or not is_constant(scope.graph.node[maker[0]]):
+    found = own_constant(scope, name)
+    if found is None or isinstance(found.held, SparseTensor):
         return None
-    return constant_content(scope.graph.node[maker[0]], content)
+    return constant_content(found.held, content) if isinstance(found.held, Node) else content(found.held)

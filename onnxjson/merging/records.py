@@ -1,26 +1,38 @@
-"""Two trees of changes of one base -> one tree, slot by slot; what both changed differently is a clash, and ours stays.
+"""Merge of two trees of changes of one base, slot by slot; a slot that both sides change differently is a clash.
 
-Slots: each attribute, each input and output of a node, its operator, each constant, each type, each scalar field, each
-pair of metadata; the order of inputs and outputs of a graph. A change that both sides make is none of these.
+Slots are each attribute, each input and output of a node, its operator, each constant, each type, each scalar field,
+each metadata entry, and the order of the inputs and outputs of a graph. A change that both sides make is not a clash.
+`Origins` then finds where the graphs and nodes of the merged model come from.
 """
 
 from typing import Any, Final
 
-from onnxjson import document as d
-from onnxjson.addresses import attribute_segments
-from onnxjson.merging.lists import ListMerge, is_ambiguous
-from onnxjson.merging.slots import OURS, THEIRS, Both, Clash, Units, both_spans, record_after, value_after
-from onnxjson.messages import FIELDS
+from onnxjson.merging.lists import Item, ListMerge, is_ambiguous
+from onnxjson.merging.slots import (
+    OURS,
+    THEIRS,
+    Both,
+    Clash,
+    Units,
+    added_key,
+    both_spans,
+    record_after,
+    three_way,
+    value_after,
+)
+from onnxjson.model import document as d
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.messages import FIELDS
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
 
 _CONTENT: Final = frozenset(field.name for field in FIELDS[d.Tensor]) - {"name", "doc_string", "metadata_props"}
-"""The fields of a constant that are one slot."""
+"""The fields of a constant that together are one slot."""
 
 _OPERATOR: Final = frozenset({"op_type", "domain", "overload"})
 _GRAPHS: Final = ("g", "graphs")
 
 _WHOLE: Final = (d.StringStringEntry, d.OperatorSetId, d.SparseTensor, d.Segment, d.ShardingSpec)
-"""Messages that are one slot each, as are those with a oneof: half of one and half of another says nothing."""
+"""Messages that are one slot each, like those with a oneof: halves of two of them together mean nothing."""
 
 
 def _is_whole(message: type[d.Record]) -> bool:
@@ -28,39 +40,39 @@ def _is_whole(message: type[d.Record]) -> bool:
 
 
 class TreeMerge:
-    """One pass over both trees. Where a slot is in conflict, the result has what the side has that comes first.
+    """One pass over both trees. In the slot of a conflict the result has the value of the first side.
 
     Attributes:
-        sides: which side comes first, and which second.
-        units: what must become a conflict though each side can be had.
-        clashes: what became one.
-        lead: which of the two, 0 or 1, has its new members before those of the other where both add some at one place.
-        origins: by the address of a list in the base what its members are in the merged model: a position in the base,
-            or a side and the number of a member that it adds. Lists that keep every member at its place are missing.
-        added: by the address of a list in the base: the members that ours and theirs add.
+        sides: the first and the second side, each `OURS` or `THEIRS`.
+        units: changes that must become conflicts although the slots themselves could be merged.
+        clashes: the conflicts found.
+        lead: which of the two, 0 or 1, has its new members first where both add some at one place.
+        origins: address of a list in the base -> origins of its members in the merged model: a position in the base,
+            or a side and the number of a member that it adds. Lists that keep all members in place are missing.
+        added: address of a list in the base -> the members that ours and theirs add.
     """
 
     def __init__(self, units: Units, first: int, *, swapped: bool = False) -> None:
-        """Begins a pass.
+        """Begin a pass.
 
         Args:
-            units: what must become a conflict though each side can be had.
+            units: changes that must become conflicts although the slots themselves could be merged.
             first: the side whose new members come first where both add some at one place.
-            swapped: whether theirs comes first.
+            swapped: whether theirs is the first side.
         """
         self.sides = (THEIRS, OURS) if swapped else (OURS, THEIRS)
         self.units = units
         self.lead = self.sides.index(first)
         self.clashes: list[Clash] = []
-        self.origins: dict[str, list[int | tuple[int, int]]] = {}
+        self.origins: dict[str, list[Item]] = {}
         self.added: dict[str, tuple[list[d.Record], list[d.Record]]] = {}
 
     def clash(self, owner: str, tail: str, values: tuple[Any, Any, Any], key: str, rank: tuple[int, ...] = ()) -> None:
-        """Note a conflict of the values of the base and of both sides, the first one first."""
+        """Record a conflict between the values of the base, the first and the second side."""
         self.clashes.append(Clash(owner, tail, *values, key, rank))
 
     def record(self, record: d.Record, changes: Both, address: str) -> Fields | None:
-        """What both sides do to a record of the base."""
+        """Merge the changes that both sides make to a record of the base."""
         mine, its = changes
         if mine is None and its is None:
             return None
@@ -80,29 +92,29 @@ class TreeMerge:
         return Fields(found) if found else None
 
     def alone(self, record: d.Record, changes: Fields | None, address: str) -> Fields | None:
-        """The change of the side that comes first as it is; where its members come from is noted."""
+        """Return the change of the first side as it is, and record the origins of its members."""
         if _leads_to_graphs(record, changes):
             alone = self._empty()
             alone.record(record, (changes, None), address)
-            self._note(alone)
+            self._add_origins(alone)
         return changes
 
     def list_alone(self, record: d.Record, plan: FieldPlan, members: Members | None, address: str) -> Change | None:
-        """The same for a list of a record."""
+        """Return the change of the first side to a list of a record, and record the origins of its members."""
         alone = self._empty()
         change = ListMerge(alone, record, plan, (members, None), address).merged()
-        self._note(alone)
+        self._add_origins(alone)
         return change
 
     def _empty(self) -> "TreeMerge":
         return TreeMerge(Units(), self.sides[self.lead], swapped=self.sides[OURS] == THEIRS)
 
-    def _note(self, other: "TreeMerge") -> None:
+    def _add_origins(self, other: "TreeMerge") -> None:
         self.origins.update(other.origins)
         self.added.update(other.added)
 
     def _is_one_slot(self, record: d.Record, changes: Both) -> bool:
-        """Whether both sides change what cannot be taken apart, and differ."""
+        """Whether both sides change what cannot be merged in parts, in different ways."""
         mine, its = changes
         if mine is None or its is None or mine == its:
             return False
@@ -123,7 +135,7 @@ class TreeMerge:
             operators = [not _OPERATOR.isdisjoint(each) for each in (ours, theirs)]
             attributes = ["attribute" in each for each in (ours, theirs)]
             if operators[OURS] != operators[THEIRS] and attributes[operators[OURS]]:
-                # An attribute belongs to the operator that has it.
+                # An attribute belongs to its operator.
                 return True
             return any(attributes) and any(
                 [is_ambiguous(each.get("attribute"), record.attribute) for each in (ours, theirs)]
@@ -160,7 +172,7 @@ class TreeMerge:
     def _names(
         self, old: tuple[str, ...], name: str, changes: tuple[Change | None, Change | None], address: str
     ) -> Change | None:
-        """Inputs or outputs of a node or function: each is a slot."""
+        """Merge the inputs or outputs of a node or function, each of which is a slot."""
         mine, its = [value_after(old, each, None) for each in changes]
         at = f"{address}/{name}"
         length = len(mine)
@@ -181,13 +193,13 @@ class TreeMerge:
                 self.clash(address, f"/{name}/{place}", (was, ours, theirs), key, (place,))
                 found.append(ours)
             else:
-                found.append(theirs if ours == was else ours)
+                found.append(three_way(was, ours, theirs))
         new = tuple(found)
         return None if new == old else Replace(old, new)
 
 
 def _leads_to_graphs(record: d.Record, changes: Fields | None) -> bool:
-    """Whether a change may be one of nodes or of what a graph has: where its members come from must be known."""
+    """Whether a change may reach graphs, so that the origins of members must be recorded."""
     if changes is None:
         return False
     match record:
@@ -201,13 +213,103 @@ def _leads_to_graphs(record: d.Record, changes: Fields | None) -> bool:
 
 
 def _differ(ours: dict[str, Change], theirs: dict[str, Change], names: frozenset[str]) -> bool:
-    """Whether both sides touch some fields that are one slot, in different ways."""
+    """Whether both sides change fields that are one slot, in different ways."""
     mine, its = [{name: change for name, change in each.items() if name in names} for each in (ours, theirs)]
     return bool(mine and its) and mine != its
 
 
-def member_address(address: str, members: tuple[Any, ...], position: int, *, is_named: bool) -> str:
-    """The address, in the base, of a member of the list at an address."""
-    from onnxjson.addresses import escape
+Keys = list[str]
+"""Keys of units (`onnxjson.merging.slots.Units`) that do not go together."""
 
-    return f"{address}/{escape(attribute_segments(members)[position])}" if is_named else f"{address}/{position}"
+
+class Origins:
+    """Where the graphs and nodes of a merged model come from: the base, or a member that a side added.
+
+    Attributes:
+        graphs: the graphs of the base by their addresses.
+    """
+
+    def __init__(self, base: Index, tree: TreeMerge) -> None:
+        self.graphs = {scope.address: scope for scope in base.scopes}
+        self._tree = tree
+
+    def of_graph(self, scope: Scope) -> tuple[str | None, str | None]:
+        """The address of a merged graph in the base, or the key of the added member that holds it; else both None."""
+        if scope.outer is None or scope.kind == "training":
+            return self._below("", scope.address.split("/")[1:])
+        if scope.owner is None:
+            # The graph is in the default of an attribute of a function.
+            address, key = self.of_graph(scope.outer)
+            below = scope.address[len(scope.outer.address) :]
+            return (None, key) if address is None else self._below(address, below.split("/")[1:])
+        address, key = self.of_node(scope.owner)
+        if address is None:
+            return None, key
+        below = scope.address[len(scope.owner.address) :]
+        if address + below in self.graphs:
+            return address + below, None
+        name = below.split("/")[2]
+        for side, records in enumerate(self._tree.added.get(f"{address}/attribute", ())):
+            for number, record in enumerate(records):
+                if isinstance(record, d.Attribute) and record.name == name:
+                    return None, added_key(f"{address}/attribute", side, number)
+        return None, None
+
+    def _below(self, address: str, segments: list[str]) -> tuple[str | None, str | None]:
+        """Follow the positions of lists, below a record of the base, to where their members were in the base."""
+        for segment in segments:
+            if not segment.isdigit():
+                address = f"{address}/{segment}"
+                continue
+            origin = self.of_member(address, int(segment))
+            if not isinstance(origin, int):
+                return None, added_key(address, *origin)
+            address = f"{address}/{origin}"
+        return (address if address in self.graphs else None), None
+
+    def of_node(self, ref: NodeRef) -> tuple[str | None, str | None]:
+        """The address of a merged node in the base, or the key of what added it; else both None."""
+        address, key = self.of_graph(ref.scope)
+        if address is None:
+            return None, key
+        origin = self.of_member(f"{address}/node", ref.position)
+        if isinstance(origin, int):
+            # Where a side replaced the whole graph, its nodes may have no counterpart in the base.
+            is_known = origin < len(self.graphs[address].graph.node)
+            return (f"{address}/node/{origin}" if is_known else None), None
+        return None, added_key(f"{address}/node", *origin)
+
+    def of_member(self, list_address: str, position: int) -> Item:
+        """Position in the base of a merged member of a list, or the side that added it and its number there."""
+        items = self._tree.origins.get(list_address)
+        return position if items is None else items[position]
+
+    def added(self, list_address: str, side: int) -> list[d.Record]:
+        """The members that a side adds to a list of the base."""
+        return self._tree.added.get(list_address, ([], []))[side]
+
+    def base_node(self, address: str) -> d.Node:
+        """The node at an address of the base."""
+        graph, _, position = address.rpartition("/node/")
+        return self.graphs[graph].graph.node[int(position)]
+
+    def changes_of(self, ref: NodeRef, name: str | None = None) -> Keys:
+        """The units by which a node consumes a value, or any value, that it did not consume in the base."""
+        address, key = self.of_node(ref)
+        if address is None:
+            return [] if key is None else [key]
+        before = self.base_node(address).input
+        return [
+            f"{address}/input/{slot}"
+            for slot, each in enumerate(ref.node.input)
+            if (name is None or each == name) and (slot >= len(before) or before[slot] != each)
+        ]
+
+    def output_change(self, address: str, slot: int, name: str) -> Keys:
+        """The unit of an output of a graph that was added, or returns another value; none for one that was there."""
+        origin = self.of_member(f"{address}/output", slot)
+        if not isinstance(origin, int):
+            return [added_key(f"{address}/output", *origin)]
+        before = self.graphs[address].graph.output[origin]
+        is_there = isinstance(before, d.ValueInfo) and before.name == name
+        return [] if is_there else [f"{address}/output/{origin}/name"]

@@ -1,4 +1,4 @@
-"""Conflicts settled: each slot gets what one of the sides has, and the addresses of the others follow."""
+"""Resolution of conflicts: each slot gets the value of one side, and the addresses of the other conflicts follow."""
 
 from collections.abc import Collection, Sequence
 from functools import partial
@@ -6,18 +6,18 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from onnxjson.addresses import attribute_segments, format_address
-from onnxjson.conflicts import SIDES, Choice, Conflict, Slot, slot_at, value_at
-from onnxjson.display import visible
-from onnxjson.document import Function, Model, Node, Record
-from onnxjson.edits.rebuilding import rebuilt
-from onnxjson.edits.renaming import collisions, renamed
-from onnxjson.errors import AddressError, ConflictError, SelectorError
-from onnxjson.index import Index, Scope
-from onnxjson.merging.makers import require_makers
+from onnxjson.merging.defects import Defects, fitting_place, in_topological_order, is_consumed_before, is_misplaced
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, with_function_names, with_node_names, written_key
-from onnxjson.merging.sorting import fitting_place, in_topological_order, is_misplaced, is_taken_before
+from onnxjson.model.addresses import attribute_segments, format_address
+from onnxjson.model.addresses import resolve as find_at
+from onnxjson.model.conflicts import SIDES, Choice, Slot, slot_at, value_at
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Function, Model, Node, Record
+from onnxjson.model.errors import AddressError, Conflict, ConflictError, SelectorError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.rebuilding import rebuild
+from onnxjson.model.renaming import collisions, renamed
 
 __all__ = ["Choice", "resolve"]
 
@@ -31,23 +31,23 @@ _SHOWN: Final = 3
 def resolve(
     model: Model, conflicts: Sequence[Conflict], choice: Choice, ids: Collection[str] | None = None
 ) -> tuple[Model, tuple[Conflict, ...]]:
-    """Settle conflicts: the model with what was chosen, and the conflicts that still stand.
+    """Resolve conflicts; return the model with the chosen values, and the remaining conflicts.
 
     Args:
-        model: of the text in which the conflicts stand.
-        conflicts: all of them.
-        choice: whose value the slots get.
-        ids: which conflicts; all where it is None.
+        model: the model with the values of ours in the slots of the conflicts.
+        conflicts: all conflicts.
+        choice: the side whose values the slots get.
+        ids: the conflicts to resolve; None for all.
 
     Raises:
-        SelectorError: an id is none of theirs.
-        ConflictError: what stands in a slot is not what ours had when the merge was made, so that a choice says
-            nothing; there is no base; or what the base has takes values that nothing makes any more.
+        SelectorError: no conflict has one of the ids.
+        ConflictError: a slot was edited since the merge; there is no base; or the base consumes values that nothing
+            produces any more.
     """
-    settled = _resolved(model, conflicts, choice, ids)
+    found = _resolved(model, conflicts, choice, ids)
     if choice == "base":
-        require_makers(model, *settled)
-    return settled
+        _require_producers(model, *found)
+    return found
 
 
 def _resolved(
@@ -56,13 +56,13 @@ def _resolved(
     known = {conflict.id for conflict in conflicts}
     for each in ids or ():
         if each not in known:
-            listed = ", ".join(sorted(visible(one) for one in known)) or "none"
-            raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {listed}')
+            known_ids = ", ".join(sorted(visible(one) for one in known)) or "none"
+            raise SelectorError(f'no conflict has the id "{visible(each)}"; there are {known_ids}')
     wanted = known if ids is None else set(ids)
     names = _ChosenNames(model, [each for each in conflicts if each.id in wanted], choice)
     if not names.collide:
         return _with_others(names.model(), names.left(conflicts), wanted, choice)
-    # What has a name that is wanted may be what another choice takes away.
+    # The owner of a wanted name may be removed by another choice.
     model, left = _with_others(model, conflicts, wanted, choice, but_texts=True)
     names = _ChosenNames(model, [each for each in left if each.id in wanted], choice)
     names.refuse_collisions()
@@ -72,24 +72,24 @@ def _resolved(
 def _with_others(
     model: Model, conflicts: Sequence[Conflict], ids: Collection[str], choice: Choice, *, but_texts: bool = False
 ) -> tuple[Model, tuple[Conflict, ...]]:
-    """Settle conflicts one after the other; `but_texts` leaves those about texts, some of which are names."""
+    """Resolve conflicts one by one; `but_texts` leaves those about texts, some of which are names."""
     left = list(conflicts)
     for conflict in conflicts:
         if conflict.id in ids and not (but_texts and isinstance(conflict.ours, str)):
             same = (each for each in left if each.id == conflict.id)
             current = next(each for each in same if not (but_texts and isinstance(each.ours, str)))
             left.remove(current)
-            model, left = _ordered(*_settled(model, current, choice, left), current.at)
+            model, left = _ordered(*_resolve_one(model, current, choice, left), current.at)
     return model, tuple(left)
 
 
 class _ChosenNames:
-    """The names among what was chosen. They are given all at once, since two sides may have swapped them."""
+    """Names among the chosen values, which are set all at once, since two sides may have swapped them."""
 
     def __init__(self, model: Model, chosen: Sequence[Conflict], choice: Choice) -> None:
-        self._settled: dict[int, Conflict] = {}
+        self._resolved: dict[int, Conflict] = {}
         self.collide: list[str] = []
-        """Why they cannot be had, in words."""
+        """Reasons why they cannot be set."""
         wanted = [each for each in chosen if isinstance(each.ours, str) and getattr(each, choice) != each.ours]
         self._model = model
         self._values: dict[Scope, dict[str, str]] = {}
@@ -99,29 +99,28 @@ class _ChosenNames:
         self._index = Index(model)
         self._scopes = by_address(self._index)
         for each in wanted:
-            if isinstance(new := getattr(each, choice), str) and self._takes(each, new):
-                self._settled[id(each)] = each
+            if isinstance(new := getattr(each, choice), str) and self._add(each, new):
+                self._resolved[id(each)] = each
         self.collide = collisions(self._index, self._values)
 
     def refuse_collisions(self) -> None:
-        """Do nothing where all names can be had.
+        """Raise unless all names can be set.
 
         Raises:
-            ConflictError: something else has some of them.
+            ConflictError: some of the names are taken.
         """
         if self.collide:
             raise ConflictError(
-                f"names cannot be had, since something else is called so: {'; '.join(self.collide[:_SHOWN])}; rename "
-                "that first, or take another side",
-                tuple(self._settled.values()),
+                f"names are taken: {'; '.join(self.collide[:_SHOWN])}; rename that first, or choose another side",
+                tuple(self._resolved.values()),
             )
 
     def left(self, conflicts: Sequence[Conflict]) -> list[Conflict]:
-        """The conflicts that names do not settle, with the new names."""
-        return [self._followed(each) for each in conflicts if id(each) not in self._settled]
+        """The conflicts that names do not resolve, with the new names."""
+        return [self._followed(each) for each in conflicts if id(each) not in self._resolved]
 
-    def _takes(self, conflict: Conflict, new: str) -> bool:
-        """Note a name; whether the slot is one that names something."""
+    def _add(self, conflict: Conflict, new: str) -> bool:
+        """Record a name; return whether the slot is one that names something."""
         slot = slot_at(conflict.at)
         if slot.message is Function and slot.name in _NAMES_OF_FUNCTION:
             position = int(slot.owner[1])
@@ -139,37 +138,39 @@ class _ChosenNames:
         return True
 
     def model(self) -> Model:
-        """The model with the names, wherever they are used."""
-        if not self._settled:
+        """Return the model with the names, wherever they are used."""
+        if not self._resolved:
             return self._model
         model = renamed(self._index, self._values)
         if self._functions:
-            model = rebuilt(Index(model), lambda _, graph: with_node_names(graph, {}, self._functions))
+            model = rebuild(Index(model), lambda _, graph: with_node_names(graph, {}, self._functions))
         return with_function_names(model, self._functions)
 
     def _followed(self, conflict: Conflict) -> Conflict:
-        """A conflict that is left, with the new names in what the sides have."""
-        scope = scope_around(self._scopes, conflict.at) if self._settled else None
+        """Return a remaining conflict with the new names in the values of its sides."""
+        scope = scope_around(self._scopes, conflict.at) if self._resolved else None
         names: dict[str, str] = {}
         for each in reversed(list(scope.chain()) if scope is not None else []):
             names = {old: new for old, new in names.items() if not each.defines(old)} | self._values.get(each, {})
         if not names and not self._functions:
             return conflict
         if scope is not None and is_name_of_value(scope, conflict.at, conflict.ours):
-            return conflict  # What stands there are names to give, and not those of others.
+            return conflict  # Its values are names to set, not uses of names.
         slot = slot_at(conflict.at)
         values = {side: with_names(getattr(conflict, side), slot, names, self._functions) for side in SIDES}
         return msgspec.structs.replace(conflict, **values)
 
 
-def _settled(model: Model, conflict: Conflict, choice: Choice, left: list[Conflict]) -> tuple[Model, list[Conflict]]:
+def _resolve_one(
+    model: Model, conflict: Conflict, choice: Choice, left: list[Conflict]
+) -> tuple[Model, list[Conflict]]:
     slot = slot_at(conflict.at)
     value = getattr(conflict, choice)
     if not slot.name:
         _require(conflict, model == conflict.ours)
         if value is None:
             raise ConflictError(
-                "there is no base: each side added this model on its own; take --ours or --theirs",
+                "there is no base, since each side added this model; choose --ours or --theirs",
                 (conflict,),
             )
         return value, left
@@ -194,8 +195,8 @@ def _require(conflict: Conflict, is_same: bool) -> None:
     if not is_same:
         place = visible(conflict.at) or "the model"
         raise ConflictError(
-            f'{place} is not what the merge left there (conflict "{visible(conflict.id)}"): it was edited since; take '
-            "the conflict out of the text if the edit settles it, or merge again",
+            f'{place} was edited since the merge (conflict "{visible(conflict.id)}"); if the edit resolves it, remove '
+            "the conflict from the text, else merge again",
             (conflict,),
         )
 
@@ -216,7 +217,7 @@ def _with_string(model: Model, slot: Slot, conflict: Conflict, current: tuple[st
 def _with_member(
     model: Model, slot: Slot, conflict: Conflict, members: tuple[Any, ...], choice: Choice, left: list[Conflict]
 ) -> tuple[Model, list[Conflict]]:
-    """One member of a list comes, goes, or is another."""
+    """Add, remove or replace one member of a list."""
     value = getattr(conflict, choice)
     is_named = slot.message is Node and slot.name == "attribute"
     position = _position(slot.member or "", members, is_named=is_named)
@@ -229,9 +230,9 @@ def _with_member(
         new = (*members[:place], value, *members[place:])
         moved = left if is_named else [_shifted(each, slot.list_address, place, 1, before=conflict) for each in left]
         if place != asked:
-            beside = partial(_beside, list_address=slot.list_address, nodes=new, place=place, before=conflict)
-            moved = [beside(each, getattr(each, choice)) for each in moved]
-        if isinstance(value, Node) and is_taken_before(value, new, place):
+            adjacent = partial(_adjacent, list_address=slot.list_address, nodes=new, place=place, before=conflict)
+            moved = [adjacent(each, getattr(each, choice)) for each in moved]
+        if isinstance(value, Node) and is_consumed_before(value, new, place):
             new, moved = _sorted(new, moved, slot.list_address)
         return _with(model, slot.owner, slot.name, new), moved
     _require(conflict, position is not None and position < len(members) and members[position] == conflict.ours)
@@ -245,7 +246,7 @@ def _with_member(
 def _sorted(
     nodes: tuple[Node, ...], left: list[Conflict], list_address: str
 ) -> tuple[tuple[Node, ...], list[Conflict]]:
-    """Nodes in an order in which values are made before they are taken, and conflicts where their nodes are then."""
+    """Sort nodes topologically; the addresses of conflicts follow their nodes."""
     order = in_topological_order(list(range(len(nodes))), dict(enumerate(nodes)))
     places = {old: new for new, old in enumerate(order)}
     prefix = f"{list_address}/"
@@ -261,8 +262,8 @@ def _sorted(
 
 
 def _ordered(model: Model, left: list[Conflict], at: str) -> tuple[Model, list[Conflict]]:
-    """The nodes around a slot that was settled where values are made before they are taken; the innermost first."""
-    # A node that came was put where it fits already; what stands below a node may take or make something else now.
+    """Sort the nodes around a resolved slot topologically, the innermost graph first."""
+    # An added node is in a fitting place already; a changed one may consume or produce something else now.
     segments = slot_at(at).owner
     for end in range(len(segments) - 1, 0, -1):
         if segments[end - 1] != "node" or not segments[end].isdigit():
@@ -283,9 +284,9 @@ def _position(segment: str, members: Sequence[Any], *, is_named: bool) -> int | 
 
 
 def _shifted(conflict: Conflict, list_address: str, position: int, by: int, before: Conflict) -> Conflict:
-    """A conflict after a member of a list came (`by` 1) or went (-1) at a position.
+    """Move a conflict after a member of a list was added (`by` 1) or removed (-1) at a position.
 
-    What is absent at the very place keeps it where it stands before the one that was settled: by the order of ids.
+    An absent member at the same position keeps it if its id comes before that of the resolved conflict.
     """
     prefix = f"{list_address}/"
     if not conflict.at.startswith(prefix):
@@ -300,13 +301,13 @@ def _shifted(conflict: Conflict, list_address: str, position: int, by: int, befo
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + by}{slash}{rest}")
 
 
-def _beside(
+def _adjacent(
     conflict: Conflict, node: Any, list_address: str, nodes: tuple[Node, ...], place: int, before: Conflict
 ) -> Conflict:
-    """A conflict after a node came to a place that is not the one of its slot, but where its values can be had.
+    """Move a conflict after a node was added, not at the position of its slot, but where its inputs are produced.
 
-    A `node` of another conflict that would come right beside it for the same reason keeps to the order of their slots,
-    whichever is settled first.
+    A `node` of another conflict that would be placed right next to it for the same reason keeps the order of their
+    slots, whichever is resolved first.
     """
     prefix = f"{list_address}/"
     if conflict.ours is not None or not isinstance(node, Node) or not conflict.at.startswith(prefix):
@@ -314,15 +315,15 @@ def _beside(
     asked = int(conflict.at[len(prefix) :])
     is_later = (asked, _rank(conflict)) > (int(before.at[len(prefix) :]), _rank(before))
     neighbour = nodes[place - 1 : place] if is_later else nodes[place + 1 : place + 2]
-    if not any([_makes(each, node) or _makes(node, each) for each in neighbour]):
+    if not any([_feeds(each, node) or _feeds(node, each) for each in neighbour]):
         return conflict
     if fitting_place(node, nodes, asked) != (place if is_later else place + 1):
         return conflict
     return msgspec.structs.replace(conflict, at=f"{prefix}{place + 1 if is_later else place}")
 
 
-def _makes(maker: Node, taker: Node) -> bool:
-    return is_taken_before(maker, (taker,), 1)
+def _feeds(producer: Node, consumer: Node) -> bool:
+    return is_consumed_before(producer, (consumer,), 1)
 
 
 def _rank(conflict: Conflict) -> tuple[int, str]:
@@ -330,10 +331,8 @@ def _rank(conflict: Conflict) -> tuple[int, str]:
 
 
 def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
-    from onnxjson.addresses import resolve as found_at
-
     try:
-        found = found_at(model, format_address(path))
+        found = find_at(model, format_address(path))
     except AddressError:
         found = None
     _require(conflict, isinstance(found, Record))
@@ -342,7 +341,7 @@ def _record_at(model: Model, path: Sequence[str], conflict: Conflict) -> Record:
 
 
 def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
-    """A record with another value of a field of the record at a path below it."""
+    """Return a record with a new value in a field of the record at a path below it."""
     if not path:
         return msgspec.structs.replace(record, **{name: value})
     below = getattr(record, path[0])
@@ -353,3 +352,40 @@ def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
     assert position is not None
     new = _with(below[position], path[2:], name, value)
     return msgspec.structs.replace(record, **{path[0]: (*below[:position], new, *below[position + 1 :])})
+
+
+def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) -> None:
+    """Raise unless all consumed values are produced, or can still be produced by a choice.
+
+    Args:
+        before: the model before the base was chosen.
+        model: the model afterwards.
+        left: its remaining conflicts.
+
+    Raises:
+        ConflictError: values are consumed that nothing produces any more.
+    """
+    known = Defects(Index(before)).undefined.keys() | _produced_by(left)
+    missing = [name for name in Defects(Index(model)).undefined if name not in known]
+    if missing:
+        names = listed([f'"{visible(name)}"' for name in missing], _SHOWN)
+        raise ConflictError(
+            f"the base consumes {names}, which nothing produces any more: the producer was removed without a conflict; "
+            "choose --ours or --theirs, or restore all of the base: git checkout-index -f --stage=1 -- FILE"
+        )
+
+
+def _produced_by(conflicts: Sequence[Conflict]) -> set[str]:
+    """Names of values that a choice may add."""
+    candidates = [each for each in conflicts if not _is_input(each)]
+    values = [getattr(each, side) for each in candidates for side in ("base", "ours", "theirs")]
+    records = [one for each in values for one in (each if isinstance(each, tuple) else (each,))]
+    outputs = {name for each in records if isinstance(each, Node) for name in each.output}
+    named = [getattr(each, "name", None) for each in records if isinstance(each, Record) and not isinstance(each, Node)]
+    return outputs | {each for each in (*named, *records) if isinstance(each, str)}
+
+
+def _is_input(conflict: Conflict) -> bool:
+    """Whether the conflict is about an input of a node, which produces nothing."""
+    slot = slot_at(conflict.at)
+    return slot.message is Node and slot.name == "input"

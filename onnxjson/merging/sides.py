@@ -1,7 +1,7 @@
-"""Renames taken out of both sides of a merge, so that all three models speak of the same things by the same names.
+"""Sides of a merge with the names of the base, so that equal names in all three models mean the same thing.
 
-What is a pair with something of the base gets its name there: values, initializers, nodes, functions. What is new and
-has a name that something else has already gets one of its own. `onnxjson.merging.restoring` gives the names back.
+Values, initializers, nodes and functions that have a counterpart in the base get its name. New ones whose names are
+taken get names of their own. `onnxjson.merging.naming` restores the names in the result.
 """
 
 import hashlib
@@ -11,25 +11,25 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.document import Function, Graph, Model, Node, Record
-from onnxjson.edits.rebuilding import Body, rebuilt
-from onnxjson.edits.renaming import defined, renamed
-from onnxjson.index import Index, Scope
-from onnxjson.matching.alignment import Alignment
-from onnxjson.merging.broken import Broken
-from onnxjson.merging.by_names import align_by_names
-from onnxjson.merging.pairing import GraphMatch, graph_matches
-from onnxjson.operators import plain_domain
+from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.merging.defects import Defects
+from onnxjson.merging.pairing import GraphMatch, align_by_names, graph_matches
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.document import Function, Graph, Model, Node, Record
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.renaming import renamed
 from onnxjson.patching.changes import Fields
 from onnxjson.patching.deriving import Pairs, difference
 from onnxjson.patching.patch import Patch
 from onnxjson.patching.storing import PatchWriter
 
 _MARK: Final = "\x01"
-"""What follows the name of a new value that something of the base has; no exporter writes such names."""
+"""Suffix for a new value whose name is taken in the base; no exporter writes such names."""
 
 _MARKS: Final = ("\x02", "\x03")
-"""The same where the other side gives the name to something new, too; by side."""
+"""Suffixes, by side, for new values to which both sides give one name."""
 
 FunctionKey = tuple[str | None, str | None, str | None]
 """Domain, name and overload of a function, as the record has them."""
@@ -40,15 +40,14 @@ class Side:
 
     Attributes:
         original: the model.
-        model: the same with names of the base.
+        model: the same model with the names of the base.
         alignment: the pairs of the base with `original`.
-        matches: the same as this merge takes them.
-        values: by address of a graph of the base: names of values there -> their names on this side, as far as they
-            are pairs.
-        nodes: by address of a node of the base: its name on this side, where that is another one.
-        functions: functions of the base that have another name on this side.
-        fresh: names that only `model` has -> the names that they stand for.
-        changes: what leads from the base to `model`.
+        matches: the pairs as corrected for this merge.
+        values: address of a graph of the base -> names of its paired values -> their names on this side.
+        nodes: address of a node of the base -> its name on this side, where that differs.
+        functions: functions of the base -> their names on this side, where these differ.
+        fresh: names that only `model` has -> the names that they represent.
+        changes: the changes from the base to `model`.
     """
 
     def __init__(self, base: Model, side: Model) -> None:
@@ -78,10 +77,10 @@ class Side:
         return difference(self._base, self.model, "", known)
 
     def _outputs(self) -> list[tuple[int, int]] | None:
-        """The outputs of the main graph that are pairs; None where they are by the names of their values, too.
+        """Pairs of the outputs of the main graph; None if the names of their values lead to the same pairs.
 
-        An output is known by its name outside the model: where another value has got that name, it is still the output
-        that was there, and takes something else.
+        An output is known outside the model by its name: where another value has got that name, it is still the same
+        output, which now returns another value.
         """
         graphs = self._base.graph, self.original.graph, self.model.graph
         base, its, plain = [[] if each is None else [info.name for info in each.output] for each in graphs]
@@ -97,25 +96,25 @@ class Side:
         return sorted(found.items())
 
     @cached_property
-    def broken(self) -> Broken:
-        """What is wrong with `model`; asked for when its names are what they stay."""
-        return Broken(Index(self.model))
+    def defects(self) -> Defects:
+        """Defects of `model`; read it only after the last `rename`."""
+        return Defects(Index(self.model))
 
     def digest(self) -> bytes:
-        """Stands for the change: equal for equal changes, whichever side makes them."""
+        """Digest of the change: equal for equal changes, whichever side makes them."""
         found = hashlib.sha256()
         PatchWriter(found.update, _Everything()).patch(Patch(self.changes))
         return found.digest()
 
     def _names(self, index: Index) -> dict[Scope, dict[str, str]]:
-        """By graph of this side: names -> names of the base, or fresh ones."""
-        taken = {name for scope in self.alignment.base.scopes for name in defined(scope)}
+        """By graph of this side: names -> names of the base, or fresh names."""
+        taken = {name for scope in self.alignment.base.scopes for name in scope.defined_names}
         names: dict[Scope, dict[str, str]] = {}
         for scope in index.scopes:
             pair = self._back.get(scope.address)
             known = {} if pair is None else {other: name for name, other in self.values[pair.base.address].items()}
             mapping: dict[str, str] = {}
-            for name in defined(scope):
+            for name in scope.defined_names:
                 new = known.get(name)
                 if new is None and name in taken:
                     new = f"{name}{_MARK}"
@@ -127,30 +126,30 @@ class Side:
         return names
 
     def new_values(self) -> dict[str, dict[str, Any]]:
-        """By address of a graph of the base: names in `model` that the base does not have there -> who defines them."""
+        """By address of a graph of the base: names in `model` without a counterpart there -> their definers."""
         found: dict[str, dict[str, Any]] = {}
-        scopes = {scope.address: scope for scope in Index(self.model).scopes}
+        scopes = Index(self.model).by_address
         for pair in self.matches:
             scope = scopes.get(pair.target.address)
             if scope is not None:
                 known = self.values[pair.base.address]
                 found[pair.base.address] = {
-                    name: _definer(scope, name, pair) for name in defined(scope) if name not in known
+                    name: _definer(scope, name, pair) for name in scope.defined_names if name not in known
                 }
         return found
 
     def grown_graphs(self) -> Iterator[tuple[GraphMatch, Scope]]:
-        """The graphs of the base that have new nodes on this side, and what they are in `model`."""
+        """Yield the graphs of the base that have new nodes on this side, with their counterparts in `model`."""
         grown = [match for match in self.matches if min(match.base_of, default=0) < 0]
-        scopes = {scope.address: scope for scope in Index(self.model).scopes} if grown else {}
+        scopes = Index(self.model).by_address if grown else {}
         for match in grown:
             if match.target.address in scopes:
                 yield match, scopes[match.target.address]
 
     def rename(self, names: Mapping[str, Mapping[str, str]]) -> None:
-        """Give new values other names: by address of a graph of the base, names in `model` -> fresh ones."""
+        """Rename new values: by address of a graph of the base, names in `model` -> fresh names."""
         index = Index(self.model)
-        scopes = {scope.address: scope for scope in index.scopes}
+        scopes = index.by_address
         wanted: dict[Scope, Mapping[str, str]] = {}
         for address, mapping in names.items():
             if mapping:
@@ -165,22 +164,22 @@ def _aligned(base: Model, side: Model) -> Alignment:
     known = align_by_names(base, side)
     if known is not None:
         return known
-    from onnxjson.matching.aligning import align
+    from onnxjson.diffing.matching.aligning import align
 
     return align(base, side)
 
 
 class _Everything:
-    """Holds whatever is asked for, so that no payload has to stand in a text."""
+    """Set of all payloads, so that none has to be written into a text."""
 
     def __contains__(self, item: object) -> bool:
         return True
 
 
 def _definer(scope: Scope, name: str, pair: GraphMatch) -> Any:
-    """What defines a value: for a node also whether it is new."""
+    """What defines a value; for a new node, the node itself."""
     graph = scope.graph
-    if (slot := scope.makers.get(name)) is not None:
+    if (slot := scope.producers.get(name)) is not None:
         position, output = slot
         base = pair.base_of[position]
         return ("node", base, output, graph.node[position] if base < 0 else None)
@@ -191,14 +190,14 @@ def _definer(scope: Scope, name: str, pair: GraphMatch) -> Any:
 
 
 def _with_plain_nodes(side: Side, model: Model) -> Model:
-    """The model with the names of nodes and functions that they have in the base."""
+    """Return the model with the names that nodes and functions have in the base."""
     functions = _plain_functions(side)
     names: dict[str, dict[int, str | None]] = {}
     for pair in side.matches:
         nodes, its = pair.base.graph.node, pair.target.graph.node
         for position, there in enumerate(pair.target_of):
             if there < 0 or nodes[position].op_type != its[there].op_type:
-                continue  # what has another operator is another node, which has a name of its own
+                continue  # a node with another operator is another node and keeps its name
             if nodes[position].name != its[there].name:
                 side.nodes[f"{pair.base.address}/node/{position}"] = its[there].name
                 names.setdefault(pair.target.address, {})[there] = nodes[position].name
@@ -208,11 +207,11 @@ def _with_plain_nodes(side: Side, model: Model) -> Model:
     def change(scope: Scope, graph: Body) -> Body:
         return with_node_names(graph, names.get(scope.address, {}), functions)
 
-    return with_function_names(rebuilt(Index(model), change), functions)
+    return with_function_names(rebuild(Index(model), change), functions)
 
 
 def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Mapping[FunctionKey, FunctionKey]) -> Body:
-    """A graph with other names of some nodes, by position, and of the functions that nodes call."""
+    """Return a graph with new names of some nodes, by position, and of the functions that nodes call."""
     if not names and not functions:
         return graph
     nodes = list(graph.node)
@@ -236,7 +235,7 @@ def _calling(node: Node, functions: Mapping[FunctionKey, FunctionKey]) -> Node:
 
 
 def with_function_names(model: Model, functions: Mapping[FunctionKey, FunctionKey]) -> Model:
-    """A model with other names of its functions; calls stay as they are."""
+    """Return a model with new names of its functions; calls stay as they are."""
     if not functions:
         return model
     changed = []
@@ -249,7 +248,7 @@ def with_function_names(model: Model, functions: Mapping[FunctionKey, FunctionKe
 
 
 def written_key(function: Function) -> FunctionKey:
-    """Domain, name and overload as the record has them, to be given back; `operators.function_key` is for calls."""
+    """Domain, name and overload as the record has them, absent or not; `operators.function_key` compares calls."""
     return function.domain, function.name, function.overload
 
 
@@ -258,7 +257,7 @@ def _plain_key(key: FunctionKey) -> FunctionKey:
 
 
 def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
-    """Functions of this side -> what they are called in the base."""
+    """Functions of this side -> their names in the base."""
     found: dict[FunctionKey, FunctionKey] = {}
     base, target = side.alignment.base.model, side.alignment.target.model
     called: set[FunctionKey] | None = None
@@ -268,20 +267,20 @@ def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
             continue
         if called is None:
             called = {_called(ref.node) for ref in side.alignment.target.node_refs}
-        if _plain_key(mine) not in called:  # else only the record of the function has another name
+        if _plain_key(mine) not in called:  # else only the record of the function was renamed
             side.functions[mine] = its
             found[its] = mine
     return found
 
 
 def part_names(ours: Side, theirs: Side) -> None:
-    """Give values that both sides add under one name, and that are not one and the same, names of their own."""
+    """Rename different values to which both sides give one name."""
     mine, its = ours.new_values(), theirs.new_values()
     apart: tuple[dict[str, dict[str, str]], dict[str, dict[str, str]]] = ({}, {})
     for address in mine.keys() & its.keys():
         common = sorted(mine[address].keys() & its[address].keys())
         differing = {name for name in common if mine[address][name] != its[address][name]}
-        while more := {name for name in common if name not in differing and _takes(mine[address][name], differing)}:
+        while more := {name for name in common if name not in differing and _consumes(mine[address][name], differing)}:
             differing |= more
         differing -= {
             name for name in differing if _is_interface(ours, address, name) and _is_interface(theirs, address, name)
@@ -292,19 +291,23 @@ def part_names(ours: Side, theirs: Side) -> None:
     theirs.rename(apart[1])
 
 
-def _takes(definer: Any, names: set[str]) -> bool:
+def _consumes(definer: Any, names: set[str]) -> bool:
     node = definer[-1]
     if not isinstance(node, Node) or not names:
         return False
-    from onnxjson.structure import needed_names
-
-    return not names.isdisjoint(needed_names(node))
+    return not names.isdisjoint(consumed_names(node))
 
 
 def _is_interface(side: Side, address: str, name: str) -> bool:
-    """Whether a name is one of the main graph's inputs or outputs, which are known by it outside the model."""
-    graph = side.model.graph
-    if address != "/graph" or graph is None:
+    """Whether a name is an input or output of the main graph, which other programs know by its name."""
+    if address != "/graph":
         return False
-    original = side.fresh.get(name, name)
-    return any(each.name in (name, original) for each in (*graph.input, *graph.output))
+    return not interface_names(side.model).isdisjoint((name, side.fresh.get(name, name)))
+
+
+def interface_names(model: Model | None, *fields: str) -> frozenset[str | None]:
+    """Names of the inputs and outputs of the main graph, or of one of these fields."""
+    graph = None if model is None else model.graph
+    if graph is None:
+        return frozenset()
+    return frozenset([info.name for field in fields or ("input", "output") for info in getattr(graph, field)])

@@ -1,38 +1,48 @@
-"""What merging a slot gives: a value, and where the sides cannot be had both a conflict with the state of all three."""
+"""Slots of a merge: clashes with the values of all three models, and units, the changes that are accepted together.
 
-from typing import Any, Final, NamedTuple
+Tensors in other files: all tensors that share a file are one slot, since both sides cannot write that file.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
 
-from onnxjson.document import Record
-from onnxjson.patching.applying import applied, members_applied
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Replace
+from onnxjson.model import document as d
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.conflicts import Slot
+from onnxjson.model.document import Record
+from onnxjson.model.walking import tensors_of
+from onnxjson.patching.applying import apply_fields, apply_members
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
+
+T = TypeVar("T")
 
 OURS: Final = 0
 THEIRS: Final = 1
 
 Both = tuple[Fields | None, Fields | None]
-"""What ours and theirs do to one record."""
+"""The changes that ours and theirs make to one record."""
 
 
 class Clash(msgspec.Struct):
-    """A conflict before the merged model is there: its place is a record of the base and what follows below it."""
+    """A conflict before the merged model exists: at an address of the base and the path below it."""
 
     owner: str
     """The address, in the base, of a record that stays."""
     tail: str
-    """What follows, as it will be in the merged model."""
+    """The path below it in the merged model."""
     base: Any
     ours: Any
     theirs: Any
     key: str
-    """Of the unit (`Units`); conflicts of keys that were tied together get one id."""
+    """Key of the unit (`Units`); conflicts of keys that were tied together get one id."""
     rank: tuple[int, ...] = ()
-    """Order among clashes at one place."""
+    """Order among clashes at one address."""
 
 
 class Units:
-    """Which changes must not be taken as they are, since they do not go together; each by a key.
+    """Changes that become conflicts because they do not go together; each has a key.
 
     A key is the address of a slot in the base, or, for a member that a side adds, ``LIST+SIDE.NUMBER``: the address of
     its list in the base, 0 for ours and 1 for theirs, and which of the added members it is.
@@ -45,11 +55,8 @@ class Units:
     def __contains__(self, key: str) -> bool:
         return key in self._roots
 
-    def __len__(self) -> int:
-        return len(self._roots)
-
     def tie(self, keys: list[str]) -> bool:
-        """Note that some units are one conflict; whether any of them was not known to be in one."""
+        """Make some units one conflict; return whether any of them is new."""
         new = False
         for key in keys:
             if key not in self._roots:
@@ -69,65 +76,70 @@ class Units:
         return new
 
     def root(self, key: str) -> str:
-        """The key that stands for all units tied to one; the key itself where it is tied to none."""
+        """Key that represents all units tied to this one; the key itself if it is tied to none."""
         while (up := self._roots.get(key, key)) != key:
             key = up
         return key
 
     def has_below(self, address: str) -> bool:
-        """Whether a unit stands at an address or below it."""
+        """Whether there is a unit at an address or below it."""
         return address in self._above
 
     @property
     def keys(self) -> frozenset[str]:
-        """All of them."""
+        """All keys."""
         return frozenset(self._roots)
 
 
 def added_key(address: str, side: int, number: int) -> str:
-    """The key of a member that a side adds to the list at an address."""
+    """Key of a member that a side adds to the list at an address."""
     return f"{address}+{side}.{number}"
 
 
 def value_after(old: Any, change: Change | None, plan: FieldPlan | None) -> Any:
-    """The value of a field after a change."""
+    """Return the value of a field after a change."""
     if change is None:
         return old
     if type(change) is Replace:
         return change.new
     if type(change) is Fields:
-        return applied(old, change)
+        return apply_fields(old, change)
     assert plan is not None
-    return members_applied(old, change, plan, "")  # type: ignore[arg-type]
+    return apply_members(old, change, plan, "")  # type: ignore[arg-type]
 
 
 def record_after(old: Record, changes: Fields | None) -> Any:
-    """A record after its changes."""
-    return old if changes is None else applied(old, changes)
+    """Return a record after its changes."""
+    return old if changes is None else apply_fields(old, changes)
 
 
-class Span(NamedTuple):
-    """A run of a sequence and what stands in its place."""
+def three_way(base: Any, ours: T, theirs: T) -> T:
+    """Choose the side that changed a value; ours if both did."""
+    return theirs if ours == base else ours
+
+
+class _Span(NamedTuple):
+    """A run of a sequence and its replacement."""
 
     start: int
     stop: int
     items: tuple[Any, ...]
 
 
-def span(old: tuple[Any, ...], new: tuple[Any, ...]) -> Span:
-    """The smallest run that differs."""
+def _span(old: tuple[Any, ...], new: tuple[Any, ...]) -> _Span:
+    """Find the shortest run that differs."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
     end = 0
     while end < min(len(old), len(new)) - start and old[-1 - end] == new[-1 - end]:
         end += 1
-    return Span(start, len(old) - end, new[start : len(new) - end])
+    return _Span(start, len(old) - end, new[start : len(new) - end])
 
 
 def both_spans(old: tuple[Any, ...], mine: tuple[Any, ...], its: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """The sequence with both changes; None where they touch."""
-    first, second = span(old, mine), span(old, its)
+    """Return the sequence with both changes; None if they touch each other."""
+    first, second = _span(old, mine), _span(old, its)
     if first == second:
         return mine
     if (first.start, first.stop) > (second.start, second.stop):
@@ -135,3 +147,100 @@ def both_spans(old: tuple[Any, ...], mine: tuple[Any, ...], its: tuple[Any, ...]
     if first.stop > second.start or (first.start, first.stop) == (second.start, second.stop):
         return None
     return (*old[: first.start], *first.items, *old[first.stop : second.start], *second.items, *old[second.stop :])
+
+
+def rival_units(base: d.Model, changes: tuple[Fields | None, Fields | None]) -> Iterator[list[str]]:
+    """Yield, for each file whose tensors both sides change in different ways, the units of these changes."""
+    found = [_by_location(base, each, side) for side, each in enumerate(changes)]
+    for location in sorted(found[0].keys() & found[1].keys()):
+        mine, its = [each[location] for each in found]
+        values = [[(key.partition("+")[0], value) for key, value in each.items()] for each in (mine, its)]
+        if values[0] != values[1]:
+            yield [*mine, *its]
+
+
+def _by_location(base: d.Model, changes: Fields | None, side: int) -> dict[str, dict[str, Any]]:
+    """By file: the units that change tensors in it, with their new values."""
+    found: dict[str, dict[str, Any]] = {}
+    if changes is not None:
+        for location, key, value in _units(base, changes, "", side):
+            found.setdefault(location, {})[key] = value
+    return found
+
+
+def _units(record: d.Record, fields: Fields, address: str, side: int) -> Iterator[tuple[str, str, Any]]:
+    if isinstance(record, d.Tensor | d.Attribute):
+        after = record_after(record, fields)
+        old, new = _external(record), _external(after)
+        if old != new:
+            for tensor in (*old, *new):
+                yield _location(tensor), address, after
+        return
+    for name, change in fields.changes.items():
+        value = getattr(record, name)
+        at = f"{address}/{name}"
+        if isinstance(change, Fields):
+            yield from _units(value, change, at, side)
+        elif isinstance(change, Members):
+            is_named = plans(type(record))[name].is_named
+            yield from _members(value, change, at, side, is_named=is_named)
+
+
+def _members(members: Any, change: Members, at: str, side: int, *, is_named: bool) -> Iterator[tuple[str, str, Any]]:
+    positions = {each.name: position for position, each in enumerate(members)} if is_named else {}
+    for key, below in change.changes.items():
+        position = positions[key] if isinstance(key, str) else key
+        yield from _units(members[position], below, f"{at}/{escape(str(key))}", side)
+    added = [each for each in change.sequence or () if isinstance(each, d.Record)]
+    for number, record in enumerate(added):
+        for tensor in _external(record):
+            yield _location(tensor), added_key(at, side, number), record
+
+
+def _external(record: d.Record) -> list[d.Tensor]:
+    return [tensor for tensor in tensors_of(record) if tensor.external_data]
+
+
+def _location(tensor: d.Tensor) -> str:
+    return next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
+
+
+def wrapped(value: Any, slot: Slot) -> tuple[d.Model, str, Callable[[Any], Any]] | None:
+    """A model around a record that holds names, the address of the record there, and a function that extracts it."""
+    match value:
+        case d.Function():
+            return d.Model(functions=(value,)), "/functions/0", lambda model: model.functions[0]
+        case d.TrainingInfo():
+            model = d.Model(graph=d.Graph(), training_info=(value,))
+            return model, "/training_info/0", lambda model: model.training_info[0]
+        case d.Node():
+            return _in_graph(d.Graph(node=(value,)), "/node/0", lambda graph: graph.node[0])
+        case d.Tensor():
+            return _in_graph(d.Graph(initializer=(value,)), "/initializer/0", lambda graph: graph.initializer[0])
+        case d.SparseTensor():
+            around = d.Graph(sparse_initializer=(value,))
+            return _in_graph(around, "/sparse_initializer/0", lambda graph: graph.sparse_initializer[0])
+        case d.ValueInfo():
+            return _in_graph(d.Graph(value_info=(value,)), "/value_info/0", lambda graph: graph.value_info[0])
+        case d.TensorAnnotation():
+            around = d.Graph(quantization_annotation=(value,))
+            return _in_graph(around, "/quantization_annotation/0", lambda graph: graph.quantization_annotation[0])
+        case d.StringStringEntry() if slot.message is d.TensorAnnotation:
+            annotation = d.TensorAnnotation(quant_parameter_tensor_names=(value,))
+            return _in_graph(
+                d.Graph(quantization_annotation=(annotation,)),
+                "/quantization_annotation/0/quant_parameter_tensor_names/0",
+                lambda graph: graph.quantization_annotation[0].quant_parameter_tensor_names[0],
+            )
+        case d.Attribute():
+            around = d.Graph(node=(d.Node(attribute=(value,)),))
+            at = f"/node/0/attribute/{escape(attribute_segments((value,))[0])}"
+            return _in_graph(around, at, lambda graph: graph.node[0].attribute[0])
+        case d.Graph():
+            node = d.Node(attribute=(d.Attribute(name="g", g=value),))
+            return _in_graph(d.Graph(node=(node,)), "/node/0/attribute/g/g", lambda graph: graph.node[0].attribute[0].g)
+    return None
+
+
+def _in_graph(graph: d.Graph, at: str, unwrap: Callable[[Any], Any]) -> tuple[d.Model, str, Callable[[Any], Any]]:
+    return d.Model(graph=graph), f"/graph{at}", lambda model: unwrap(model.graph)

@@ -1,330 +1,339 @@
-"""What no slot shows: changes that can each be had and do not go together, and the units that they consist of.
+"""Checks of a merged model for what no single slot shows: changes that each are possible and do not go together.
 
-Operators are not looked at; what a model with names, an order, types that are declared and functions must have is.
+`Soundness` finds undefined and duplicate names, cycles, disputed types, calls of removed functions and the like, and
+names the units that each of them consists of; operators are not checked. `keeps_interface` checks inputs and outputs:
+nodes are paired by structure, which may be found again at another output, but what other programs read under a name
+must be what one of the sides computes for it.
 """
 
 from collections.abc import Iterator
+from typing import Final, NamedTuple
 
-from onnxjson import document as d
-from onnxjson.index import Index, NodeRef, Scope
-from onnxjson.merging.broken import Broken
-from onnxjson.merging.dimensions import LISTS, Sizes, uses_name
-from onnxjson.merging.layers import Additions, Layer, inserted
-from onnxjson.merging.records import TreeMerge
-from onnxjson.merging.sides import Side
-from onnxjson.merging.slots import added_key
-from onnxjson.merging.versions import version_problems
-from onnxjson.operators import function_key, operator_key, plain_domain
-from onnxjson.walking import walk
+from onnxjson.merging.additions import Sizes, dimension_problems, layer_problems, version_problems
+from onnxjson.merging.defects import Defects
+from onnxjson.merging.records import Keys, Origins, TreeMerge
+from onnxjson.merging.sides import Side, interface_names
+from onnxjson.merging.slots import added_key, three_way
+from onnxjson.model import document as d
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
+from onnxjson.model.walking import walk
+from onnxjson.patching.changes import Fields, Members
 
-Keys = list[str]
-"""The keys of units that do not go together; an empty list where nobody can tell."""
+_MAIN: Final = "/graph"
+_COMPUTATION: Final = frozenset({"op_type", "domain", "overload", "attribute", "input"})
+"""The fields of a node that decide what it computes."""
 
 
 class Soundness:
-    """The look at one merged model that still has names of the base."""
+    """The checks of one merged model that still has the names of the base.
+
+    Attributes:
+        index: of the merged model.
+        origins: where its graphs and nodes come from.
+    """
 
     def __init__(self, base: d.Model, sides: tuple[Side, Side], merged: d.Model, tree: TreeMerge, sizes: Sizes) -> None:
-        self._base = {scope.address: scope for scope in Index(base).scopes}
+        self.index = Index(merged)
+        self.origins = Origins(Index(base), tree)
         self._models = (base, sides[0].model, sides[1].model)
         self._sides = sides
         self._merged = merged
         self._tree = tree
         self._sizes = sizes
-        self._index = Index(merged)
-        self._scopes = {scope.address: scope for scope in self._index.scopes}
 
     def problems(self) -> Iterator[Keys]:
-        """The units of each problem that neither side has."""
-        broken = Broken(self._index)
-        for scope, name in broken.undefined.values():
-            if not any(name in side.broken.undefined for side in self._sides):
-                yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
-        for scope, name in broken.duplicates.values():
-            if not any(name in side.broken.duplicates for side in self._sides):
-                yield self._definers(scope, name)
-        for scope, name in broken.disputed.values():
-            if not any(name in side.broken.disputed for side in self._sides):
-                yield self._declarations(scope, name)
-        if broken.has_cycle and not any(side.broken.has_cycle for side in self._sides):
-            for scope, positions in broken.rings:
-                yield [key for position in positions for key in self._changes_of(NodeRef(scope, position))]
+        """Yield the units of each problem that neither side has; an empty list where the cause is unknown."""
+        yield from self._defects()
         yield from self._no_outputs()
         yield from self._calls()
         yield from self._imports()
-        yield from self._passed_layers()
-        yield from self._dimensions()
+        yield from layer_problems(self._sides, self.index, self.origins)
+        yield from dimension_problems(self._models[0], self._merged, self._sizes, self.origins)
         yield from self._configurations()
-        yield from version_problems(self._sides, self._index, self)
+        yield from version_problems(self._sides, self.index, self.origins)
 
-    @property
-    def main(self) -> Scope | None:
-        """The main graph of the merged model."""
-        return self._scopes.get("/graph")
-
-    def home(self, scope: Scope) -> tuple[str | None, str | None]:
-        """The address of a merged graph in the base; or the key of the member, added by a side, that has it."""
-        if scope.owner is None:
-            list_address, _, position = scope.address.rpartition("/")
-            if not position.isdigit():
-                return (scope.address if scope.address in self._base else None), None
-            origin = self._origin(list_address, int(position))
-            if isinstance(origin, int):
-                return f"{list_address}/{origin}", None
-            return None, added_key(list_address, *origin)
-        address, key = self.node_home(scope.owner)
-        if address is None:
-            return None, key
-        below = scope.address[len(scope.owner.address) :]
-        if address + below in self._base:
-            return address + below, None
-        name = below.split("/")[2]
-        for side, records in enumerate(self._tree.added.get(f"{address}/attribute", ())):
-            for number, record in enumerate(records):
-                if isinstance(record, d.Attribute) and record.name == name:
-                    return None, added_key(f"{address}/attribute", side, number)
-        return None, None
-
-    def node_home(self, ref: NodeRef) -> tuple[str | None, str | None]:
-        """The address of a merged node in the base; or the key of what added it."""
-        address, key = self.home(ref.scope)
-        if address is None:
-            return None, key
-        origin = self._origin(f"{address}/node", ref.position)
-        if isinstance(origin, int):
-            # Where one side put another graph in the place of the base's, its nodes come from nowhere there.
-            is_known = origin < len(self._base[address].graph.node)
-            return (f"{address}/node/{origin}" if is_known else None), None
-        return None, added_key(f"{address}/node", *origin)
-
-    def _origin(self, list_address: str, position: int) -> int | tuple[int, int]:
-        items = self._tree.origins.get(list_address)
-        return position if items is None else items[position]
-
-    def _base_node(self, address: str) -> d.Node:
-        graph, _, position = address.rpartition("/node/")
-        return self._base[graph].graph.node[int(position)]
-
-    def _changes_of(self, ref: NodeRef, name: str | None = None) -> Keys:
-        """The units by which a node takes a value, or anything, that it did not take in the base."""
-        address, key = self.node_home(ref)
-        if address is None:
-            return [] if key is None else [key]
-        before = self._base_node(address).input
-        return [
-            f"{address}/input/{slot}"
-            for slot, each in enumerate(ref.node.input)
-            if (name is None or each == name) and (slot >= len(before) or before[slot] != each)
-        ]
+    def _defects(self) -> Iterator[Keys]:
+        found = Defects(self.index)
+        known = [side.defects for side in self._sides]
+        for scope, name in found.undefined.values():
+            if not any(name in each.undefined for each in known):
+                yield [*self._uses(scope, name), *self._lost_definers(scope, name)]
+        for scope, name in found.duplicates.values():
+            if not any(name in each.duplicates for each in known):
+                yield self._definers(scope, name)
+        for scope, name in found.disputed.values():
+            if not any(name in each.disputed for each in known):
+                yield self._declarations(scope, name)
+        if not any(each.cycles for each in known):
+            for scope, positions in found.cycles:
+                yield [key for each in positions for key in self.origins.changes_of(NodeRef(scope, each))]
 
     def _uses(self, scope: Scope, name: str) -> Keys:
         keys: Keys = []
         for position, slot in scope.uses(name):
             if position is not None:
-                keys += self._changes_of(NodeRef(scope, position), name)
+                keys += self.origins.changes_of(NodeRef(scope, position), name)
                 continue
-            address, key = self.home(scope)
+            address, key = self.origins.of_graph(scope)
             if address is None:
                 keys += [] if key is None else [key]
             elif isinstance(scope.graph, d.Function):
                 keys.append(f"{address}/output/{slot}")
             else:
-                keys += self._output_keys(address, slot, name)
+                keys += self.origins.output_change(address, slot, name)
         return keys
 
-    def _output_keys(self, address: str, slot: int, name: str) -> Keys:
-        """The unit of an output that was added, or takes another value; none for one that was there."""
-        origin = self._origin(f"{address}/output", slot)
-        if not isinstance(origin, int):
-            return [added_key(f"{address}/output", *origin)]
-        before = self._base[address].graph.output[origin]
-        is_there = isinstance(before, d.ValueInfo) and before.name == name
-        return [] if is_there else [f"{address}/output/{origin}/name"]
-
     def _no_outputs(self) -> Iterator[Keys]:
-        """All outputs of the main graph, where each side takes away those that the other one keeps."""
+        """All outputs of the main graph, where each side removes those that the other one keeps."""
         counts = [0 if model.graph is None else len(model.graph.output) for model in (*self._models, self._merged)]
         if all(counts[:3]) and not counts[3]:
             yield [f"/graph/output/{place}" for place in range(counts[0])]
 
     def _lost_definers(self, scope: Scope, name: str) -> Keys:
-        """What defined a value in the base, or would define it if it had been taken."""
-        address, _ = self.home(scope)
+        """Units that defined a value in the base, or would define it if they were kept."""
+        address, _ = self.origins.of_graph(scope)
         while address is None and scope.outer is not None:
             scope = scope.outer
-            address, _ = self.home(scope)
-        found: Scope | None = self._base.get(address or "")
+            address, _ = self.origins.of_graph(scope)
+        found: Scope | None = self.origins.graphs.get(address or "")
         keys: Keys = []
         while found is not None:
             at = found.address
-            if name in found.makers:
-                node, slot = found.makers[name]
+            if name in found.producers:
+                node, slot = found.producers[name]
                 items = self._tree.origins.get(f"{at}/node")
                 is_there = items is None or node in items
                 keys.append(f"{at}/node/{node}/output/{slot}" if is_there else f"{at}/node/{node}")
             for field, places in (("initializer", found.initializers), ("input", found.inputs)):
                 if name in places:
                     keys.append(f"{at}/{field}/{places[name]}")
-            for field in ("node", "initializer", "input"):
-                keys += self._added(f"{at}/{field}", name)
+            keys += self._added_definers(at, name)
             found = found.outer
         return keys
 
-    def _added(self, list_address: str, name: str) -> Keys:
-        """The units of members that sides add to a list and that define, or declare, a value."""
+    def _added_definers(self, address: str, name: str) -> Keys:
+        """The units of members that sides add to the lists of a graph and that define, or declare, a value."""
         return [
-            added_key(list_address, side, number)
-            for side, records in enumerate(self._tree.added.get(list_address, ()))
+            added_key(f"{address}/{field}", side, number)
+            for field in ("node", "initializer", "input")
+            for side, records in enumerate(self._tree.added.get(f"{address}/{field}", ()))
             for number, record in enumerate(records)
             if name in getattr(record, "output", ())
             or (getattr(record, "name", None) == name and type(record) is not d.Node)
         ]
 
     def _definers(self, scope: Scope, name: str) -> Keys:
-        address, key = self.home(scope)
+        address, key = self.origins.of_graph(scope)
         if address is None:
             return [] if key is None else [key]
-        return [each for field in ("node", "initializer", "input") for each in self._added(f"{address}/{field}", name)]
+        return self._added_definers(address, name)
 
     def _declarations(self, scope: Scope, name: str) -> Keys:
-        """The units that say something of the type of a value and that a side changed."""
-        address, key = self.home(scope)
-        base = self._base.get(address or "")
+        """The units that declare the type of a value and that a side changed."""
+        address, key = self.origins.of_graph(scope)
+        base = self.origins.graphs.get(address or "")
         if address is None or base is None:
             return [] if key is None else [key]
         keys: Keys = []
         for field in ("input", "output", "value_info", "initializer"):
-            was = getattr(base.graph, field, ())
+            before = getattr(base.graph, field, ())
             for position, each in enumerate(getattr(scope.graph, field, ())):
                 if getattr(each, "name", None) != name:
                     continue
-                origin = self._origin(f"{address}/{field}", position)
+                origin = self.origins.of_member(f"{address}/{field}", position)
                 if not isinstance(origin, int):
                     keys.append(added_key(f"{address}/{field}", *origin))
-                elif was[origin] != each:
+                elif before[origin] != each:
                     keys.append(f"{address}/{field}/{origin}" + ("" if field == "initializer" else "/type"))
         return keys
 
     def _calls(self) -> Iterator[Keys]:
-        """Functions that are called and gone."""
+        """Functions that are called and were removed."""
         keys = [{function_key(each): place for place, each in enumerate(model.functions)} for model in self._models]
         here = {function_key(each) for each in self._merged.functions}
-        gone = {key for model in keys for key in model} - here
-        for name in sorted(gone) if gone else ():
-            users = [ref for ref in self._index.node_refs if operator_key(ref.node) == name]
+        for name in sorted({key for model in keys for key in model} - here):
+            users = [ref for ref in self.index.node_refs if operator_key(ref.node) == name]
             if users:
                 found = [f"/functions/{keys[0][name]}"] if name in keys[0] else []
                 yield [*found, *self._operators(users)]
 
     def _operators(self, refs: list[NodeRef]) -> Keys:
-        """The units by which nodes came, or got their operator."""
+        """The units by which nodes were added, or got their operator."""
         found: Keys = []
         for ref in refs:
-            address, key = self.node_home(ref)
+            address, key = self.origins.of_node(ref)
             if key is not None:
                 found.append(key)
-            elif address is not None and operator_key(self._base_node(address)) != operator_key(ref.node):
+            elif address is not None and operator_key(self.origins.base_node(address)) != operator_key(ref.node):
                 found.append(address)
         return found
 
     def _imports(self) -> Iterator[Keys]:
-        """Domains that are used and that nobody imports any more."""
+        """Domains that are used and not imported any more."""
         base, *sides = [{plain_domain(each.domain) for each in model.opset_import} for model in self._models]
         lost = (base | sides[0] | sides[1]) - {plain_domain(each.domain) for each in self._merged.opset_import}
         for domain in sorted(lost):
             users = [
                 ref
-                for ref in self._index.node_refs
-                if plain_domain(ref.node.domain) == domain and _top(ref.scope).kind != "function"
+                for ref in self.index.node_refs
+                if plain_domain(ref.node.domain) == domain and list(ref.scope.chain())[-1].kind != "function"
             ]
             if users:
-                positions = [
-                    place
-                    for place, each in enumerate(self._models[0].opset_import)
-                    if plain_domain(each.domain) == domain
-                ]
+                imports = enumerate(self._models[0].opset_import)
+                positions = [place for place, each in imports if plain_domain(each.domain) == domain]
                 yield [*[f"/opset_import/{place}" for place in positions], *self._operators(users)]
 
-    def _passed_layers(self) -> Iterator[Keys]:
-        """Takers that one side adds to a value which the other put a layer behind."""
-        layers: dict[tuple[str, str, int], list[Layer]] = {}
-        behind: dict[tuple[str, str], list[d.Record]] = {}
-        for number, side in enumerate(self._sides):
-            for match, scope in side.grown_graphs():
-                at = match.base.address
-                for layer in inserted(match, scope):
-                    layers.setdefault((at, layer.value, number), []).append(layer)
-                    behind.setdefault((at, layer.value), []).append(layer.node)
-        homes = {self.home(scope)[0]: scope for scope in self._index.scopes} if layers else {}
-        additions: dict[tuple[str, int], Additions] = {}
-        for (at, value, number), those in layers.items():
-            if at not in homes:
-                continue
-            if (at, number) not in additions:
-                additions[at, number] = Additions(self._tree.added.get(f"{at}/node", ([], []))[number])
-            own = additions[at, number]
-            # Two layers behind one value are a conflict of what stood behind it.
-            if keys := self._takers(homes[at], value, (own, Additions(behind[at, value]))):
-                places = [own.place(layer.node) for layer in those]
-                keys += [added_key(f"{at}/node", number, place) for place in places if place is not None]
-                yield [*keys, *[f"{at}/{slot}" for layer in those for slot in layer.moved]]
-
-    def _takers(self, scope: Scope, name: str, but: tuple[Additions, ...]) -> Keys:
-        """The units by which a value is taken now, and was not in the base, without those of some nodes."""
-        found: Keys = []
-        for position, slot in scope.uses(name):
-            if position is None:
-                found += self._uses_at_outputs(scope, slot, name)
-            elif all(each.place(scope.graph.node[position]) is None for each in but):
-                found += self._changes_of(NodeRef(scope, position), name)
-        return found
-
-    def _uses_at_outputs(self, scope: Scope, slot: int, name: str) -> Keys:
-        address, _ = self.home(scope)
-        return self._output_keys(address, slot, name) if address and isinstance(scope.graph, d.Graph) else []
-
-    def _dimensions(self) -> Iterator[Keys]:
-        """Names of dimensions that one side replaced by several things, and that the other side uses anew."""
-        for name in [name for name, size in self._sizes.items() if size is None]:
-            keys: Keys = []
-            for field in LISTS:
-                at = f"/graph/{field}"
-                for position, info in enumerate(getattr(self._merged.graph, field, ())):
-                    if uses_name(info, name):
-                        origin = self._origin(at, position)
-                        keys.append(f"{at}/{origin}/type" if isinstance(origin, int) else added_key(at, *origin))
-                if keys:
-                    was = getattr(self._models[0].graph, field, ())
-                    keys += [f"{at}/{place}/type" for place, info in enumerate(was) if uses_name(info, name)]
-            if keys:
-                yield keys
-
     def _configurations(self) -> Iterator[Keys]:
-        """Nodes that are put on devices of a configuration which the other side took away, or gave another name."""
+        """Nodes assigned to devices of a configuration that the other side removed or renamed."""
         base, *sides = [{each.name: at for at, each in enumerate(model.configuration)} for model in self._models]
         lost = (base.keys() | sides[0].keys() | sides[1].keys()) - {each.name for each in self._merged.configuration}
         if not lost:
             return
         for side, names in zip(self._sides, sides, strict=True):
             lost -= {each.configuration_id for each in walk(side.model, d.NodeDeviceConfiguration)} - names.keys()
-        for ref in self._index.node_refs:
+        for ref in self.index.node_refs:
             for position, each in enumerate(ref.node.device_configurations):
                 if each.configuration_id in lost:
                     at = f"/configuration/{base.get(each.configuration_id)}"
-                    yield [at, *self._member_keys(ref, "device_configurations", position, "configuration_id")]
+                    yield [at, *self._configuration_change(ref, position)]
 
-    def _member_keys(self, ref: NodeRef, field: str, position: int, scalar: str) -> Keys:
-        """The unit by which a member of a list of a node came, or got another value of a field."""
-        address, key = self.node_home(ref)
+    def _configuration_change(self, ref: NodeRef, position: int) -> Keys:
+        """The unit by which a node got a device configuration, or another identifier of it."""
+        address, key = self.origins.of_node(ref)
         if address is None:
             return [] if key is None else [key]
-        origin = self._origin(f"{address}/{field}", position)
-        if isinstance(origin, int):
-            return [f"{address}/{field}/{origin}/{scalar}"]
-        return [added_key(f"{address}/{field}", *origin)]
+        at = f"{address}/device_configurations"
+        origin = self.origins.of_member(at, position)
+        return [f"{at}/{origin}/configuration_id"] if isinstance(origin, int) else [added_key(at, *origin)]
 
 
-def _top(scope: Scope) -> Scope:
-    while scope.outer is not None:
-        scope = scope.outer
-    return scope
+class _Producer(NamedTuple):
+    """The node that computes an output."""
+
+    position: int
+    """In the base; -1 if it is not in the base."""
+    operator: OperatorKey
+
+
+_NONE: Final = _Producer(-1, ("", "", ""))
+"""The producer of an output that is an input or a constant as well."""
+
+
+class _Producers(NamedTuple):
+    """Who computes one output in each of the four models."""
+
+    name: str
+    """The output in the base."""
+    base: _Producer
+    ours: _Producer
+    theirs: _Producer
+    merged: _Producer
+
+    def is_swapped(self, base: d.Graph, sides: tuple[Side, Side]) -> bool:
+        """Whether the output has got a producer that neither side chose for it."""
+        if self._has_another_output(base):
+            # One side gave the output the node of another output, and the other side changed what that node computes.
+            for its, other in ((self.ours, sides[1]), (self.theirs, sides[0])):
+                if its.position == self.merged.position and _changes_computation(other, self.merged.position):
+                    return True
+        four = self.base, self.ours, self.theirs, self.merged
+        is_chosen = _is_chosen(*[each.position for each in four]) or _is_chosen(*[each.operator for each in four])
+        return not is_chosen
+
+    def _has_another_output(self, base: d.Graph) -> bool:
+        """Whether the merged producer is another node than before, which computes another output in the base."""
+        position = self.merged.position
+        if position < 0 or position == self.base.position:
+            return False
+        outputs = {info.name or "" for info in base.output} - {self.name}
+        return not outputs.isdisjoint(base.node[position].output)
+
+
+def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, final: d.Model) -> bool:
+    """Whether a merge without conflicts has the inputs and outputs that it must have.
+
+    Args:
+        base: the common ancestor.
+        sides: ours and theirs.
+        sound: the checks of the merged model with the names of the base.
+        final: the merged model with its own names.
+    """
+    graphs = [graph for graph in (base.graph, *[side.original.graph for side in sides], final.graph) if graph]
+    if len(graphs) < 4:
+        return True
+    for field in ("input", "output"):
+        lists = [[info.name or "" for info in getattr(graph, field)] for graph in graphs]
+        if any(len(set(names)) < len(names) for names in lists):
+            continue
+        known = [_still_there(lists[0], names, side) for names, side in zip(lists[1:3], sides, strict=True)]
+        expected = {three_way(name, known[0][name], known[1][name]) for name in known[0].keys() & known[1].keys()}
+        for names, there in zip(lists[1:3], known, strict=True):
+            expected |= set(names) - set(there.values())
+        if expected != set(lists[3]):
+            return False
+    return not any(each.is_swapped(graphs[0], sides) for each in _producers(graphs[0], sides, sound, graphs[3]))
+
+
+def _still_there(base: list[str], names: list[str], side: Side) -> dict[str, str]:
+    """Map the inputs or outputs of the base that a side keeps to their names there."""
+    values = side.values.get(_MAIN, {})
+    there = frozenset(names)
+    found = {name: name for name in base if name in there}
+    for name in base:
+        other = values.get(name, name)
+        if name not in found and other in there and other not in found:
+            found[name] = other
+    return found
+
+
+def _producers(base: d.Graph, sides: tuple[Side, Side], sound: Soundness, final: d.Graph) -> Iterator[_Producers]:
+    """Yield the producers of each output that all four models have."""
+    matches = [match for side in sides for match in side.matches if match.base.address == _MAIN]
+    merged = next((scope for scope in sound.index.scopes if scope.address == _MAIN), None)
+    if merged is None or len(matches) < 2:
+        return
+    names = {info.name or "": place for place, info in enumerate(final.output)}
+    there = [interface_names(side.original, "output") for side in sides]
+    for name in [info.name or "" for info in base.output]:
+        its = [side.values.get(_MAIN, {}).get(name, name) for side in sides]
+        present = [name if name in outputs else other for outputs, other in zip(there, its, strict=True)]
+        place = names.get(three_way(name, present[0], present[1]))
+        if place is not None:
+            yield _Producers(
+                name,
+                _producer(matches[0].base, name, None),
+                _producer(matches[0].target, present[0], matches[0].base_of),
+                _producer(matches[1].target, present[1], matches[1].base_of),
+                _merged_producer(merged, merged.output_names[place] or "", sound),
+            )
+
+
+def _producer(scope: Scope, name: str, base_of: list[int] | None) -> _Producer:
+    found = scope.producers.get(name)
+    if found is None:
+        return _NONE
+    return _Producer(found[0] if base_of is None else base_of[found[0]], operator_key(scope.graph.node[found[0]]))
+
+
+def _merged_producer(scope: Scope, name: str, sound: Soundness) -> _Producer:
+    found = scope.producers.get(name)
+    if found is None:
+        return _NONE
+    address, _ = sound.origins.of_node(NodeRef(scope, found[0]))
+    position = -1 if address is None else int(address.rpartition("/")[2])
+    return _Producer(position, operator_key(scope.graph.node[found[0]]))
+
+
+def _is_chosen(base: object, ours: object, theirs: object, merged: object) -> bool:
+    """Whether the merged value is what both sides choose, or what one of them does where they differ."""
+    if ours == base:
+        return merged == theirs
+    return merged in (ours, theirs) if theirs != base else merged == ours
+
+
+def _changes_computation(side: Side, position: int) -> bool:
+    graph = None if side.changes is None else side.changes.changes.get("graph")
+    nodes = graph.changes.get("node") if type(graph) is Fields else None
+    node = nodes.changes.get(position) if type(nodes) is Members else None
+    return node is not None and not _COMPUTATION.isdisjoint(node.changes)

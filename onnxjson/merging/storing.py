@@ -1,31 +1,30 @@
-"""What a merge gives, in a file: a model in the form that is asked for, or the text with its conflicts.
+"""Files of merge results: a model in the requested form, or a text with conflicts.
 
-A text with conflicts is written under any name, as a source file holds conflict markers: no runtime takes it for a
-model, and what `git add` takes has all sides in it.
+A text with conflicts is written under any name, as a source file holds conflict markers: no runtime reads it as a
+model, and `git add` stores all sides with it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
-from onnxjson import document as d
-from onnxjson import files
-from onnxjson.canonical.payload_forms import Weights
-from onnxjson.canonical.strings import INDENTS, string
-from onnxjson.canonical.writer import TextWriter
-from onnxjson.conflicts import Conflict, Slot, slot_at
-from onnxjson.display import visible
-from onnxjson.errors import LimitError
-from onnxjson.files import Format
-from onnxjson.identity import Identity, open_source
+from onnxjson.codecs.canonical_values import INDENTS, string
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import Weights
+from onnxjson.codecs.text_file import read
+from onnxjson.merging.slots import wrapped
+from onnxjson.model import document as d
+from onnxjson.model.conflicts import Slot, slot_at
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Conflict, LimitError
+from onnxjson.model.limits import CONFLICT_TEXT_BYTES
+from onnxjson.model.payloads import Data
 from onnxjson.patching.storing import PatchWriter
-from onnxjson.payloads import Data
-from onnxjson.saving import save_file
-from onnxjson.sinks import Sink
-from onnxjson.text_file import read
-
-LARGEST_TEXT: Final = 512 * 1024 * 1024
-"""Bytes of the longest text with conflicts that is written."""
+from onnxjson.storage import files
+from onnxjson.storage.files import Format
+from onnxjson.storage.identity import Identity, open_source
+from onnxjson.storage.saving import save_file
+from onnxjson.storage.sinks import Sink
 
 
 def save(
@@ -37,10 +36,10 @@ def save(
     expect: Identity | None = None,
     backup: bool = False,
 ) -> None:
-    """Writes a merged model to a file, all or nothing: in a form of models, or with its conflicts as text.
+    """Write a merged model to a file, all or nothing: in `format`, or as text if it has conflicts.
 
     Raises:
-        LimitError: the text with conflicts would be longer than `LARGEST_TEXT`.
+        LimitError: the text with conflicts would be longer than `CONFLICT_TEXT_BYTES`.
         OnnxJsonError: see `files.save`.
     """
     if not conflicts:
@@ -49,7 +48,7 @@ def save(
         return
     keep: Callable[[Path], object] | None = None
     if backup:
-        from onnxjson.state import keep_backup
+        from onnxjson.storage.state import keep_backup
 
         keep = keep_backup
     save_file(
@@ -62,21 +61,21 @@ def save(
 
 
 def write_conflicted(model: d.Model, conflicts: Sequence[Conflict], sink: Sink) -> None:
-    """Streams the text of a model with conflicts.
+    """Stream the text of a model with conflicts.
 
     Raises:
-        LimitError: it is longer than `LARGEST_TEXT`, or nests too deep.
-        WeightsMissingError, ChangedUnderneathError, FileError: payloads cannot be had.
+        LimitError: it is longer than `CONFLICT_TEXT_BYTES`, or nests too deep.
+        WeightsMissingError, ChangedUnderneathError, FileError: payloads cannot be read.
     """
     written = 0
 
     def write(piece: bytes) -> None:
         nonlocal written
         written += len(piece)
-        if written > LARGEST_TEXT:
+        if written > CONFLICT_TEXT_BYTES:
             raise LimitError(
-                f"the text with both sides of the conflicts has more than {LARGEST_TEXT >> 20} MiB; keep the weights "
-                "in other files, or take one side with git checkout --ours or --theirs"
+                f"the text with both sides of the conflicts has more than {CONFLICT_TEXT_BYTES >> 20} MiB; keep the "
+                "weights in other files, or choose one side with git checkout --ours or --theirs"
             )
         sink.write(piece)
 
@@ -84,14 +83,14 @@ def write_conflicted(model: d.Model, conflicts: Sequence[Conflict], sink: Sink) 
 
 
 def conflicted_bytes(model: d.Model, conflicts: Sequence[Conflict]) -> bytes:
-    """The text in one piece; see `write_conflicted`."""
+    """Return the text in one piece; see `write_conflicted`."""
     parts: list[bytes] = []
     ConflictWriter(parts.append, model, conflicts).model(model)
     return b"".join(parts)
 
 
 class ConflictWriter(PatchWriter):
-    """Writes one model with conflicts; payloads stand where they belong, as in a text without."""
+    """Writer of one model with conflicts; payloads are inline, as in a text without conflicts."""
 
     def __init__(self, write: Callable[[bytes], object], model: d.Model, conflicts: Sequence[Conflict]) -> None:
         super().__init__(write)
@@ -111,7 +110,7 @@ class ConflictWriter(PatchWriter):
         TextWriter._tensor_data(self, field, data)
 
     def slot_value(self, slot: Slot, value: Any, weights: Weights) -> None:
-        """The value of a slot alone, with payloads in a form."""
+        """Write the value of a slot alone, with payloads in a form."""
         self._weights = weights
         self._slot_value(slot, value, 0)
         self.flush()
@@ -141,13 +140,13 @@ class ConflictWriter(PatchWriter):
 
 
 def value_text(conflict: Conflict, side: str) -> str | None:
-    """What a side has, as it stands in a text, on one line and with the sha256 of payloads; None for nothing."""
+    """The value of a side as one line of canonical text, with the SHA-256 of payloads; None if it has nothing."""
     lines = _value_lines(conflict, side)
     return None if lines is None else " ".join([line.lstrip(" ") for line in lines])
 
 
 def value_lines(conflict: Conflict, side: str) -> tuple[str, ...] | None:
-    """The same by the lines of the text, each made visible."""
+    """The same as the lines of the text, each made visible."""
     lines = _value_lines(conflict, side)
     return None if lines is None else tuple([visible(line, None) for line in lines])
 
@@ -166,31 +165,19 @@ def _value_lines(conflict: Conflict, side: str) -> list[str] | None:
 
 
 def _weights(model: d.Model, conflicts: Sequence[Conflict]) -> Weights:
-    """How payloads stand: digests and blobs that were read stay what they are, in the model and in the conflicts."""
+    """Form of payloads: digests and blobs that were read are kept, in the model and in the conflicts."""
     found = [Weights.of(each, "keep") for each in (model, *_models(conflicts))]
     folders = [each.blobs for each in found if each.blobs is not None]
     return Weights("keep", any(each.has_digests for each in found), folders[0] if folders else None)
 
 
 def _models(conflicts: Sequence[Conflict]) -> Iterator[d.Model]:
-    """The values of conflicts, each somewhere in a model, for whoever looks at models."""
+    """Yield the values of conflicts, each wrapped in a model."""
     for conflict in conflicts:
+        slot = slot_at(conflict.at)
         for value in (conflict.base, conflict.ours, conflict.theirs):
             for each in value if isinstance(value, tuple) else (value,):
-                match each:
-                    case d.Model():
-                        yield each
-                    case d.Tensor():
-                        yield d.Model(graph=d.Graph(initializer=(each,)))
-                    case d.Node():
-                        yield d.Model(graph=d.Graph(node=(each,)))
-                    case d.Attribute():
-                        yield d.Model(graph=d.Graph(node=(d.Node(attribute=(each,)),)))
-                    case d.Graph():
-                        yield d.Model(graph=each)
-                    case d.Function():
-                        yield d.Model(functions=(each,))
-                    case d.SparseTensor():
-                        yield d.Model(graph=d.Graph(sparse_initializer=(each,)))
-                    case d.TrainingInfo():
-                        yield d.Model(training_info=(each,))
+                if isinstance(each, d.Model):
+                    yield each
+                elif (found := wrapped(each, slot)) is not None:
+                    yield found[0]

@@ -1,10 +1,26 @@
-"""The one kind of change: a `Patch`, exact, invertible, serialisable.
+"""Exact changes: a `Patch` applies to one model, inverts, composes with another and is stored as JSON.
 
-`Patch.between` makes one of two models; `onnxjson.Patch` is the public name.
+Here: the tree of changes between two models; derive it, apply it with every expectation checked, invert, compose, read
+and write it. `onnxjson.Patch` is the public name; `Patch.between` derives a patch from two models.
+
+Not here: which node of one model is the counterpart of which node of another, and what a change means
+(`onnxjson.diffing`); edits requested by name (`onnxjson.editing`).
+
+Read first: `changes` (the tree), `patch` (all operations on it), `deriving` (from two models to a patch).
 """
 
-from onnxjson.patching.changes import ABSENT, Fields, ListChange, Members, Operation, Replace, Set, Unit
-from onnxjson.patching.patch import ExternalFile, Patch, sha256_of_model
+from onnxjson.patching.changes import (
+    ABSENT,
+    ExternalFile,
+    Fields,
+    ListChange,
+    Members,
+    Operation,
+    Replace,
+    Set,
+    Unit,
+)
+from onnxjson.patching.patch import Patch, sha256_of_model
 
 __all__ = [
     "ABSENT",

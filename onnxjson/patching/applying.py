@@ -1,27 +1,39 @@
-"""A tree of changes and a model -> the model after them; all at once, or a refusal."""
+"""Apply a tree of changes to a model, completely or not at all; invert a tree; report where a patch does not fit."""
 
 from collections.abc import Sequence as Listing
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
-from onnxjson.addresses import attribute_segments
-from onnxjson.display import counted
-from onnxjson.document import Attribute, Record
-from onnxjson.errors import PatchError
-from onnxjson.messages import FIELDS
-from onnxjson.patching.changes import FieldPlan, Fields, Members, Replace, is_absent, plans, segment
-from onnxjson.patching.refusals import refusal, unfit, wrong_length
-from onnxjson.patching.sequences import base_length
+from onnxjson.model.addresses import attribute_segments
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Attribute, Record
+from onnxjson.model.errors import PatchError
+from onnxjson.model.floats import float32_text
+from onnxjson.model.messages import FIELDS, Kind
+from onnxjson.model.payloads import Payload
+from onnxjson.patching.changes import (
+    Change,
+    FieldPlan,
+    Fields,
+    Members,
+    Positions,
+    Replace,
+    base_length,
+    invert_sequence,
+    is_absent,
+    plans,
+    segment,
+)
 
 R = TypeVar("R", bound=Record)
 
 
-def applied(record: R, fields: Fields, address: str = "") -> R:
-    """`record`, which stands at `address`, after its changes; it shares all that they do not touch.
+def apply_fields(record: R, fields: Fields, address: str = "") -> R:
+    """Return `record`, which is at `address`, after its changes; it shares everything that they do not touch.
 
     Raises:
-        PatchError: something is not what the changes say it was; or the result would hold two members of a oneof.
+        PatchError: a value is not the expected old one, or the result would set two fields of a oneof.
     """
     found: dict[str, Any] = {}
     for name, change in fields.changes.items():
@@ -33,11 +45,11 @@ def applied(record: R, fields: Fields, address: str = "") -> R:
             continue
         plan = plans(type(record))[name]
         if type(change) is Members:
-            found[name] = members_applied(value, change, plan, f"{address}/{name}")
+            found[name] = apply_members(value, change, plan, f"{address}/{name}")
         elif value is None:
-            raise unfit(f"{address}/{name}", "nothing stands there that could be changed")
+            raise inapplicable(f"{address}/{name}", "there is nothing to change")
         else:
-            found[name] = applied(value, change, f"{address}/{name}")  # type: ignore[arg-type]
+            found[name] = apply_fields(value, change, f"{address}/{name}")  # type: ignore[arg-type]
     result = replace(record, **found)
     _check_oneofs(result, address)
     return result
@@ -48,11 +60,11 @@ def _refused_value(record: Record, name: str, change: Replace, address: str) -> 
     repeated = plan is None or plan.field.repeated
     found = getattr(record, name)
     expected, value = [None if is_absent(each, repeated=repeated) else each for each in (change.old, found)]
-    return refusal(address, expected, value, None if plan is None else plan.field.kind)
+    return mismatch(address, expected, value, None if plan is None else plan.field.kind)
 
 
-def members_applied(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> tuple[Any, ...]:
-    """The list at `address` after its changes."""
+def apply_members(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> tuple[Any, ...]:
+    """Return the list at `address` after its changes."""
     changed: Listing[Any] = members
     if change.changes:
         changed = list(members)
@@ -60,9 +72,9 @@ def members_applied(members: tuple[Any, ...], change: Members, plan: FieldPlan, 
         for key, below in change.changes.items():
             position = _position(key, len(members), names, address)
             place = f"{address}/{segment(key, is_named=plan.is_named)}"
-            changed[position] = applied(members[position], below, place)
+            changed[position] = apply_fields(members[position], below, place)
             if plan.is_named and changed[position].name != members[position].name:
-                raise unfit(f"{place}/name", "an attribute is addressed by its name, so that it cannot change")
+                raise inapplicable(f"{place}/name", "an attribute is addressed by its name, so its name cannot change")
     if change.sequence is None:
         return tuple(changed)
     _check_removed(members, change, plan, address)
@@ -81,32 +93,32 @@ def _position(key: int | str, count: int, names: list[str] | None, address: str)
     if isinstance(key, str):
         if names is None or key not in names or key.startswith("#"):
             place = f"{address}/{segment(key, is_named=True)}"
-            raise unfit(place, "there is no attribute of that name, or there are several")
+            raise inapplicable(place, "there is no attribute with that name, or more than one")
         return names.index(key)
     place = f"{address}/{segment(key, is_named=names is not None)}"
     if key >= count:
-        raise unfit(place, f"the list has {counted(count, 'member')}")
+        raise inapplicable(place, f"the list has {counted(count, 'member')}")
     if names is not None and not names[key].startswith("#"):
-        raise unfit(place, "this attribute has a name of its own, by which a patch addresses it")
+        raise inapplicable(place, "this attribute has a unique name, so a patch must address it by name")
     return key
 
 
 def _check_removed(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> None:
-    """The list is as long as the sequence says, and what goes is what stands there."""
+    """Raise unless the list has the expected length and the removed members are the expected ones."""
     assert change.sequence is not None
     length = base_length(change.sequence, change.removed)
     if len(members) != length:
-        raise wrong_length(address, length, len(members))
+        raise length_mismatch(address, length, len(members))
     for position, member in change.removed.items():
         found = members[position]
         if found is not member and found != member:
             name = attribute_segments(members)[position] if plan.is_named else ""
             key: int | str = position if name.startswith("#") or not plan.is_named else name
-            raise refusal(f"{address}/{segment(key, is_named=plan.is_named)}", member, found)
+            raise mismatch(f"{address}/{segment(key, is_named=plan.is_named)}", member, found)
 
 
 def _check_names(members: tuple[Attribute, ...], change: Members, address: str) -> None:
-    """A name that comes or goes is not the name of an attribute that stays (see `changes`)."""
+    """Raise if a name that is added or removed is also the name of an attribute that stays (see `changes`)."""
     assert change.sequence is not None
     moving = {item.name for item in change.sequence if isinstance(item, Attribute)}
     moving |= {member.name for member in change.removed.values() if isinstance(member, Attribute)}
@@ -114,13 +126,13 @@ def _check_names(members: tuple[Attribute, ...], change: Members, address: str) 
         name = member.name
         if name in moving and name is not None and not name.startswith("#") and position not in change.removed:
             place = f"{address}/{segment(name, is_named=True)}"
-            raise unfit(place, "an attribute of this name stays, and another comes or goes")
+            raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
 
 _ONEOFS: dict[type[Record], tuple[str, ...]] = {
     message: names for message, fields in FIELDS.items() if (names := tuple(each.name for each in fields if each.oneof))
 }
-"""The fields of which one record holds one at most; no message has two such groups."""
+"""The fields of a oneof, by message: a record sets at most one of them. No message has two oneofs."""
 
 
 def _check_oneofs(record: Record, address: str) -> None:
@@ -128,4 +140,102 @@ def _check_oneofs(record: Record, address: str) -> None:
     if names is not None:
         held = [name for name in names if getattr(record, name) is not None]
         if len(held) > 1:
-            raise unfit(address, f"only one of {' and '.join(held)} can stand")
+            raise inapplicable(address, f"only one of {' and '.join(held)} can be set")
+
+
+def invert_fields(fields: Fields) -> Fields:
+    """Return the tree that undoes the changes of a record."""
+    return Fields({name: _invert_change(change) for name, change in fields.changes.items()})
+
+
+def _invert_change(change: Change) -> Change:
+    if type(change) is Replace:
+        return Replace(change.new, change.old)
+    if type(change) is Fields:
+        return invert_fields(change)
+    assert type(change) is Members
+    if change.sequence is None:
+        return Members(None, {}, {key: invert_fields(below) for key, below in change.changes.items()})
+    positions = Positions(change.sequence)
+    sequence, removed = invert_sequence(change.sequence, change.removed)
+    changes: dict[int | str, Fields] = {}
+    for key, below in change.changes.items():
+        after = positions.after(key) if isinstance(key, int) else key
+        assert after is not None  # only members that stay are changed
+        changes[after] = invert_fields(below)
+    return Members(sequence, removed, changes)
+
+
+NOT_FITTING: Final = "the patch does not fit"
+"""Start of every message about a patch that does not fit the model."""
+
+
+def mismatch(address: str, expected: object, found: object, kind: Kind | None = None) -> PatchError:
+    """Return the error for an unexpected value; for two records, it is about the first field that differs."""
+    if isinstance(expected, Record) and type(expected) is type(found):
+        return _in_records(address, expected, found)
+    if isinstance(expected, tuple) and isinstance(found, tuple) and any(isinstance(each, Record) for each in expected):
+        if len(expected) != len(found):
+            return length_mismatch(address, len(expected), len(found))
+        place = next(place for place, (old, new) in enumerate(zip(expected, found, strict=True)) if old != new)
+        return mismatch(f"{address}/{place}", expected[place], found[place])
+    text = f"expected {describe_value(expected, kind)}, found {describe_value(found, kind)}"
+    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {text}", address, expected, found)
+
+
+def _in_records(address: str, expected: Record, found: Record) -> PatchError:
+    for name, old, new in zip(expected.__struct_fields__, astuple(expected), astuple(found), strict=True):
+        if old is not new and old != new:
+            plan = plans(type(expected)).get(name)
+            kind = None if plan is None else plan.field.kind
+            repeated = plan is None or plan.field.repeated
+            there, here = [None if is_absent(value, repeated=repeated) else value for value in (old, new)]
+            return mismatch(f"{address}/{name}", there, here, kind)
+    raise AssertionError("the records are equal")
+
+
+def length_mismatch(address: str, expected: int, found: int) -> PatchError:
+    """Return the error for a list of unexpected length."""
+    text = f"expected {counted(expected, 'member')}, found {found:,}"
+    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {text}", address, expected, found)
+
+
+def inapplicable(address: str, reason: str) -> PatchError:
+    """Return the error for a change that is impossible at an address, with the reason."""
+    return PatchError(f"{NOT_FITTING}: {show_address(address)}: {reason}", address)
+
+
+def show_address(address: str) -> str:
+    """Return an address as text for a message."""
+    return visible(address, 200) if address else "the model"
+
+
+def describe_value(value: Any, kind: Kind | None = None) -> str:
+    """Describe a value in a few words that are safe to print."""
+    match value:
+        case None:
+            return "nothing"
+        case Record():
+            name = getattr(value, "name", None) or getattr(value, "key", None)
+            return type(value).__name__ + (f' "{visible(name, 40)}"' if isinstance(name, str) else "")
+        case str():
+            return f'"{visible(value, 60)}"'
+        case bytes() if kind is Kind.FLOAT and len(value) == 4:
+            return float32_text(value)
+        case bytes() if len(value) <= 16:
+            return f"the byte{'s' * (len(value) > 1)} {value.hex()}" if value else "no bytes"
+        case bytes() | Payload():
+            return f"{len(value):,} bytes" + _digest(value)
+        case tuple():
+            items = [describe_value(each, kind) for each in value[:8]]
+            return "[" + ", ".join(items) + (f", ... {len(value):,} in all]" if len(value) > 8 else "]")
+        case _:
+            return str(value)
+
+
+def _digest(data: bytes | Payload) -> str:
+    if isinstance(data, Payload):
+        return f" with the sha256 {data.sha256[:12]}"
+    import hashlib
+
+    return f" with the sha256 {hashlib.sha256(data).hexdigest()[:12]}"

@@ -1,6 +1,6 @@
-"""Operations with addresses -> the tree of changes, checked: every address one that a model can have, none twice.
+"""Build the tree of changes from operations with addresses, and check that each address is possible and unique.
 
-Nothing here knows the model; what only a model can tell is found when the patch is applied.
+This does not look at any model: a conflict with the model is found when the patch is applied.
 """
 
 import re
@@ -8,66 +8,77 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.addresses import parse_address
-from onnxjson.display import visible
-from onnxjson.document import Attribute, Model, Record
-from onnxjson.errors import AddressError
-from onnxjson.messages import Kind
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, Sequence, is_absent, plans
+from onnxjson.codecs.reading.context import Context, Place
+from onnxjson.codecs.reading.exact import field_readers, message_reader
+from onnxjson.codecs.reading.tree import UNREADABLE, Tree
+from onnxjson.model.addresses import parse_address
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Model, Record
+from onnxjson.model.errors import AddressError
+from onnxjson.model.limits import MESSAGE_DEPTH
+from onnxjson.model.messages import Kind
+from onnxjson.patching.changes import (
+    Change,
+    FieldPlan,
+    Fields,
+    Members,
+    Positions,
+    Replace,
+    Sequence,
+    is_absent,
+    is_identity,
+    join_runs,
+    plans,
+)
 from onnxjson.patching.deriving import difference
-from onnxjson.patching.sequences import Positions, is_identity, joined
-from onnxjson.reading.context import Context, Place
-from onnxjson.reading.exact import field_readers, message_reader
-from onnxjson.reading.tree import UNREADABLE, Tree
-from onnxjson.wire.varints import MAX_DEPTH
 
 _POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
 _LARGEST: Final = 2**62
-"""No list has so many members."""
+"""Upper limit of positions; no list is that long."""
 
 
-class _Fields(msgspec.Struct, gc=False):
-    """The changes of one record, as they are found."""
+class _DraftFields(msgspec.Struct, gc=False):
+    """The changes of one record, while operations are read."""
 
     message: type[Record]
     place: Place
-    """Of the first operation that needs this record."""
-    changes: "dict[str, _Fields | _Members | Replace]" = msgspec.field(default_factory=dict)
+    """Place of the first operation on this record."""
+    changes: "dict[str, _DraftFields | _DraftMembers | Replace]" = msgspec.field(default_factory=dict)
 
 
-class _Members(msgspec.Struct, gc=False):
-    """The changes of one list, as they are found."""
+class _DraftMembers(msgspec.Struct, gc=False):
+    """The changes of one list, while operations are read."""
 
     plan: FieldPlan
     sequence: Sequence | None = None
     removed: dict[int, Record] = msgspec.field(default_factory=dict)
-    changes: dict[int | str, _Fields] = msgspec.field(default_factory=dict)
+    changes: dict[int | str, _DraftFields] = msgspec.field(default_factory=dict)
 
 
 class _RefusedError(Exception):
-    """Something was wrong with an operation, and was said."""
+    """An operation is invalid, and its finding is already reported."""
 
 
 class Builder:
-    """Takes operations one by one; says to `context` what is wrong with them."""
+    """Collects operations one by one and reports findings about them to `context`."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._root: _Fields | None = None
+        self._root: _DraftFields | None = None
 
     def set_field(self, address: str, tree: dict[str, Tree], place: Place) -> None:
-        """The operation ``{"set": address, "old": ..., "new": ...}``, which stands at `place`."""
+        """Add the operation ``{"set": address, "old": ..., "new": ...}`` at `place`."""
         context = self._context
         try:
             owner, name, plan = self._field(address, place, "set")
             if owner.message is Attribute and name == "name" and self._is_member_by_name(address):
-                message = "an attribute of a node is addressed by its name, so that it cannot change"
+                message = "an attribute of a node is addressed by its name, so its name cannot change"
                 raise self._refuse(place, "set", "bad-change", message, "remove the attribute and add another")
             if plan is not None and plan.is_list:
                 message = f"{name} is a list of records"
-                raise self._refuse(place, "set", "bad-change", message, 'a list has the operation "list"')
+                raise self._refuse(place, "set", "bad-change", message, 'use the operation "list" for a list')
             if name in owner.changes:
-                raise self._refuse(place, "set", "bad-change", "another operation changes this, too")
+                raise self._refuse(place, "set", "bad-change", "another operation also changes this field")
         except _RefusedError:
             return
         before = len(context.remarks)
@@ -75,20 +86,20 @@ class Builder:
         if len(context.remarks) > before or UNREADABLE in (tree.get("old"), tree.get("new")):
             return
         if old is new or old == new:
-            self._refuse(place, "set", "bad-change", "old and new are the same", "a missing key is an absent field")
+            self._refuse(place, "set", "bad-change", "old and new are equal", "leave out a key for an absent field")
             return
         owner.changes[name] = Replace(old, new)
 
     def _value(
         self, message: type[Record], name: str, plan: FieldPlan | None, tree: dict[str, Tree], key: str, place: Place
     ) -> Any:
-        """The value of a field as the record holds it; what is wrong with it is said."""
+        """Return the value of a field as the record holds it; report findings about it."""
         absent = b"" if plan is None else plan.absent
         if key not in tree:
             return absent
         value = tree[key]
         if plan is not None and plan.field.kind is Kind.STRING:
-            # Names are most of what changes in a big model.
+            # Fast path: most changes of a big model are changes of names.
             if type(value) is str and not plan.field.repeated:
                 return value
             if type(value) is list and plan.field.repeated and all([type(item) is str for item in value]):
@@ -97,24 +108,26 @@ class Builder:
         return absent if is_absent(value, repeated=plan is None or plan.field.repeated) else value
 
     def change_list(self, address: str, tree: dict[str, Tree], place: Place) -> None:
-        """The operation ``{"list": address, "sequence": [...], "removed": {...}}``, which stands at `place`."""
+        """Add the operation ``{"list": address, "sequence": [...], "removed": {...}}`` at `place`."""
         try:
             owner, name, plan = self._field(address, place, "list")
             if plan is None or not plan.is_list:
-                message = f"{name} is no list of records"
-                raise self._refuse(place, "list", "bad-change", message, 'a field has the operation "set"')
+                message = f"{name} is not a list of records"
+                raise self._refuse(place, "list", "bad-change", message, 'use the operation "set" for a field')
             members = self._members(owner, name, plan, place)
             if members.sequence is not None:
-                raise self._refuse(place, "list", "bad-change", "another operation has the sequence of this list")
+                raise self._refuse(
+                    place, "list", "bad-change", "another operation already sets the sequence of this list"
+                )
             members.sequence, members.removed = self._sequence(tree, plan, place)
         except _RefusedError:
             return
 
-    def finished(self) -> Fields | None:
-        """The tree of all operations; None where there are none, or something is wrong."""
+    def build(self) -> Fields | None:
+        """Return the tree of all operations; None if there are none or something is wrong."""
         if self._root is None or self._context.remarks:
             return None
-        fields = self._frozen(self._root)
+        fields = self._freeze(self._root)
         return None if self._context.remarks else fields
 
     def _refuse(self, place: Place, key: str, code: str, message: str, hint: str = "") -> _RefusedError:
@@ -125,18 +138,18 @@ class Builder:
         segments = parse_address(address)
         return len(segments) > 2 and segments[-3] == "attribute"
 
-    def _field(self, address: str, place: Place, kind: str) -> tuple[_Fields, str, FieldPlan | None]:
-        """The record that has the field at an address, the field's name, and what is known of it."""
+    def _field(self, address: str, place: Place, kind: str) -> tuple[_DraftFields, str, FieldPlan | None]:
+        """Return the record that has the field at an address, the name of the field, and its plan."""
         try:
             segments = parse_address(address)
         except AddressError as error:
             raise self._refuse(place, kind, "bad-address", str(error)) from None
-        if len(segments) > 2 * MAX_DEPTH + 2:
-            raise self._refuse(place, kind, "bad-address", "the address is deeper than any model")
+        if len(segments) > 2 * MESSAGE_DEPTH + 2:
+            raise self._refuse(place, kind, "bad-address", "the address is deeper than any model can be")
         if self._root is None:
-            self._root = _Fields(Model, place)
-        owner: _Fields = self._root
-        members: _Members | None = None
+            self._root = _DraftFields(Model, place)
+        owner: _DraftFields = self._root
+        members: _DraftMembers | None = None
         for count, segment in enumerate(segments, 1):
             if members is not None:
                 owner = self._member(members, segment, place, kind)
@@ -150,41 +163,41 @@ class Builder:
             if count == len(segments):
                 return owner, segment, plan
             if plan is None or plan.field.message is None:
-                message = f"{segment} is a value, and nothing stands below it"
+                message = f"{segment} is a value, so an address cannot go below it"
                 raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
             if plan.is_list:
                 members = self._members(owner, segment, plan, place)
                 continue
             below = owner.changes.get(segment)
             if below is None:
-                below = owner.changes[segment] = _Fields(plan.field.message, place)
-            if not isinstance(below, _Fields):
+                below = owner.changes[segment] = _DraftFields(plan.field.message, place)
+            if not isinstance(below, _DraftFields):
                 raise self._refuse(place, kind, "bad-change", f"another operation changes all of {segment}")
             owner = below
-        message = "a member of a list stands there" if segments else "that is the model"
+        message = "this is the address of a member of a list" if segments else "this is the address of the whole model"
         raise self._refuse(place, kind, "bad-address", message, "the address of a change ends with a field")
 
-    def _members(self, owner: _Fields, name: str, plan: FieldPlan, place: Place) -> _Members:
+    def _members(self, owner: _DraftFields, name: str, plan: FieldPlan, place: Place) -> _DraftMembers:
         found = owner.changes.get(name)
         if found is None:
-            found = owner.changes[name] = _Members(plan)
-        assert isinstance(found, _Members)
+            found = owner.changes[name] = _DraftMembers(plan)
+        assert isinstance(found, _DraftMembers)
         return found
 
-    def _member(self, members: _Members, segment: str, place: Place, kind: str) -> _Fields:
+    def _member(self, members: _DraftMembers, segment: str, place: Place, kind: str) -> _DraftFields:
         is_named = members.plan.is_named
         digits = segment.removeprefix("#") if is_named else segment
         key: int | str = segment
         if not is_named or digits != segment:
             if not _POSITION.fullmatch(digits):
-                message = f'"{visible(segment)}" is no position in a list'
+                message = f'"{visible(segment)}" is not a position in a list'
                 raise self._refuse(place, kind, "bad-address", message)
             key = int(digits)
         message_type = members.plan.field.message
         assert message_type is not None
         found = members.changes.get(key)
         if found is None:
-            found = members.changes[key] = _Fields(message_type, place)
+            found = members.changes[key] = _DraftFields(message_type, place)
         return found
 
     def _sequence(self, tree: dict[str, Tree], plan: FieldPlan, place: Place) -> tuple[Sequence, dict[int, Record]]:
@@ -208,12 +221,12 @@ class Builder:
             elif (run := _run(item)) is not None:
                 found.append(run)
             else:
-                context.wrong_type(item, at, 'a run such as [0, 11], or a member {"add": {...}},')
+                context.wrong_type(item, at, 'a run such as [0, 11], or a member {"add": {...}}')
         removed = self._removed(tree, place, reader)
         if len(context.remarks) > before:
             raise _RefusedError
         self._check_cover(found, removed, place)
-        return joined(found), removed
+        return join_runs(found), removed
 
     def _removed(self, tree: dict[str, Tree], place: Place, reader: Any) -> dict[int, Record]:
         context = self._context
@@ -225,7 +238,7 @@ class Builder:
         removed: dict[int, Record] = {}
         for key, item in items.items():
             if not _POSITION.fullmatch(key):
-                message = f'"{visible(key)}" is no position in a list'
+                message = f'"{visible(key)}" is not a position in a list'
                 context.error(at.at(key), "bad-address", message, on_key=True)
                 continue
             record = reader(item, at.at(key), context)
@@ -234,21 +247,21 @@ class Builder:
         return dict(sorted(removed.items()))
 
     def _check_cover(self, sequence: list[range | Record], removed: dict[int, Record], place: Place) -> None:
-        """Every old position stands exactly once, in a run or among the removed."""
+        """Raise unless each old position is exactly once in a run or among the removed members."""
         runs = [item for item in sequence if isinstance(item, range)]
         runs += [range(position, position + 1) for position in removed]
         expected = 0
         for run in sorted(runs, key=lambda each: each.start):
             if run.start < expected:
-                message = f"position {run.start:,} stands twice"
+                message = f"position {run.start:,} is listed twice"
                 raise self._refuse(place, "sequence", "bad-change", message, "keep one of them")
             if run.start > expected:
                 message = f"position {expected:,} is missing"
-                hint = 'every position of the base stands in a run or in "removed"'
+                hint = 'list every position of the base in a run or in "removed"'
                 raise self._refuse(place, "sequence", "bad-change", message, hint)
             expected = run.stop
 
-    def _frozen(self, fields: _Fields) -> Fields | None:
+    def _freeze(self, fields: _DraftFields) -> Fields | None:
         changes: dict[str, Change] = {}
         for name, found in fields.changes.items():
             change: Change | None
@@ -257,28 +270,30 @@ class Builder:
                 if isinstance(found.old, Record) and isinstance(found.new, Record):
                     # A record that stays is changed field by field: `Replace` never holds two.
                     change = difference(found.old, found.new)
-            elif isinstance(found, _Fields):
-                change = self._frozen(found)
+            elif isinstance(found, _DraftFields):
+                change = self._freeze(found)
             else:
-                change = self._frozen_members(found)
+                change = self._freeze_members(found)
             if change is not None:
                 changes[name] = change
         return Fields(changes) if changes else None
 
-    def _frozen_members(self, members: _Members) -> Members | None:
+    def _freeze_members(self, members: _DraftMembers) -> Members | None:
         sequence, removed = members.sequence, members.removed
         if sequence is not None and is_identity(sequence, removed):
             sequence = None
-        gone = {member.name for member in removed.values() if isinstance(member, Attribute)}
+        removed_names = {member.name for member in removed.values() if isinstance(member, Attribute)}
         positions = None if sequence is None else Positions(sequence)
         changes: dict[int | str, Fields] = {}
         for key, below in members.changes.items():
-            stays = positions is None or (key not in gone if isinstance(key, str) else positions.after(key) is not None)
+            stays = positions is None or (
+                key not in removed_names if isinstance(key, str) else positions.after(key) is not None
+            )
             if not stays:
                 message = "this member is removed by another operation, or is not in its list"
                 self._context.error(below.place, "bad-change", message)
                 continue
-            frozen = self._frozen(below)
+            frozen = self._freeze(below)
             if frozen is not None:
                 changes[key] = frozen
         if sequence is None:
@@ -287,7 +302,7 @@ class Builder:
 
 
 def _run(tree: Tree) -> range | None:
-    """The positions of ``[first, last]``."""
+    """Return the positions of ``[first, last]``; None if the value is not a run."""
     if not isinstance(tree, list) or len(tree) != 2:
         return None
     first, last = tree

@@ -1,26 +1,36 @@
-"""Two trees of changes, one after the other -> one tree, without a model."""
+"""Compose two consecutive trees of changes into one tree, without a model."""
 
 from bisect import bisect_right
 from typing import Any, TypeVar
 
-from onnxjson.display import counted
-from onnxjson.document import Attribute, Record
-from onnxjson.errors import PatchError
-from onnxjson.patching.applying import applied
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans, segment
+from onnxjson.model.display import counted
+from onnxjson.model.document import Attribute, Record
+from onnxjson.model.errors import PatchError
+from onnxjson.patching.applying import apply_fields, inapplicable, invert_fields, length_mismatch, mismatch
+from onnxjson.patching.changes import (
+    Change,
+    FieldPlan,
+    Fields,
+    Members,
+    Replace,
+    base_length,
+    is_identity,
+    join_runs,
+    plans,
+    segment,
+    target_length,
+    with_positions,
+)
 from onnxjson.patching.deriving import difference
-from onnxjson.patching.inverting import inverse
-from onnxjson.patching.refusals import refusal, unfit, wrong_length
-from onnxjson.patching.sequences import base_length, is_identity, joined, placed, target_length
 
 R = TypeVar("R", bound=Record)
 
 
-def composed(message: type[Record], first: Fields, second: Fields, address: str = "") -> Fields | None:
-    """What both do to a record; None where the second undoes the first.
+def compose(message: type[Record], first: Fields, second: Fields, address: str = "") -> Fields | None:
+    """Return the change of a record by both trees; None if the second undoes the first.
 
     Raises:
-        PatchError: the second does not find what the first leaves; the address is one of the second's base.
+        PatchError: the second does not fit the result of the first; the address is one in the base of the second.
     """
     changes: dict[str, Change] = dict(first.changes)
     for name, after in second.changes.items():
@@ -39,45 +49,45 @@ def composed(message: type[Record], first: Fields, second: Fields, address: str 
 def _both(plan: FieldPlan | None, before: Change, after: Change, address: str) -> Change | None:
     if type(before) is Replace and type(after) is Replace:
         if before.new is not after.old and before.new != after.old:
-            raise refusal(address, after.old, before.new)
+            raise mismatch(address, after.old, before.new)
         return _replacement(before.old, after.new)
     if type(before) is Replace and type(after) is Fields:
         if before.new is None:
-            raise unfit(address, "nothing stands there that could be changed")
-        return _replacement(before.old, applied(before.new, after, address))
+            raise inapplicable(address, "there is nothing to change")
+        return _replacement(before.old, apply_fields(before.new, after, address))
     if type(before) is Fields and type(after) is Replace:
         if after.old is None:
-            raise unfit(address, "something stands there that is not expected")
-        return _replacement(_taken_back(after.old, before, address), after.new)
+            raise inapplicable(address, "it was expected to be absent")
+        return _replacement(_undo(after.old, before, address), after.new)
     assert plan is not None
     assert plan.field.message is not None
     if type(before) is Fields and type(after) is Fields:
-        return composed(plan.field.message, before, after, address)
+        return compose(plan.field.message, before, after, address)
     assert type(before) is Members
     assert type(after) is Members
-    return _Lists(plan, before, after, address).composed()
+    return _Lists(plan, before, after, address).compose()
 
 
 def _replacement(old: Any, new: Any) -> Change | None:
     if isinstance(old, Record) and isinstance(new, Record):
-        # A record that went and came again counts as one that stayed: `Replace` never holds two.
+        # A record that was removed and added again counts as one that stayed: `Replace` never holds two records.
         return difference(old, new)
     return None if old is new or old == new else Replace(old, new)
 
 
-def _taken_back(record: R, changes: Fields, address: str) -> R:
-    """A record that the second patch removes, as it was before the first changed it."""
+def _undo(record: R, changes: Fields, address: str) -> R:
+    """Return a record that the second patch removes as it was before the first patch."""
     try:
-        return applied(record, inverse(changes), address)
+        return apply_fields(record, invert_fields(changes), address)
     except PatchError as error:
         if error.expected is None and error.found is None:
             raise
-        # What is found is what the first leaves, and what is expected is what the second removes.
-        raise refusal(error.address, error.found, error.expected) from None
+        # The undo expects the result of the first patch; for the user that is the value found.
+        raise mismatch(error.address, error.found, error.expected) from None
 
 
 class _Lists:
-    """Two changes of a list, one after the other."""
+    """Two consecutive changes of a list."""
 
     def __init__(self, plan: FieldPlan, before: Members, after: Members, address: str) -> None:
         assert plan.field.message is not None
@@ -86,26 +96,26 @@ class _Lists:
         self.before = before
         self.after = after
         self.address = address
-        items = [] if before.sequence is None else list(placed(before.sequence))
+        items = [] if before.sequence is None else list(with_positions(before.sequence))
         self.places = [place for place, _ in items]
         self.items = [item for _, item in items]
         self.changes: dict[int | str, Fields] = dict(before.changes)
         self.added: dict[int, Record] = {place: item for place, item in items if isinstance(item, Record)}
-        """By position between the two patches."""
+        """Members that the first patch added, by their position between the two patches."""
         added = [(item.name, place) for place, item in self.added.items() if isinstance(item, Attribute)]
         self.named = {name: place for name, place in added if plan.is_named}
         self.ambiguous = {name for name, place in added if plan.is_named and self.named[name] != place}
         self.ambiguous |= {
             item.name for item in before.removed.values() if isinstance(item, Attribute) and item.name not in self.named
         }
-        """Names by which the second patch finds nothing, or several."""
+        """Names that address no member, or several, for the second patch."""
 
-    def composed(self) -> Members | None:
+    def compose(self) -> Members | None:
         before, after = self.before, self.after
         if before.sequence is not None and after.sequence is not None:
             length, expected = target_length(before.sequence), base_length(after.sequence, after.removed)
             if length != expected:
-                raise wrong_length(self.address, expected, length)
+                raise length_mismatch(self.address, expected, length)
         elif after.sequence is not None:
             self._check_positions(base_length(after.sequence, after.removed))
         self._change_members()
@@ -116,22 +126,22 @@ class _Lists:
         if before.sequence is None or after.sequence is None:
             sequence = after.sequence if before.sequence is None else self._kept(range(target_length(before.sequence)))
         else:
-            sequence = joined(
+            sequence = join_runs(
                 [part for item in after.sequence for part in (self._kept(item) if type(item) is range else (item,))]
             )
         if sequence is None:
             return Members(None, {}, self.changes) if self.changes else None
-        return self._restayed(joined(sequence), dict(sorted(removed.items())))
+        return self._keep_returned(join_runs(sequence), dict(sorted(removed.items())))
 
     def _check_positions(self, length: int) -> None:
-        """What the first changes is in a list as long as the second says that it is."""
+        """Raise unless the positions that the first patch changes exist in a list of the length the second expects."""
         for key in self.before.changes:
             if isinstance(key, int) and key >= length:
                 place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
-                raise unfit(place, f"the list has {counted(length, 'member')}")
+                raise inapplicable(place, f"the list has {counted(length, 'member')}")
 
     def _origin(self, position: int) -> int | None:
-        """The old position of what stands at one between the two; None where the first added it."""
+        """Return the old position of a member by its position between the two; None if the first patch added it."""
         if self.before.sequence is None:
             return position
         index = bisect_right(self.places, position) - 1
@@ -142,35 +152,38 @@ class _Lists:
                 return origin
         if position in self.added:
             return None
-        raise unfit(f"{self.address}/{position}", "the first patch leaves no member there")
+        raise inapplicable(f"{self.address}/{position}", "after the first patch there is no member at this position")
 
     def _change_members(self) -> None:
-        """The changes of the second, in terms of the base, or worked into what the first added."""
+        """Translate the changes of the second to base positions, or apply them to members that the first added."""
         for key, below in self.after.changes.items():
             place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
             if isinstance(key, str):
                 if key in self.ambiguous:
-                    raise unfit(place, "there is no attribute of that name, or there are several")
+                    raise inapplicable(place, "there is no attribute with that name, or more than one")
                 added = self.named.get(key)
                 origin: int | str | None = key if added is None else None
             else:
                 added = key
                 origin = self._origin(key)
                 if origin is None and self._has_name(key):
-                    raise unfit(place, "this attribute has a name of its own, by which a patch addresses it")
+                    raise inapplicable(place, "this attribute has a unique name, so a patch must address it by name")
             if origin is None:
                 assert added is not None
-                self.added[added] = applied(self.added[added], below, place)
+                self.added[added] = apply_fields(self.added[added], below, place)
                 continue
             earlier = self.changes.get(origin)
-            both = below if earlier is None else composed(self.message, earlier, below, place)
+            both = below if earlier is None else compose(self.message, earlier, below, place)
             if both is None:
                 del self.changes[origin]
             else:
                 self.changes[origin] = both
 
     def _check_names(self) -> None:
-        """What the first added and the second keeps has no name that comes or goes with the second (see `changes`)."""
+        """Raise if a member that the first added and the second keeps has a name that the second adds or removes.
+
+        See `changes` for the rule.
+        """
         if not self.plan.is_named or self.after.sequence is None:
             return
         moving = [*self.after.removed.values(), *self.after.sequence]
@@ -179,31 +192,31 @@ class _Lists:
             name = getattr(record, "name", None)
             if name in names and not name.startswith("#"):
                 place = f"{self.address}/{segment(name, is_named=True)}"
-                raise unfit(place, "an attribute of this name stays, and another comes or goes")
+                raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
     def _has_name(self, position: int) -> bool:
-        """Whether what the first added at a position is addressed by its name."""
+        """Whether the member that the first added at a position is addressed by its name."""
         name = getattr(self.added[position], "name", None) if self.plan.is_named else None
         return name is not None and not name.startswith("#") and name not in self.ambiguous
 
     def _remove(self, position: int, record: Record, removed: dict[int, Record]) -> None:
-        """A member that the second removes: it goes as it was before the first, or never came."""
+        """Remove a member by the second patch: as it was before the first, or not at all if the first added it."""
         origin = self._origin(position)
         if origin is None:
             place = f"{self.address}/{segment(position, is_named=self.plan.is_named)}"
             found = self.added.pop(position)
             if found is not record and found != record:
-                raise refusal(place, record, found)
+                raise mismatch(place, record, found)
             return
         key: int | str = origin
         if isinstance(record, Attribute) and record.name in self.changes:
             key = record.name
         place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
         earlier = self.changes.pop(key, None)
-        removed[origin] = record if earlier is None else _taken_back(record, earlier, place)
+        removed[origin] = record if earlier is None else _undo(record, earlier, place)
 
     def _kept(self, positions: range) -> tuple[range | Record, ...]:
-        """What stands at positions between the two, in terms of the base."""
+        """Return the items at positions between the two patches, in terms of the base."""
         if self.before.sequence is None:
             return (positions,)
         found: list[range | Record] = []
@@ -222,40 +235,42 @@ class _Lists:
             index += 1
         return tuple(found)
 
-    def _restayed(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> Members | None:
-        """Members that went and came again, equal, count as members that stayed."""
+    def _keep_returned(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> Members | None:
+        """Return the change in which members that were removed and added again, equal, count as members that stayed."""
         coming = [place for place, item in enumerate(sequence) if isinstance(item, Record)]
         if coming and removed:
             items = list(sequence)
-            for position, place in _returned(removed, {place: items[place] for place in coming}, self.plan.is_named):
+            for position, place in _match_returned(
+                removed, {place: items[place] for place in coming}, self.plan.is_named
+            ):
                 items[place] = range(position, position + 1)
                 del removed[position]
-            sequence = joined(items)
+            sequence = join_runs(items)
         if is_identity(sequence, removed):
             return Members(None, {}, self.changes) if self.changes else None
         return Members(sequence, removed, self.changes)
 
 
-def _returned(removed: dict[int, Record], coming: dict[int, Any], is_named: bool) -> list[tuple[int, int]]:
-    """Old positions of members that go with the places of equal ones that come."""
-    went: dict[Any, list[int]] = {}
-    came: dict[Any, list[int]] = {}
+def _match_returned(removed: dict[int, Record], coming: dict[int, Any], is_named: bool) -> list[tuple[int, int]]:
+    """Pair old positions of removed members with the places of equal members that are added."""
+    removed_by_label: dict[Any, list[int]] = {}
+    added_by_label: dict[Any, list[int]] = {}
     for position, record in removed.items():
-        went.setdefault(_label(record), []).append(position)
+        removed_by_label.setdefault(_label(record), []).append(position)
     for place, record in coming.items():
-        came.setdefault(_label(record), []).append(place)
+        added_by_label.setdefault(_label(record), []).append(place)
     found = []
-    for label, places in came.items():
-        positions = went.get(label, [])
+    for label, places in added_by_label.items():
+        positions = removed_by_label.get(label, [])
         pairs = list(zip(positions, places, strict=False))
         equal = [pair for pair in pairs if removed[pair[0]] is coming[pair[1]] or removed[pair[0]] == coming[pair[1]]]
         if is_named and not (len(equal) == len(positions) == len(places)):
-            continue  # of one name either all attributes stay or none (see `changes`)
+            continue  # either all attributes of one name stay or none (see `changes`)
         found += equal
     return found
 
 
 def _label(record: Any) -> Any:
-    """What equal records have in common; cheap, and blind to bytes of tensors."""
+    """Return a cheap key that equal records share; it ignores the bytes of tensors."""
     name = getattr(record, "name", None)
     return name if name is not None else (getattr(record, "key", None), getattr(record, "output", None))

@@ -1,6 +1,6 @@
-"""Two models -> the tree of changes that leads from one to the other.
+"""Derive the tree of changes that turns one model into another.
 
-Records that are one object are never entered, so that a small edit of a big model costs a comparison of tuples.
+Records that are the same object are never entered, so a small edit of a big model costs a comparison of tuples.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,22 +9,21 @@ from typing import Any, Final
 
 from msgspec.structs import astuple
 
-from onnxjson import document as d
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, plans
-from onnxjson.patching.sequences import is_identity, of_positions
+from onnxjson.model import document as d
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, Replace, is_identity, plans, sequence_of
 
 Pairs = Mapping[str, Listing[tuple[int, int]]]
-"""Address of a list in the base -> positions, in base and target, of members that are counterparts."""
+"""Address of a list in the base -> positions in base and target of counterparts."""
 
 _NO_PAIRS: Final[Pairs] = {}
 
 
 def difference(base: d.Record, target: d.Record, address: str = "", pairs: Pairs = _NO_PAIRS) -> Fields | None:
-    """What leads from one record to another of the same message; None where they are equal.
+    """Return the changes that turn one record into another of the same message; None if they are equal.
 
     Raises:
-        ValueError: `pairs` names a position twice, or one that is not there.
+        ValueError: `pairs` has a position twice or out of range.
     """
     if base is target or base == target:
         return None
@@ -56,13 +55,13 @@ def _list_difference(
     names: list[str] | None = None
     if plan.is_named:
         names = attribute_segments(base)
-        origins = _named_origins(base, target, names)
+        origins = _origins_by_name(base, target, names)
     elif given is not None:
-        origins = _given_origins(given, len(base), len(target), address)
+        origins = _origins_by_pairs(given, len(base), len(target), address)
     else:
         message = plan.field.message
         assert message is not None
-        origins = _found_origins(base, target, _KEYS.get(message, _no_key))
+        origins = _origins_by_key(base, target, _KEYS.get(message, _no_key))
     changes: dict[int | str, Fields] = {}
     for new, position in zip(target, origins, strict=True):
         if position < 0:
@@ -74,7 +73,7 @@ def _list_difference(
         change = difference(old, new, f"{address}/{escape(below) if names is not None else below}", pairs)
         if change is not None:
             changes[position if names is None or below.startswith("#") else below] = change
-    sequence = of_positions(origins, target)
+    sequence = sequence_of(origins, target)
     kept = set(origins)
     removed = {position: base[position] for position in range(len(base)) if position not in kept}
     if is_identity(sequence, removed):
@@ -82,8 +81,8 @@ def _list_difference(
     return Members(sequence, removed, changes)
 
 
-def _given_origins(given: Listing[tuple[int, int]], base: int, target: int, address: str) -> list[int]:
-    """For each member of the target the position of its counterpart, -1 for none."""
+def _origins_by_pairs(given: Listing[tuple[int, int]], base: int, target: int, address: str) -> list[int]:
+    """Return for each member of the target the position of its counterpart, -1 for none."""
     origins = [-1] * target
     taken = bytearray(base)
     for old, new in given:
@@ -94,8 +93,8 @@ def _given_origins(given: Listing[tuple[int, int]], base: int, target: int, addr
     return origins
 
 
-def _named_origins(base: tuple[Any, ...], target: tuple[Any, ...], names: list[str]) -> list[int]:
-    """The same for the attributes of a node: of a name that stands more or less often than before, none stays."""
+def _origins_by_name(base: tuple[Any, ...], target: tuple[Any, ...], names: list[str]) -> list[int]:
+    """Return the same for attributes of a node: if the number of attributes of one name differs, none of them stays."""
     old = _by_key(zip(range(len(base)), base, strict=True), _name)
     new = _by_key(zip(range(len(target)), target, strict=True), _name)
     origins = [-1] * len(target)
@@ -108,12 +107,12 @@ def _named_origins(base: tuple[Any, ...], target: tuple[Any, ...], names: list[s
     return origins
 
 
-def _found_origins(base: tuple[Any, ...], target: tuple[Any, ...], key: Callable[[Any], Any]) -> list[int]:
-    """The same for any other list: by identity and equality from both ends, then by key."""
+def _origins_by_key(base: tuple[Any, ...], target: tuple[Any, ...], key: Callable[[Any], Any]) -> list[int]:
+    """Return the same for any other list: by identity and equality from both ends, then by key."""
     if len(base) == len(target) and all(
         [old is new or key(old) == key(new) for old, new in zip(base, target, strict=True)]
     ):
-        # What follows would find just that, and take longer.
+        # The general search below has the same result, but takes longer.
         return list(range(len(base)))
     start, stop = _alike(base, target, range(len(base)), range(len(target)))
     length = len(target)
@@ -129,7 +128,7 @@ def _found_origins(base: tuple[Any, ...], target: tuple[Any, ...], key: Callable
 
 
 def _alike(base: tuple[Any, ...], target: tuple[Any, ...], old: Listing[int], new: Listing[int]) -> tuple[int, int]:
-    """How many members are equal from the start, and how many of the others from the end."""
+    """Return the number of equal members at the start, and of the rest the number at the end."""
     shorter = min(len(old), len(new))
     start = 0
     while start < shorter and _same(base[old[start]], target[new[start]]):
@@ -145,7 +144,7 @@ def _same(old: Any, new: Any) -> bool:
 
 
 def _pair(base: tuple[Any, ...], target: tuple[Any, ...], old: list[int], new: list[int], origins: list[int]) -> None:
-    """Members with one key: what is equal from the start, from the end, then the rest in order."""
+    """Pair members with the same key: equal ones from the start and the end, then the rest in order."""
     start, stop = _alike(base, target, old, new) if len(old) != len(new) else (0, 0)
     for position, place in zip(old[:start], new[:start], strict=True):
         origins[place] = position
@@ -164,7 +163,7 @@ def _by_key(members: Iterable[tuple[int, Any]], key: Callable[[Any], Any]) -> di
 
 
 def _no_key(record: Any) -> None:
-    """Members that have no name are alike in this."""
+    """Return one key for all members, for records without a name."""
 
 
 def _name(record: Any) -> str | None:
@@ -189,4 +188,4 @@ _KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
     d.IntIntListEntry: lambda entry: entry.key,
     d.ShardedDim: lambda dim: dim.axis,
 }
-"""By what the members of a list without pairs are recognised."""
+"""The key by which members of a list without pairs are recognised, by message."""

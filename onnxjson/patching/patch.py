@@ -1,4 +1,4 @@
-"""`Patch`: everything that can be done with a change of a model."""
+"""`Patch`: all operations on a change of a model, and the external files that a patch lists."""
 
 import hashlib
 from collections.abc import Iterator, Mapping
@@ -8,115 +8,83 @@ from typing import Any
 
 import msgspec
 
-from onnxjson.display import counted
-from onnxjson.document import Model
-from onnxjson.errors import PatchError, WeightsMissingError
-from onnxjson.patching.applying import applied
-from onnxjson.patching.changes import Fields, Operation, Unit
-from onnxjson.patching.composing import composed
+from onnxjson.model.display import counted
+from onnxjson.model.document import Model, StringStringEntry
+from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
+from onnxjson.patching.applying import NOT_FITTING, apply_fields, invert_fields
+from onnxjson.patching.changes import ExternalFile, Fields, Operation, PatchRecord, Unit
+from onnxjson.patching.composing import compose
 from onnxjson.patching.deriving import difference
-from onnxjson.patching.inverting import inverse
-from onnxjson.patching.listing import operations, units
-from onnxjson.patching.places import Places
-from onnxjson.patching.refusals import NOT_FITTING
+from onnxjson.patching.listing import AddressMap, operations, units
 
 
-class ExternalFile(msgspec.Struct, frozen=True):
-    """A file with weights that a side of a patch needs; a patch says which, and does not carry it."""
+class Patch(PatchRecord):
+    """An exact, invertible change of a model that can be stored. Equal patches do the same to the same base."""
 
-    location: str
-    """As the tensors name it."""
-    sha256: str | None = None
-    """Of the whole file; None where nobody could read it."""
-    side: str = "target"
-    """``base`` or ``target``: which model names it."""
-
-
-class Patch:
-    """A change of a model: exact, invertible, to be stored. Equal patches do the same to the same base."""
-
-    __slots__ = ("_places", "base", "external", "root", "target")
-
-    def __init__(
-        self,
-        root: Fields | None = None,
-        *,
-        base: str | None = None,
-        target: str | None = None,
-        external: tuple[ExternalFile, ...] = (),
-    ) -> None:
-        self.root = root
-        """The tree of changes (`onnxjson.patching.changes`); None where there is none."""
-        self.base = base
-        """Hexadecimal SHA-256 of the model it was made for, as SerializeToString writes it; None if not computed."""
-        self.target = target
-        """The same of the model it leads to."""
-        self.external = external
-        """Files with weights that the two models need."""
-        self._places: Places | None = None
+    __slots__ = ("_address_map",)
 
     @classmethod
     def between(
         cls, base: Model, target: Model, pairs: Mapping[str, Listing[tuple[int, int]]] | None = None
     ) -> "Patch":
-        """The patch that leads from one model to another.
+        """Derive the patch that turns one model into another.
 
         Args:
             base: the model before.
             target: the model after.
             pairs: for lists of the base, by address such as "/graph/node", which positions in base and target are
-                counterparts; lists that are not named are aligned by identity, equality and names.
+                counterparts; other lists are aligned by identity, equality and names.
 
         Raises:
-            ValueError: `pairs` names a position twice, or one that is not there.
+            ValueError: `pairs` has a position twice or out of range.
         """
         return cls(difference(base, target, "", pairs or {}))
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """The change as a flat list, in the order of the base; all of them happen at once."""
+        """The change as a flat list of operations in the order of the base; all of them happen at once."""
         return tuple(operations(self.root))
 
     def units(self) -> Iterator[Unit]:
-        """Every difference once, with its address on both sides."""
+        """Yield every difference once, with its addresses in both models."""
         return units(self.root)
 
     def apply(self, model: Model, *, same_base: bool = False) -> Model:
-        """The model after the change; `model` stays as it is, and both share what is not touched.
+        """Return the model after the change; `model` is not modified, and both share everything unchanged.
 
         Args:
-            model: any model in which everything that changes is as the patch says.
-            same_base: refuse any model but the one that the patch was made for, by its SHA-256.
+            model: any model that has the old value at every place that changes.
+            same_base: refuse any model except the one that the patch was made for, by its SHA-256.
 
         Raises:
-            PatchError: something is not as the patch says; the error has address, expected and found.
-            WeightsMissingError: `same_base` needs bytes of which only the sha256 is here.
+            PatchError: a value is not the old value of the patch; the error has address, expected and found.
+            WeightsMissingError: `same_base` needs bytes of which only the sha256 is available.
         """
         if same_base:
             found = sha256_of_model(model)
             if self.base is None or found != self.base:
-                expected = f"it was made for {self.base}" if self.base else "it does not say for which"
+                expected = f"it was made for {self.base}" if self.base else "it does not state for which one"
                 raise PatchError(f"the patch is for another model: {expected}, this is {found}", "", self.base, found)
-        return model if self.root is None else applied(model, self.root)
+        return model if self.root is None else apply_fields(model, self.root)
 
     def invert(self) -> "Patch":
-        """The patch that leads back."""
+        """Return the patch that undoes this one."""
         sides = {"base": "target", "target": "base"}
         external = tuple([msgspec.structs.replace(file, side=sides[file.side]) for file in self.external])
-        root = None if self.root is None else inverse(self.root)
+        root = None if self.root is None else invert_fields(self.root)
         return Patch(root, base=self.target, target=self.base, external=external)
 
     def then(self, following: "Patch") -> "Patch":
-        """One patch that does what this one and then `following` do.
+        """Return one patch with the effect of this one and then `following`.
 
         Raises:
-            PatchError: `following` does not find what this one leaves.
+            PatchError: `following` does not fit the result of this one.
         """
         if following == Patch():
             return self
         if self == Patch():
             return following
-        # A patch that fits is not one that was made for this very model: then nobody knows the hash of the result.
+        # A patch can fit a model that it was not made for; then the hash of the result is unknown.
         target = following.target if self.target is not None and self.target == following.base else None
         if self.root is None or following.root is None:
             root = self.root or following.root
@@ -129,25 +97,25 @@ class Patch:
     def _composed(self, following: Fields) -> Fields | None:
         assert self.root is not None
         try:
-            return composed(Model, self.root, following)
+            return compose(Model, self.root, following)
         except PatchError as error:
             message = str(error).replace(NOT_FITTING, "the second patch does not follow the first", 1)
             raise PatchError(message, error.address, error.expected, error.found) from None
 
     def where(self, address: str) -> str | None:
-        """Where the element at an address of the base stands afterwards; None where it is gone.
+        """Return the address afterwards of the element at an address of the base; None if it is removed.
 
         Raises:
-            AddressError: `address` is none, or no model can have an element there.
+            AddressError: `address` is not an address, or no model can have an element there.
         """
-        if self._places is None:
-            self._places = Places(self.root)
-        return self._places.after(address)
+        if not hasattr(self, "_address_map"):
+            self._address_map = AddressMap(self.root)
+        return self._address_map.after(address)
 
     def with_hashes(self, base: Model, target: Model | None = None) -> "Patch":
-        """The same patch with the SHA-256 of both models, which reads all of their bytes.
+        """Return the same patch with the SHA-256 of both models, which reads all of their bytes.
 
-        A hash stays None where bytes of the model are not here. `target` is made from `base` where it is not given.
+        A hash stays None where bytes of the model are not available. `target` defaults to the patched `base`.
         """
         target = self.apply(base) if target is None else target
         hashes: list[str | None] = []
@@ -159,51 +127,51 @@ class Patch:
         return Patch(self.root, base=hashes[0], target=hashes[1], external=self.external)
 
     def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
-        """The same patch with the files that tensors of both models stand in, found beside the models and hashed."""
-        from onnxjson.patching.external_list import external_files
-
+        """Return the same patch with the external files of both models, found next to the models and hashed."""
         files = (*external_files(base, base_path, "base"), *external_files(target, target_path, "target"))
         return Patch(self.root, base=self.base, target=self.target, external=files)
 
     @classmethod
     def load(cls, path: str | Path) -> "Patch":
-        """The patch in a file; big payloads stay there until they are asked for.
+        """Load the patch in a file; big payloads stay there until they are needed.
 
         Raises:
             MissingInputError, AccessDeniedError, FileError: the file cannot be read.
-            DecodeError: it holds no patch; `findings` say why and where.
+            DecodeError: it is not a patch; `findings` have the reasons and places.
         """
         from onnxjson.patching.loading import load_patch
 
-        return load_patch(path)
+        return load_patch(cls, path)
 
     @classmethod
     def loads(cls, text: str | bytes) -> "Patch":
-        """The patch in a text.
+        """Parse the patch in a text.
 
         Raises:
-            DecodeError: it is none; `findings` say why and where.
+            DecodeError: it is not a patch; `findings` have the reasons and places.
         """
         from onnxjson.patching.loading import parse_patch
 
-        return parse_patch(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
+        return parse_patch(cls, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
 
     def save(self, path: str | Path) -> None:
-        """Writes the patch to a file, all or nothing, as ``onnxjson-patch/1``.
+        """Write the patch to a file, completely or not at all, as ``onnxjson-patch/1``.
 
         Raises:
-            OutputError, AccessDeniedError, FileError: the file cannot be written; what was there is untouched.
+            OutputError, AccessDeniedError, FileError: the file cannot be written; an existing file is unchanged.
             LimitError: a record nests deeper than protobuf reads.
             ChangedUnderneathError: a file that holds tensors of the patch was changed.
         """
         from onnxjson.patching.loading import load_patch
         from onnxjson.patching.storing import write_patch
-        from onnxjson.saving import save_file
+        from onnxjson.storage.saving import save_file
 
-        save_file(Path(path), lambda sink: write_patch(self, sink.write), verify=load_patch)
+        save_file(
+            Path(path), lambda sink: write_patch(self, sink.write), verify=lambda written: load_patch(Patch, written)
+        )
 
     def dumps(self) -> str:
-        """The patch as text, ``onnxjson-patch/1``; see `save` for the errors."""
+        """Return the patch as text, ``onnxjson-patch/1``; see `save` for the errors."""
         from onnxjson.patching.storing import patch_bytes
 
         return patch_bytes(self).decode("utf-8")
@@ -224,15 +192,51 @@ class Patch:
 
 
 def sha256_of_model(model: Model) -> str:
-    """Hexadecimal SHA-256 of a model as SerializeToString writes it.
+    """Return the hexadecimal SHA-256 of a model as SerializeToString writes it.
 
     Raises:
-        WeightsMissingError: of some tensors only the sha256 is here.
+        WeightsMissingError: only the sha256 of some tensors is available.
         LimitError: it nests too deep, or is too big, to be serialised.
-        ChangedUnderneathError, FileError: a payload's file cannot be read any more.
+        ChangedUnderneathError, FileError: the file of a payload can no longer be read.
     """
-    from onnxjson.wire.writing import write_message
+    from onnxjson.codecs.wire_writing import write_message
 
     digest: Any = hashlib.sha256()
     write_message(model, digest.update)
     return str(digest.hexdigest())
+
+
+def external_files(model: Model, path: Path, side: str) -> tuple[ExternalFile, ...]:
+    """Return the external files of a model, each with its SHA-256.
+
+    Args:
+        model: the model.
+        path: the file of the model; locations are relative to its folder.
+        side: "base" or "target".
+    """
+    from onnxjson.storage.external_files import locations
+
+    return tuple([ExternalFile(each, _sha256_of_file(each, path.parent, path), side) for each in locations(model)])
+
+
+def missing_files(files: tuple[ExternalFile, ...], folder: Path, side: str = "target") -> list[ExternalFile]:
+    """Return the files of one side that are missing in a folder, or whose contents differ there."""
+    missing = []
+    for file in files:
+        if file.side != side:
+            continue
+        found = _sha256_of_file(file.location, folder)
+        if found is None or file.sha256 not in (None, found):
+            missing.append(file)
+    return missing
+
+
+def _sha256_of_file(location: str, folder: Path, model_file: Path | None = None) -> str | None:
+    """Return None for a file that is missing or that a model must not refer to: the patch is valid without it."""
+    from onnxjson.storage.external import Resolver
+
+    resolver = Resolver(folder, model_file=model_file)
+    try:
+        return resolver.resolve((StringStringEntry("location", location),), None).sha256
+    except OnnxJsonError:
+        return None

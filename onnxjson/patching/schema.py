@@ -1,13 +1,13 @@
 """The JSON Schema (2020-12) of a patch: records and values as in a document, addresses by their last field.
 
-The file in schemas/ is what ``onnxjson schema patch`` prints; nothing reads it at run time.
+``onnxjson schema patch`` prints the file in schemas/; nothing else reads that file at run time.
 """
 
 from typing import Any, Final
 
-from onnxjson.messages import FIELDS, Field
+from onnxjson.codecs.schema import STORAGES, Schema, document_schema
+from onnxjson.model.messages import FIELDS, Field
 from onnxjson.patching.storing import FORMAT
-from onnxjson.schema import STORAGES, Schema, document_schema
 
 _SHA256: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _ADDRESS: Final = "^(?:/(?:[^~]|~[01])*)+$"
@@ -15,7 +15,7 @@ _POSITION: Final[Schema] = {"type": "integer", "minimum": 0}
 
 
 def patch_schema() -> Schema:
-    """The schema of a text ``onnxjson-patch/1``."""
+    """Return the schema of a text ``onnxjson-patch/1``."""
     document = document_schema()
     definitions: Schema = document["$defs"]
     _allow_stored_bytes(definitions)
@@ -24,14 +24,14 @@ def patch_schema() -> Schema:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:onnxjson:patch-1",
         "title": FORMAT,
-        "description": "What turns one ONNX model into another.",
+        "description": "A change that turns one ONNX model into another.",
         **_record(
             {
                 "format": {"const": FORMAT},
-                "base": _SHA256 | {"description": "Of the model before, as SerializeToString writes it."},
-                "target": _SHA256 | {"description": "Of the model after."},
+                "base": _SHA256 | {"description": "SHA-256 of the model before, as SerializeToString writes it."},
+                "target": _SHA256 | {"description": "SHA-256 of the model after."},
                 "operations": {
-                    "description": "All at once; every address is one of the base.",
+                    "description": "All operations happen at once; every address is an address in the base.",
                     "type": "array",
                     "items": {"anyOf": [_reference("set"), _reference("list")]},
                 },
@@ -62,7 +62,7 @@ def _either(choices: list[Schema]) -> Schema:
 
 
 def _allow_stored_bytes(definitions: Schema) -> None:
-    """Lets the bytes of a tensor in full form stand in the table of payloads."""
+    """Allow references to the table of payloads for the bytes of a tensor in full form."""
     fields = definitions["Tensor"]["else"]["properties"]
     for name in ("raw_data", *STORAGES):
         fields[name] = {"anyOf": [fields[name], _reference("stored_bytes")]}
@@ -71,21 +71,21 @@ def _allow_stored_bytes(definitions: Schema) -> None:
 def _own_definitions(document: Schema) -> Schema:
     return {
         "address": {
-            "description": "Of the base: field names, positions, names of attributes (else #position); ~0 ~1 for ~ /.",
+            "description": "In the base: field names, positions, names of attributes (else #position); ~0 ~1 for ~ /.",
             "anyOf": [{"type": "string", "pattern": _ADDRESS}, _record({"base64": _reference("base64")})],
         },
         "stored_bytes": {
-            "description": "Bytes of the table, or, if it does not have them, elsewhere.",
+            "description": "Bytes in the table of payloads, or elsewhere if the table does not have them.",
             **_record({"sha256": _SHA256, "bytes": _POSITION}, required=["sha256", "bytes"]),
         },
         "set": {
-            "description": "One field; a key that is missing says that the field is absent.",
+            "description": "One field; a missing key means that the field is absent.",
             **_record({"set": _reference("address"), "old": True, "new": True}, required=["set"]),
             "anyOf": [{"required": ["old"]}, {"required": ["new"]}],
             "allOf": _by_name(_field_values(document), lambda value: {"old": value, "new": value}, "set"),
         },
         "list": {
-            "description": "A list of records: runs of old positions (first and last) and members that are new.",
+            "description": "A list of records: runs of old positions (first and last) and new members.",
             **_record(
                 {
                     "list": _reference("address"),
@@ -104,7 +104,7 @@ def _own_definitions(document: Schema) -> Schema:
             "allOf": _by_name(_members(), _list_values, "list"),
         },
         "external_file": {
-            "description": "A file with weights that the models name; the patch does not carry it.",
+            "description": "A file with weights that the models need; the patch does not contain it.",
             **_record(
                 {"location": _reference("string"), "sha256": _SHA256, "side": {"enum": ["base", "target"]}},
                 required=["location"],
@@ -125,7 +125,7 @@ def _list_values(member: Schema) -> Schema:
 
 
 def _by_name(values: dict[str, Schema], properties: Any, key: str) -> list[Schema]:
-    """What an operation holds, by the last field of its address."""
+    """Return conditions on the values of an operation, by the last field of its address."""
     return [
         {
             "if": {"properties": {key: {"type": "string", "pattern": f"/{name}$"}}},
@@ -140,7 +140,7 @@ def _fields() -> list[tuple[str, Field]]:
 
 
 def _members() -> dict[str, Schema]:
-    """The records of every list, by the name of its field."""
+    """Return the schemas of the members of every list, by the name of its field."""
     found: dict[str, list[Schema]] = {}
     for _, field in _fields():
         if field.message is not None and field.repeated:
@@ -151,7 +151,7 @@ def _members() -> dict[str, Schema]:
 
 
 def _field_values(document: Schema) -> dict[str, Schema]:
-    """The values of every field that is set as a whole, by its name."""
+    """Return the schemas of the values of every field that is set as a whole, by its name."""
     found: dict[str, list[Schema]] = {"unknown_fields": [_reference("base64")]}
     for message, field in _fields():
         if field.message is not None and field.repeated:

@@ -1,7 +1,7 @@
-"""A patch as JSON, the text ``onnxjson-patch/1`` (docs/patch.md).
+"""Write a patch as JSON, the text ``onnxjson-patch/1`` (docs/patch.md).
 
-Records and values stand as in a document (docs/format.md). Bytes of tensors stand once, in a table at the end, by
-their SHA-256; they are read when their turn comes, and never stand in memory together.
+Records and values are written as in a document (docs/format.md). Bytes of tensors are written once, in a table at the
+end, by their SHA-256; each payload is read when it is written, so they are never all in memory at the same time.
 """
 
 from collections.abc import Callable, Container, Mapping
@@ -9,59 +9,58 @@ from typing import Any, Final
 
 import pybase64
 
-from onnxjson import document as d
-from onnxjson.canonical.payload_forms import sha256_of
-from onnxjson.canonical.strings import INDENTS, string, string_or_lines, strings
-from onnxjson.canonical.writer import TextWriter
-from onnxjson.messages import Field
-from onnxjson.patching.changes import ListChange, Sequence, Set, plans
+from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines, strings
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import sha256_of
+from onnxjson.model import document as d
+from onnxjson.model.messages import Field
+from onnxjson.model.payloads import Data, Digest, Payload
+from onnxjson.patching.changes import ExternalFile, ListChange, PatchRecord, Sequence, Set, plans
 from onnxjson.patching.listing import TypedOperation, typed_operations
-from onnxjson.patching.patch import ExternalFile, Patch
-from onnxjson.payloads import Data, Digest, Payload
 
 FORMAT: Final = "onnxjson-patch/1"
-"""What the key "format" of a patch says."""
+"""Value of the key "format" of a patch."""
 
 MOST_INLINE: Final = 256
-"""Bytes of a tensor in full form up to which they stand where they belong and not in the table."""
+"""Maximum number of bytes of a tensor in full form that are written in place and not in the table."""
 
 _ITEM: Final = 2
-"""Where an operation begins on its line."""
+"""Indentation of an operation, in steps."""
 
 
-def write_patch(patch: Patch, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
-    """Streams the text of a patch to `write` in pieces of UTF-8.
+def write_patch(patch: PatchRecord, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
+    """Stream the text of a patch to `write` in pieces of UTF-8.
 
     Args:
         patch: the patch.
-        write: takes the pieces.
-        elsewhere: the sha256 of payloads that need not stand in the text, since its reader has them.
+        write: called with each piece.
+        elsewhere: sha256 of the payloads that are left out of the text, since its reader has them.
 
     Raises:
         LimitError: graphs nest deeper than protobuf reads.
-        ChangedUnderneathError, FileError: a file that holds tensors of the patch cannot be read any more.
+        ChangedUnderneathError, FileError: a file that holds tensors of the patch can no longer be read.
     """
     PatchWriter(write, elsewhere).patch(patch)
 
 
-def patch_bytes(patch: Patch) -> bytes:
-    """The text of a patch in one piece, UTF-8; see `write_patch` for the errors."""
+def patch_bytes(patch: PatchRecord) -> bytes:
+    """Return the text of a patch in one piece, UTF-8; see `write_patch` for the errors."""
     parts: list[bytes] = []
     write_patch(patch, parts.append)
     return b"".join(parts)
 
 
 class PatchWriter(TextWriter):
-    """Writes one patch to `write`, which takes bytes."""
+    """Writes one patch by calls of `write` with bytes."""
 
     def __init__(self, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
         super().__init__(write)
         self.table: dict[str, Data] = {}
-        """The payloads that stand in the text, by their sha256."""
+        """The payloads in the text, by their sha256."""
         self._elsewhere = elsewhere
 
-    def patch(self, patch: Patch) -> None:
-        """The whole text."""
+    def patch(self, patch: PatchRecord) -> None:
+        """Write the whole text."""
         self.out.append(b'{\n"format": "%b"' % FORMAT.encode())
         for key, value in (("base", patch.base), ("target", patch.target)):
             self.scalar(key, value, b"\n")
@@ -74,7 +73,7 @@ class PatchWriter(TextWriter):
         self.flush()
 
     def _block(self, start: bytes, items: Any, write: Callable[[Any], None], end: bytes) -> None:
-        """A member of the patch, an item a line or more."""
+        """Write a member of the patch; each item begins on a new line."""
         self.key(start, b"\n")
         line = INDENTS[_ITEM]
         separator = line
@@ -93,7 +92,7 @@ class PatchWriter(TextWriter):
             self.out.append(b'{"set": ' + string(operation.address))
             for key, value in (("old", operation.old), ("new", operation.new)):
                 if value is not None:
-                    line = INDENTS[_ITEM + 1] if _takes_lines(value) else None
+                    line = INDENTS[_ITEM + 1] if _needs_own_line(value) else None
                     self.key(b'"%b": ' % key.encode(), line)
                     self._set_value(field, value, _ITEM + 1)
         else:
@@ -132,7 +131,7 @@ class PatchWriter(TextWriter):
         self.out.append(INDENTS[indent] + b"}")
 
     def _record(self, record: Any, indent: int) -> None:
-        """A record on a line that starts at `indent`."""
+        """Write a record on a line that starts at `indent`."""
         match record:
             case d.Node():
                 self._node(record, indent)
@@ -158,7 +157,7 @@ class PatchWriter(TextWriter):
         if is_rare or node.op_type is None or node.name is None or not node.output or not node.input:
             self._rare_node(node, indent, bool(node.metadata_props))
             return
-        # What most nodes are, in one piece: a patch may have tens of thousands.
+        # Fast path for the most frequent form of a node: a patch may have tens of thousands.
         line = INDENTS[indent + 1]
         texts = (string(node.op_type), strings(node.output), line, strings(node.input), line, string(node.name))
         self.out.append(b'{"op_type": %b, "output": %b,%b"input": %b,%b"name": %b}' % texts)
@@ -176,7 +175,7 @@ class PatchWriter(TextWriter):
             self._value(field, value, indent)
 
     def payload(self, data: Data, storage: str | None) -> None:
-        """See `TextWriter.payload`: the elements of a tensor stand in the table."""
+        """See `TextWriter.payload`: the elements of a tensor are written to the table."""
         self.out.append(b'"sha256": "%b"' % self._put(data))
 
     def _tensor_data(self, field: Field, data: Data) -> None:
@@ -186,7 +185,7 @@ class PatchWriter(TextWriter):
             self.out.append(b'{"sha256": "%b", "bytes": %d}' % (self._put(data), len(data)))
 
     def _put(self, data: Data) -> bytes:
-        """The SHA-256 of bytes, which are now in the table if they are to be had."""
+        """Return the SHA-256 of bytes, and add them to the table if they are available."""
         sha256 = sha256_of(data)
         if not isinstance(data, Digest) and len(data) and sha256 not in self._elsewhere:
             self.table.setdefault(sha256, data)
@@ -207,10 +206,10 @@ class PatchWriter(TextWriter):
 
 
 def _run(positions: range) -> bytes:
-    """Positions as they are written: the first and the last."""
+    """Return positions as text: the first and the last."""
     return b"[%d, %d]" % (positions.start, positions.stop - 1)
 
 
-def _takes_lines(value: Any) -> bool:
-    """Whether a value is better read on a line of its own."""
+def _needs_own_line(value: Any) -> bool:
+    """Whether a value is written on its own line, to be readable."""
     return isinstance(value, d.Record | Payload) or (isinstance(value, str | bytes | tuple) and len(value) > 24)

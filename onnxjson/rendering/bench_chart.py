@@ -1,23 +1,23 @@
-"""The times of a benchmark as bars, SVG: the median, and a line to the time that 95 of 100 runs stay below."""
+"""Bar chart of the times of a benchmark, as SVG: the median, with a line to the 95th percentile."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
 from xml.sax.saxutils import escape
 
-from onnxjson.benchmarking.rows import Report, Row
-from onnxjson.display import visible
+from onnxjson.model.display import visible
+from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.bench_report import conditions, milliseconds, session_text
-from onnxjson.rendering.tables import cells, shortened
+from onnxjson.rendering.tables import cells, cut
 
 _WIDTH: Final = 860
 _ROW: Final = 26
 _BAR: Final = 16
 _CHARACTER: Final = 7.2
-"""Points that a column of text takes at most, at this size of the font, but for some letters."""
+"""Maximum width of a text column in points at this font size, except for a few letters."""
 _WIDE: Final = 12.0
-"""Points that the widest letters take."""
+"""Width of the widest letters in points."""
 _ROOM: Final = 190
-"""Points right of the longest bar, for its numbers."""
+"""Space right of the longest bar for its numbers, in points."""
 _LONGEST: Final = 44
 _COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
 
@@ -27,13 +27,13 @@ _STYLE: Final = (
 )
 
 CAPTION: Final = (
-    "Bar: median of a run. Line: to what 95 of 100 runs stay below; an arrow where that is further.",
-    "Orange: other numbers than the original's, as its passes may give. Grey: wrong.",
+    "Bar: median of the runs. Line: up to the 95th percentile; an arrow if it is beyond the scale.",
+    "Orange: results differ from the original, as its passes allow. Gray: wrong or failed.",
 )
 
 
-def report_svg(report: Report) -> str:
-    """A group of bars for each model, each group to a scale of its own."""
+def report_svg(report: BenchReport) -> str:
+    """Return a chart with a group of bars for each model, each with its own scale."""
     labels = [_label(report, row) for row in report.rows]
     left = 16 + max([cells(label) for label in labels], default=0) * _CHARACTER
     body: list[str] = []
@@ -43,7 +43,7 @@ def report_svg(report: Report) -> str:
         top += 22
         body.append(_text(8, top, visible(name, 100), "t"))
         top += 18
-        body.append(_text(8, top, shortened(conditions(report, [row for row, _ in rows]), 110), "q"))
+        body.append(_text(8, top, cut(conditions(report, [row for row, _ in rows]), 110), "q"))
         top += 8
         longest = _longest([row for row, _ in rows])
         for row, label in rows:
@@ -65,20 +65,20 @@ def report_svg(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _label(report: Report, row: Row) -> str:
+def _label(report: BenchReport, row: BenchRow) -> str:
     several = len({each.settings for each in report.rows}) > 1
     text = visible(row.variant, 200) + (f" ({session_text(row.settings)})" if several else "")
-    return shortened(text, _LONGEST)
+    return cut(text, _LONGEST)
 
 
-def _longest(rows: Sequence[Row]) -> float:
-    """The seconds at the right end: those of stray runs do not make all bars short."""
+def _longest(rows: Sequence[BenchRow]) -> float:
+    """Return the seconds at the right end; outliers do not shorten all bars."""
     medians = [row.median for row in rows if row.median is not None]
     highs = [row.p95 for row in rows if row.p95 is not None]
     return min(max(highs, default=1.0), 2 * max(medians, default=1.0)) or 1.0
 
 
-def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Iterator[str]:
+def _bar(row: BenchRow, label: str, left: float, top: float, longest: float) -> Iterator[str]:
     scale = (_WIDTH - left - _ROOM) / longest
     middle = top + _ROW / 2
     yield _text(left - 8, middle + 4, label, anchor="end", room=left - 16)
@@ -90,7 +90,7 @@ def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Itera
     colour = _COLOURS[row.verdict if row.is_fine else "fails"]
     yield f'<rect x="{left:.1f}" y="{middle - _BAR / 2:.1f}" width="{size:.1f}" height="{_BAR}" fill="{colour}"/>'
     end = left + min(p95, longest) * scale
-    # A line that ends in an arrow goes on.
+    # An arrow marks a line that continues beyond the scale.
     tip = f"M{end:.1f} {middle - 5:.1f}v10" if p95 <= longest else f"M{end - 4:.1f} {middle - 4:.1f}l4 4l-4 4"
     yield f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
     words: Sequence[str] = [f"{milliseconds(median)} ms", "" if row.bytes is None else _size_text(row.bytes)]
@@ -100,14 +100,14 @@ def _bar(row: Row, label: str, left: float, top: float, longest: float) -> Itera
 
 
 def _size_text(count: int) -> str:
-    """Bytes, for a person."""
+    """Return a number of bytes as text."""
     if count >= 100_000_000:
         return f"{count / 1_000_000:,.0f} MB"
     return f"{count / 1000:,.{0 if count >= 10_000 else 1}f} KB"
 
 
 def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", room: float | None = None) -> str:
-    """A text; one of many wide letters, which would not fit into `room` points, is made narrower."""
+    """Return a text element, compressed if it does not fit into `room` points."""
     points = cells(text) * _CHARACTER + sum(character in "MWm@%" for character in text) * (_WIDE - _CHARACTER)
     fitted = "" if room is None or points <= room else f' textLength="{room:.1f}" lengthAdjust="spacingAndGlyphs"'
     named = f' class="{kind}"' if kind else ""

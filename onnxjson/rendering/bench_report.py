@@ -1,4 +1,4 @@
-"""What a benchmark found as a table, JSON, CSV and Markdown: the same columns, those of time apart."""
+"""Results of a benchmark as a table, JSON, CSV and Markdown, with the same columns."""
 
 import csv
 import io
@@ -6,32 +6,32 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from onnxjson.benchmarking.rows import Report, Row
-from onnxjson.display import counted, visible
+from onnxjson.model.display import counted, visible
+from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, padded, shortened, wrapped
+from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
 _LABEL: Final = 34
-"""Columns of a terminal for the names of variants."""
+"""Width of the names of variants, in columns."""
 
 VERDICTS: Final = {"same": "same", "close": "close", "differs": "differs", "fails": "fails", "": "-"}
 
 TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms")
-"""Columns that another run fills with other numbers; all others are the same for the same models."""
+"""Columns that vary between runs; all others are the same for the same models."""
 
 
 class Column(NamedTuple):
-    """A column for people."""
+    """A column of the table."""
 
     heading: str
-    text: Callable[[Row], str]
+    text: Callable[[BenchRow], str]
     is_time: bool = False
 
 
-def report_data(report: Report) -> dict[str, Any]:
-    """What was found, for other programs: onnxjson-bench/1. Times are seconds, and all of them are under "time"."""
+def report_data(report: BenchReport) -> dict[str, Any]:
+    """Return the results as data, onnxjson-bench/1. Times are seconds, all of them under "time"."""
     best = {id(row) for row in report.best.values()} if report.is_tuned else set()
     return {
         "format": "onnxjson-bench/1",
@@ -42,7 +42,7 @@ def report_data(report: Report) -> dict[str, Any]:
     }
 
 
-def _row_data(row: Row) -> dict[str, Any]:
+def _row_data(row: BenchRow) -> dict[str, Any]:
     return {
         "model": row.model,
         "variant": row.variant,
@@ -75,8 +75,8 @@ def _row_data(row: Row) -> dict[str, Any]:
     }
 
 
-def report_csv(report: Report) -> str:
-    """A line for each row; times are milliseconds, sizes kB of 1,000 bytes."""
+def report_csv(report: BenchReport) -> str:
+    """Return a CSV line for each row; times are milliseconds, sizes kB of 1,000 bytes."""
     scores = [name for name in report.scores if name not in ("loss", "metric")]
     head = ["model", "optimization", "passes", "runtime", "providers", "level", "threads", "parallel", "parameters"]
     head += ["median_ms", "p95_ms", "runs", "loss", "metric", "size_kb", "nodes", "verified", "max_difference"]
@@ -101,8 +101,8 @@ def _ms(seconds: float | None) -> str:
     return "" if seconds is None else f"{seconds * 1000:.6g}"
 
 
-def report_markdown(report: Report) -> str:
-    """A table for each model."""
+def report_markdown(report: BenchReport) -> str:
+    """Return a Markdown table for each model."""
     parts = []
     for name in dict.fromkeys(row.model for row in report.rows):
         rows = [row for row in report.rows if row.model == name]
@@ -124,8 +124,8 @@ def _markdown(text: str) -> str:
     return "".join(f"\\{each}" if each in "\\|*_`[]" else each for each in shown)
 
 
-def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> list[Column]:
-    """The columns that say something about these rows, in the order of the table that all of this is about."""
+def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = False) -> list[Column]:
+    """Return the columns that apply to these rows, in order."""
     sessions = {row.settings for row in rows}
     found = []
     if runtime:
@@ -138,7 +138,7 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
         Column("p95", lambda row: milliseconds(row.p95), is_time=True),
     ]
     found += [Column(visible(name, 20), _score(name)) for name in report.scores]
-    # Sessions of one model have these in common.
+    # All sessions of one variant have the same parameters.
     is_grid = report.is_tuned and len({row.variant for row in rows}) == 1
     kept = [column for column in found if not (is_grid and column.heading == "parameters")]
     sizes = [
@@ -156,7 +156,7 @@ def columns(report: Report, rows: Sequence[Row], *, runtime: bool = False) -> li
     ]
 
 
-def _score(name: str) -> Callable[[Row], str]:
+def _score(name: str) -> Callable[[BenchRow], str]:
     return lambda row: f"{row.scores[name]:.5g}" if name in row.scores else "-"
 
 
@@ -169,7 +169,7 @@ def _count(number: int | None) -> str:
 
 
 def milliseconds(seconds: float | None) -> str:
-    """Seconds as milliseconds with three digits; "-" for None."""
+    """Format seconds as milliseconds with three digits; "-" for None."""
     if seconds is None:
         return "-"
     value = seconds * 1000
@@ -178,13 +178,13 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def session_text(settings: Settings) -> str:
-    """How a session differs from others: ``all``, ``basic 2t 2p``."""
+    """Return the settings of a session in short: ``all``, ``basic 2t 2p``."""
     threads = "" if settings.threads == 1 else f" {settings.threads or 'auto '}t"
     return settings.level + threads + (f" {settings.parallel}p" if settings.parallel else "")
 
 
-def conditions(report: Report, rows: Sequence[Row]) -> str:
-    """What holds for all rows, in a line."""
+def conditions(report: BenchReport, rows: Sequence[BenchRow]) -> str:
+    """Return the conditions that all rows share, in a line."""
     engines = dict.fromkeys(row.engine for row in rows if row.engine)
     providers = dict.fromkeys(each.removesuffix("ExecutionProvider") for row in rows for each in row.providers)
     parts = [" and ".join(engines) + (f" ({', '.join(providers)})" if providers else "")] if engines else []
@@ -193,18 +193,18 @@ def conditions(report: Report, rows: Sequence[Row]) -> str:
         parts.append(f"level {sessions[0].level}")
     if len({(each.threads, each.parallel) for each in sessions}) == 1:
         threads = sessions[0].threads
-        parts.append("threads as it likes" if not threads else counted(threads, "thread"))
+        parts.append("default threads" if not threads else counted(threads, "thread"))
     sizes = report.sizes.get(rows[0].model, {})
     parts += [f"{name}={size}" for name, size in sizes.items()]
     runs = [len(row.times) for row in rows if row.times]
     if runs:
         several = counted(max(runs), "run") if min(runs) == max(runs) else f"{min(runs):,} to {max(runs):,} runs"
-        parts.append(f"{several} of each, side by side")
+        parts.append(f"{several} of each, alternating")
     return ", ".join(parts) or "nothing was measured"
 
 
-def report_lines(report: Report, width: int) -> Iterator[Line]:
-    """The table for a terminal; columns that have no room stand below, with the names again."""
+def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
+    """Yield the table for a terminal; columns that do not fit follow below, with the names repeated."""
     for number, name in enumerate(dict.fromkeys(row.model for row in report.rows)):
         rows = [row for row in report.rows if row.model == name]
         if number:
@@ -228,13 +228,13 @@ LEGEND: Final = (
 )
 
 
-def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
+def _remarks(report: BenchReport, rows: Sequence[BenchRow]) -> Iterator[str]:
     yield from _verified(rows)
     for row in rows:
         if row.problem:
             yield f"{row.variant}: {row.problem}"
         elif row.verdict == "differs" and row.is_exact:
-            yield f"{row.variant}: it computes something else, and its passes are to leave the numbers as they are"
+            yield f"{row.variant}: it computes other results, but its passes promise to preserve them"
     if not report.is_tuned:
         return
     for (model, variant), row in report.best.items():
@@ -242,8 +242,8 @@ def _remarks(report: Report, rows: Sequence[Row]) -> Iterator[str]:
             yield f"best of {variant}: {_settings_text(row.settings)}, {milliseconds(row.median)} ms"
 
 
-def _verified(rows: Sequence[Row]) -> Iterator[str]:
-    """How many rows came out as they are to, in a sentence."""
+def _verified(rows: Sequence[BenchRow]) -> Iterator[str]:
+    """Yield a sentence that counts the rows by verdict."""
     compared = [row for row in rows if row.compared]
     if not compared:
         return
@@ -255,27 +255,27 @@ def _verified(rows: Sequence[Row]) -> Iterator[str]:
     if traded:
         greatest = max((row.largest_share or 0.0 for row in traded), default=0.0)
         parts.append(
-            f"{len(traded)} trade{'s' if len(traded) == 1 else ''} numbers, by up to {greatest:.1%} of the greatest"
+            f"{len(traded)} trade{'s' if len(traded) == 1 else ''} accuracy, by up to {greatest:.1%} of the largest"
         )
     wrong = sum(row.verdict == "differs" and row.is_exact for row in compared)
     fails = sum(row.verdict == "fails" for row in rows)
     unknown = sum(not row.verdict for row in rows)
-    for count, what in ((wrong, "compute something else"), (fails, "fail"), (unknown, "not compared")):
+    for count, what in ((wrong, "compute other results"), (fails, "fail"), (unknown, "not compared")):
         if count:
             parts.append(f"{count} {what}")
     yield f"verified on {counted(max(row.compared for row in compared), 'set')} of values: {', '.join(parts)}"
 
 
 def _settings_text(settings: Settings) -> str:
-    mode = f"parallel, {settings.parallel} operators side by side" if settings.parallel else "sequential"
+    mode = f"parallel, {settings.parallel} operators at a time" if settings.parallel else "sequential"
     return f"--threads {settings.threads} --level {settings.level} --parallel {settings.parallel} ({mode})"
 
 
-def _table(report: Report, rows: Sequence[Row], width: int) -> Iterator[Line]:
+def _table(report: BenchReport, rows: Sequence[BenchRow], width: int) -> Iterator[Line]:
     shown = columns(report, rows)
     best = {id(row) for row in report.best.values()} if report.is_tuned else set()
     names = [visible(row.variant, 200) + (" *" if id(row) in best else "") for row in rows]
-    label = max(min(max(map(cells, names)), _LABEL, width // 2), min(_NARROWEST, width // 3))
+    label = max(limited(max(map(cells, names)), min(_LABEL, width // 2)), min(_NARROWEST, width // 3))
     texts = [[column.text(row) for row in rows] for column in shown]
     widths = [max(cells(column.heading), *map(cells, text)) for column, text in zip(shown, texts, strict=True)]
     start = 0
@@ -298,7 +298,7 @@ def _table(report: Report, rows: Sequence[Row], width: int) -> Iterator[Line]:
         start = end
 
 
-def _style(column: Column, row: Row) -> Style:
+def _style(column: Column, row: BenchRow) -> Style:
     if column.heading != "verified":
         return "plain"
     return "bad" if not row.is_fine else "good" if row.verdict in ("same", "close") else "plain"

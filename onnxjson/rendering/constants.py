@@ -1,4 +1,4 @@
-"""The constants of a model: which there are, how big they are, where they stand; none of their bytes is read."""
+"""Constants of a model: addresses, sizes and files; their elements are not read."""
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,17 +6,17 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
-from onnxjson.elements import byte_length, element_count
-from onnxjson.errors import OnnxJsonError
-from onnxjson.external import Resolver
-from onnxjson.index import Index
-from onnxjson.tensors import is_external, location_of
-from onnxjson.types import format_data_type, format_tensor_type
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
+from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index
+from onnxjson.model.tensors import is_external, location_of
+from onnxjson.model.types import format_data_type, format_tensor_type
+from onnxjson.storage.external import Resolver
 
 BIGGEST: Final = 8
-"""Tensors that are listed."""
+"""Number of listed tensors."""
 
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
@@ -27,12 +27,12 @@ class Weights(msgspec.Struct, frozen=True):
     tensors: int = 0
     elements: int = 0
     bytes: int = 0
-    """As they are stored, external data included."""
+    """Stored size, including external data."""
     external_bytes: int = 0
 
 
 class Dtype(msgspec.Struct, frozen=True):
-    """The tensors of one dtype."""
+    """Tensors of one dtype."""
 
     dtype: str
     tensors: int
@@ -41,7 +41,7 @@ class Dtype(msgspec.Struct, frozen=True):
 
 
 class BigTensor(msgspec.Struct, frozen=True):
-    """One of the biggest tensors."""
+    """One of the largest tensors."""
 
     name: str
     address: str
@@ -49,17 +49,17 @@ class BigTensor(msgspec.Struct, frozen=True):
     elements: int
     bytes: int
     location: str | None
-    """The file that holds it, where it is not the model."""
+    """External file that contains it; None if the model does."""
 
 
 class ExternalFile(msgspec.Struct, frozen=True):
-    """A file that tensors are in."""
+    """An external file with tensors."""
 
     location: str
     tensors: int
     bytes: int
     file_bytes: int | None
-    """Its size; None where it cannot be used."""
+    """Size of the file; None if it cannot be used."""
     problem: str | None
     """Why it cannot be used."""
 
@@ -73,14 +73,14 @@ class Constant(NamedTuple):
 
 
 def constants(index: Index) -> Iterator[Constant]:
-    """Every constant of the model with its address."""
+    """Yield every constant of the model with its address."""
     for scope in index.scopes:
         graph = scope.graph
         if isinstance(graph, Graph):
             for position, tensor in enumerate(graph.initializer):
                 yield Constant(f"{scope.address}/initializer/{position}", tensor, is_weight=True)
             for position, sparse in enumerate(graph.sparse_initializer):
-                yield from _of_sparse(f"{scope.address}/sparse_initializer/{position}", sparse, is_weight=True)
+                yield from _sparse_constants(f"{scope.address}/sparse_initializer/{position}", sparse, is_weight=True)
         else:
             for position, default in enumerate(graph.attribute_proto):
                 if default.t is not None:
@@ -93,11 +93,11 @@ def constants(index: Index) -> Iterator[Constant]:
                     or attribute.sparse_tensor is not None
                     or attribute.sparse_tensors
                 ):
-                    yield from _of_node(f"{scope.address}/node/{position}/attribute", node)
+                    yield from _node_constants(f"{scope.address}/node/{position}/attribute", node)
                     break
 
 
-def _of_node(address: str, node: Node) -> Iterator[Constant]:
+def _node_constants(address: str, node: Node) -> Iterator[Constant]:
     for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
         at = f"{address}/{escape(segment)}"
         if attribute.t is not None:
@@ -105,12 +105,12 @@ def _of_node(address: str, node: Node) -> Iterator[Constant]:
         for position, tensor in enumerate(attribute.tensors):
             yield Constant(f"{at}/tensors/{position}", tensor, is_weight=False)
         if attribute.sparse_tensor is not None:
-            yield from _of_sparse(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
+            yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
         for position, sparse in enumerate(attribute.sparse_tensors):
-            yield from _of_sparse(f"{at}/sparse_tensors/{position}", sparse, is_weight=False)
+            yield from _sparse_constants(f"{at}/sparse_tensors/{position}", sparse, is_weight=False)
 
 
-def _of_sparse(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
+def _sparse_constants(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
     if sparse.values is not None:
         yield Constant(f"{address}/values", sparse.values, is_weight)
     if sparse.indices is not None:
@@ -118,16 +118,16 @@ def _of_sparse(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterat
 
 
 def tensor_type_text(tensor: Tensor) -> str | None:
-    """``float32[2,3]`` for a constant, None where its dtype or dims are none."""
+    """Return ``float32[2,3]`` for a constant; None if its dtype or dims are invalid."""
     return None if tensor.data_type is None else format_tensor_type(tensor.data_type, tensor.dims)
 
 
 def stored_bytes(tensor: Tensor) -> int:
-    """Bytes of the elements as they are stored; of external data what it says, else what dtype and dims need."""
+    """Return the stored size of the elements; for external data its `length`, or the size of dtype and dims."""
     if is_external(tensor):
-        said = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
-        if said is not None and said.isascii() and said.isdigit() and len(said) < 20:
-            return int(said)
+        declared = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
+        if declared is not None and declared.isascii() and declared.isdigit() and len(declared) < 20:
+            return int(declared)
         return byte_length(tensor.data_type or 0, element_count(tensor.dims)) or 0
     if tensor.raw_data is not None:
         return len(tensor.raw_data)
@@ -135,7 +135,7 @@ def stored_bytes(tensor: Tensor) -> int:
 
 
 def weights(tensors: Iterable[Tensor]) -> Weights:
-    """How many tensors there are, and how big they are together."""
+    """Return the number and total size of tensors."""
     count = elements = stored = external = 0
     for tensor in tensors:
         count += 1
@@ -147,7 +147,7 @@ def weights(tensors: Iterable[Tensor]) -> Weights:
 
 
 def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
-    """The tensors by dtype, the one with the most bytes first."""
+    """Group tensors by dtype, the one with most bytes first."""
     groups: dict[int, list[Tensor]] = {}
     for each in found:
         groups.setdefault(each.tensor.data_type or 0, []).append(each.tensor)
@@ -159,7 +159,7 @@ def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
 
 
 def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
-    """The biggest tensors, the biggest first."""
+    """Return the largest tensors, largest first."""
     chosen = heapq.nlargest(BIGGEST, found, key=lambda each: stored_bytes(each.tensor))
     return tuple([
         BigTensor(
@@ -175,7 +175,7 @@ def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
 
 
 def external_files(found: Iterable[Constant], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
-    """The files that tensors are in; with a resolver also whether they are there."""
+    """Return the external files; with a resolver, also their sizes and problems."""
     tensors: dict[str, list[Tensor]] = {}
     for each in found:
         location = location_of(each.tensor)

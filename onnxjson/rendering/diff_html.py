@@ -1,45 +1,142 @@
-"""A structural diff as one HTML file for a person: no network, no data in scripts, readable on a phone and on paper.
+"""A structural diff as one self-contained HTML file: no network, no data in scripts, readable on a phone and on paper.
 
-Every text of a model is made visible, then escaped, and stands only between tags or in quoted attributes. The policy in
-the head allows one style sheet and one script, by their sha256, and nothing else.
+Every text of a model is made visible, then escaped, and only appears between tags or in quoted attributes. The content
+security policy allows one style sheet and one script, by their sha256, and nothing else.
 """
 
 import hashlib
 import html
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 import pybase64
 
-from onnxjson.diffing.events import Detail, Event, Kind, Member
-from onnxjson.display import counted, visible
+from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Kind, Member
+from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.display import counted, visible
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.rendering import drawings
-from onnxjson.rendering.diff_nodes import STATES, NodeRow, State, node_rows
 from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
-from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Nodes, Report
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
 from onnxjson.rendering.neighbourhoods import Picture, pictures
 from onnxjson.rendering.tables import size
 
+State = Literal["same", "changed", "removed", "added"]
+
+STATES: Final[tuple[State, ...]] = ("changed", "removed", "added", "same")
+
+
+class NodeRow(NamedTuple):
+    """A node, or a pair of matched nodes. Texts of models, not yet made visible."""
+
+    state: State
+    operator: str
+    name: str
+    """Name of the node, or of its first output."""
+    base: str | None
+    target: str | None
+    """Addresses in the base and in the target."""
+    events: tuple[int, ...]
+    """Positions of the events of the report that affect it."""
+
+
+def node_rows(report: Report) -> Iterator[NodeRow]:
+    """Yield every node of both models: in paired graphs in the order of the target, removed ones in their old place."""
+    happened = _events_of_nodes(report)
+    paired_base = {pair.base.address for pair in report.alignment.graphs}
+    paired_target = {pair.target.address for pair in report.alignment.graphs}
+    for pair in report.alignment.graphs:
+        for base, target in _in_order(pair):
+            yield _row(
+                NodeRef(pair.base, base) if base != UNMATCHED else None,
+                NodeRef(pair.target, target) if target != UNMATCHED else None,
+                happened,
+            )
+    for scope in report.alignment.base.scopes:
+        if scope.address not in paired_base:
+            yield from (_row(ref, None, happened) for ref in _refs(scope))
+    for scope in report.alignment.target.scopes:
+        if scope.address not in paired_target:
+            yield from (_row(None, ref, happened) for ref in _refs(scope))
+
+
+def _refs(scope: Scope) -> Iterator[NodeRef]:
+    return (NodeRef(scope, position) for position in range(len(scope.graph.node)))
+
+
+def _in_order(pair: GraphPair) -> Iterator[tuple[int, int]]:
+    removed = iter([position for position, other in enumerate(pair.target_of) if other == UNMATCHED])
+    waiting = next(removed, None)
+    for target, base in enumerate(pair.base_of):
+        while waiting is not None and waiting < base:
+            yield waiting, UNMATCHED
+            waiting = next(removed, None)
+        yield base, target
+    while waiting is not None:
+        yield waiting, UNMATCHED
+        waiting = next(removed, None)
+
+
+_Happened = tuple[dict[NodeRef, list[int]], dict[NodeRef, list[int]]]
+"""Positions of events by node of the base, and by node of the target."""
+
+
+def _events_of_nodes(report: Report) -> _Happened:
+    nodes = Nodes(report.alignment)
+    happened: _Happened = ({}, {})
+    for position, event in enumerate(report.events):
+        for side, ref in _nodes_of(event, nodes):
+            found = happened[side].setdefault(ref, [])
+            if position not in found:
+                found.append(position)
+    return happened
+
+
+def _nodes_of(event: Event, nodes: Nodes) -> Iterator[tuple[int, NodeRef]]:
+    for member in event.members:
+        for side, refs in enumerate(nodes.of(member)):
+            yield from ((side, ref) for ref in refs)
+
+
+def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> NodeRow:
+    ref = target or base
+    assert ref is not None
+    events = [
+        *(happened[0].get(base, ()) if base is not None else ()),
+        *(happened[1].get(target, ()) if target is not None else ()),
+    ]
+    state: State = "added" if base is None else "removed" if target is None else "changed" if events else "same"
+    return NodeRow(
+        state=state,
+        operator=operator_of(ref),
+        name=node_label(ref.node),
+        base=base.address if base is not None else None,
+        target=target.address if target is not None else None,
+        events=tuple(sorted(set(events))),
+    )
+
+
 MOST_EVENTS: Final = 1_000
 MOST_ROWS: Final = 4_000
-"""Rows of the table of nodes; of bigger models only what changed, and of that no more."""
+"""Maximum number of rows of the table of nodes; larger models show changed nodes only."""
 
 MOST_DRAWINGS: Final = 60
 _MOST_MEMBERS: Final = 200
 _MOST_ADDRESSES: Final = 20
 _LONGEST_PATTERN: Final = 200
 _MOST_OPEN: Final = 3
-"""Members that show without being asked for."""
+"""Number of members that are always shown."""
 
 _LONGEST: Final = 400
-DRAWN: Final[frozenset[Kind]] = NODE_KINDS - {"attribute-changed", "retyped", "reshaped"}
-"""Kinds of events that look different afterwards."""
+DRAWN: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.is_drawn})
+"""Kinds of events that change a drawing."""
 
 
 def diff_html(report: Report) -> Iterator[str]:
-    """The page in pieces."""
+    """Yield the page in pieces."""
     yield page_head(f"{report.base_name} → {report.target_name}")
     yield "<body>\n"
     yield f"<h1>{page_code(report.base_name)} → {page_code(report.target_name)}</h1>\n"
@@ -57,12 +154,12 @@ def diff_html(report: Report) -> Iterator[str]:
 
 
 def page_text(text: str, limit: int | None = _LONGEST) -> str:
-    """A text of a model for a page."""
+    """Return a text of a model for a page, visible and escaped."""
     return html.escape(visible(text, limit))
 
 
 def page_code(text: str, limit: int | None = _LONGEST) -> str:
-    """The same as what it is, a name."""
+    """Return a name of a model for a page."""
     return f"<code>{page_text(text, limit)}</code>"
 
 
@@ -71,7 +168,7 @@ def _hash(content: str) -> str:
 
 
 def page_head(title: str) -> str:
-    """The head of a page that has one style sheet and one script."""
+    """Return the head of a page with one style sheet and one script."""
     policy = (
         f"default-src 'none'; style-src {_hash(STYLE)}; script-src {_hash(SCRIPT)}; base-uri 'none'; form-action 'none'"
     )
@@ -133,7 +230,8 @@ def _events(report: Report) -> Iterator[str]:
     yield "<h2>Changes</h2>\n"
     unverified = not_verified(report)
     if unverified:
-        yield f'<p class="soft">{counted(unverified, "rewrite")} not verified; --prove runs both sides of each</p>\n'
+        rewrites = counted(unverified, "rewrite")
+        yield f'<p class="soft">{rewrites} not verified; --test-rewrites runs both sides of each</p>\n'
     nodes, drawn = Nodes(report.alignment), 0
     for position, event in enumerate(report.events[:MOST_EVENTS]):
         pair = pictures(event.members[0], nodes) if event.kind in DRAWN and drawn < MOST_DRAWINGS else None
@@ -147,7 +245,7 @@ def _events(report: Report) -> Iterator[str]:
 def event_article(
     position: int, event: Event, pair: tuple[Picture, Picture] | None, *, says_verdict: bool
 ) -> Iterator[str]:
-    """One event: what happened, drawn if there is a pair of pictures, and where."""
+    """Yield one event: the change, its drawing if there is a pair of pictures, and its places."""
     times = f"{event.count:,}× " if event.count > 1 else ""
     long = ' class="long"' if len(event.members) > _MOST_OPEN else ""
     yield f'<article id="e{position}"{long}>\n<header><span class="kind {EFFECTS[event.kind]}">{event.kind}</span>'
@@ -179,7 +277,7 @@ def event_article(
 
 def _figure(picture: Picture, side: str) -> str:
     nodes = [shape.title for shape in picture.shapes if shape.status in ("removed", "added", "changed")]
-    label = f"{side}: {', '.join(nodes) or 'nothing of it'}"
+    label = f"{side}: {', '.join(nodes) or 'none of its nodes'}"
     drawing = drawings.svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
     left = f", {counted(picture.left_out, 'more node')} not drawn" if picture.left_out else ""
     return f'<figure><figcaption>{side}{left}</figcaption><div class="scroll">{drawing}</div></figure>\n'
@@ -207,7 +305,7 @@ def _addresses(addresses: Sequence[str]) -> str:
 def _detail(event: Event, detail: Detail) -> str:
     sides = [(detail.base, "del"), (detail.target, "ins")]
     if (detail.base is None or detail.target is None) and not is_about_parts(event):
-        sides = [(side, "span") for side, _ in sides]  # a fact, nothing that went or came
+        sides = [(side, "span") for side, _ in sides]  # a fact, not something removed or added
     cells = "".join(
         f"<td><{element}>{page_code(side, 2000)}</{element}></td>" if side is not None else "<td></td>"
         for side, element in sides
@@ -221,11 +319,11 @@ def _nodes(report: Report) -> Iterator[str]:
     note = f"{total:,}"
     if total > MOST_ROWS:
         rows = (row for row in rows if row.state != "same")
-        note = f"what changed of {total:,}, at most {MOST_ROWS:,} rows"
+        note = f"changed nodes of {total:,}, at most {MOST_ROWS:,} rows"
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
     options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
     yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, event" '
-    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="What happened">'
+    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="Kind of change">'
     yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
     yield "</div>\n"
     yield '<table id="nodes"><thead><tr><th></th><th>operator</th><th>name</th><th>address</th></tr></thead><tbody>\n'
@@ -242,12 +340,12 @@ def _node_row(row: NodeRow, report: Report) -> str:
     if not badges and row.state != "same":
         badges.append(f'<span class="kind {row.state}">{row.state}</span>')
     addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
-    said = " → ".join(page_text(f"@{each}") for each in addresses)
+    shown = " → ".join(page_text(f"@{each}") for each in addresses)
     element = _ELEMENTS[row.state]
     operator = f"<{element}>{page_code(row.operator)}</{element}>"
     return (
         f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td>{operator}</td>'
-        f'<td>{page_code(row.name)}</td><td class="address">{said}</td></tr>\n'
+        f'<td>{page_code(row.name)}</td><td class="address">{shown}</td></tr>\n'
     )
 
 

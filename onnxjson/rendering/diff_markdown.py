@@ -1,7 +1,7 @@
 """A structural diff as Markdown for a comment on a pull request, in GitHub's dialect.
 
-Whatever comes from a model stands in a code span, where GitHub sees no markup, link, mention or number of an issue, and
-without ``|``, which would end a cell of a table there too.
+Text from a model is always in a code span, where GitHub does not interpret markup, links, mentions or issue numbers,
+and without ``|``, which would end a table cell even there.
 """
 
 import re
@@ -9,24 +9,24 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from onnxjson.diffing.events import Event, Verdict
-from onnxjson.display import counted, visible
+from onnxjson.model.display import counted, visible
 from onnxjson.rendering.diff_report import Count, Report
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 from onnxjson.rendering.tables import size
 
 LARGEST: Final = 60_000
-"""Characters of a whole report; GitHub takes comments of 65,536."""
+"""Maximum length of a report in characters; GitHub accepts comments of 65,536."""
 
 _TABLE: Final = 30_000
-"""Characters after which the table of events ends."""
+"""Number of characters after which the table of events ends."""
 
 _MOST_PLACES: Final = 3
 _MOST_MEMBERS: Final = 40
-"""Members of an event in the details, so that one event leaves room for the others."""
+"""Maximum number of members of an event in the details, to leave room for other events."""
 
 _MOST_OPERATORS: Final = 40
 _LONGEST: Final = 120
-"""Characters of a name."""
+"""Maximum length of a name, in characters."""
 
 _LONGEST_DETAIL: Final = 240
 _VERDICTS: Final[dict[Verdict, str]] = {
@@ -35,12 +35,12 @@ _VERDICTS: Final[dict[Verdict, str]] = {
     "different": "❌ **different results**",
     "not-run": "",
 }
-_CUT: Final = "\n*Cut off here, so that a comment can hold it; `onnxjson diff --format html` shows everything.*\n"
+_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson diff --format html` shows everything.*\n"
 _END: Final = "\n</details>\n"
 
 
 def diff_markdown(report: Report) -> str:
-    """The report, at most `LARGEST` characters; where it would have more, it says that it was cut off."""
+    """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
     text = _Capped()
     text.add(f"### {code(report.base_name)} → {code(report.target_name)}\n\n")
     if report.equal:
@@ -55,30 +55,30 @@ def diff_markdown(report: Report) -> str:
         text.add(f"\n⚠️ {code(problem, 400)}\n")
     text.rows("\n| kind | what | where | verdict |\n|---|---|---|---|\n", map(_row, report.events), _TABLE)
     if unverified := not_verified(report):
-        text.add(f"\n*{counted(unverified, 'rewrite')} not verified: `--prove` runs both sides of each.*\n")
+        text.add(f"\n*{counted(unverified, 'rewrite')} not verified: `--test-rewrites` runs both sides of each.*\n")
     text.folded("operators and sizes", _operators(report))
     text.folded("details", _details(report.events))
     return text.all()
 
 
 def code(text: str, limit: int | None = _LONGEST) -> str:
-    """A code span that holds exactly what `display.visible` makes of `text`; a bar is an escape, too."""
+    """Return a code span with `text` made visible; a bar is escaped, too."""
     return _span(visible(text, limit))
 
 
 def _span(shown: str) -> str:
-    """A code span of a text that is visible already."""
+    """Return a code span of a text that is already visible."""
     shown = shown.replace("|", "\\u{7c}")
     if not shown:
         return "(empty)"
     fence = "`" * (max(map(len, re.findall("`+", shown)), default=0) + 1)
-    # A space at both ends is taken away again, but not from a span of nothing but spaces.
+    # Markdown strips one space at both ends, except from a span of spaces only.
     space = " " if shown.strip(" ") and (shown[0] in " `" or shown[-1] in " `") else ""
     return f"{fence}{space}{shown}{space}{fence}"
 
 
 class _Capped:
-    """A text that ends before it is too long, with everything closed that was opened."""
+    """A text that ends before it is too long, with all elements closed."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
@@ -86,25 +86,25 @@ class _Capped:
         self._is_cut = False
 
     def add(self, text: str) -> None:
-        """A part that always fits."""
+        """Add a part that always fits."""
         self._parts.append(text)
         self._length += len(text)
 
     def rows(self, head: str, rows: Iterator[str], largest: int) -> None:
-        """A table, as many rows as end before `largest` characters; then how many are left out."""
+        """Add a table with the rows that fit into `largest` characters, and the number of omitted rows."""
         first = next(rows, None)
         if first is None:
             return
         self.add(head + first)
         for row in rows:
             if self._length + len(row) > largest:
-                self.add(f"\n*{counted(1 + sum(1 for _ in rows), 'more row')} left out.*\n")
+                self.add(f"\n*{counted(1 + sum(1 for _ in rows), 'more row')} omitted.*\n")
                 self._is_cut = True
                 return
             self.add(row)
 
     def folded(self, title: str, lines: Iterable[str]) -> None:
-        """Lines that show when they are asked for, as many as fit."""
+        """Add collapsed lines, as many as fit."""
         room = LARGEST - len(_CUT) - len(_END)
         head = f"\n<details><summary>{title}</summary>\n\n"
         opened = False
@@ -120,7 +120,7 @@ class _Capped:
             self.add(_END)
 
     def all(self) -> str:
-        """The whole text."""
+        """Return the whole text."""
         return "".join(self._parts) + (_CUT if self._is_cut else "")
 
 

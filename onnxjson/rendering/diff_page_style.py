@@ -1,4 +1,4 @@
-"""The style sheet and the script of the page of a diff; neither ever holds a word of a model."""
+"""Style sheet and script of the page of a diff; neither contains text of a model."""
 
 from typing import Final
 
@@ -134,4 +134,4 @@ if (words) {
 }
 addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => { each.open = true; }));
 """
-"""Searches the table of nodes, by words and by what happened to a node."""
+"""Searches the table of nodes by words and by kind of change."""

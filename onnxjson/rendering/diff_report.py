@@ -1,58 +1,22 @@
-"""A diff as everybody who shows one needs it: counts before and after, the events to show, nodes by their address."""
+"""A diff prepared for all renderers: counts before and after, events to show, nodes by address."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, Literal, NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
-from onnxjson.diffing.events import Event, Kind, Member, Verdict
-from onnxjson.index import Index, NodeRef
-from onnxjson.matching.alignment import Alignment, GraphPair
-from onnxjson.operators import operator_name
+from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member, Verdict
+from onnxjson.diffing.matching.alignment import Alignment, GraphPair
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operators import operator_name
 from onnxjson.rendering.constants import constants, weights
 from onnxjson.rendering.tables import size
 
-Effect = Literal["added", "removed", "rewritten", "changed", "quiet"]
-"""What an event does to a model, for those who read it: which colour it has."""
+EFFECTS: Final[Mapping[Kind, Effect]] = {kind: properties.effect for kind, properties in KIND_PROPERTIES.items()}
+"""The effect of each kind of event."""
 
-EFFECTS: Final[Mapping[Kind, Effect]] = {
-    "inserted": "added",
-    "function-outlined": "rewritten",
-    "eliminated": "removed",
-    "dead-code-removed": "removed",
-    "folded": "rewritten",
-    "fused": "rewritten",
-    "decomposed": "rewritten",
-    "replaced": "rewritten",
-    "merged": "rewritten",
-    "quantized": "rewritten",
-    "cast-inserted": "rewritten",
-    "layout-changed": "rewritten",
-    "function-inlined": "rewritten",
-    "attribute-changed": "changed",
-    "retyped": "changed",
-    "reshaped": "changed",
-    "rewired": "changed",
-    "weights-changed": "changed",
-    "weights-re-laid": "changed",
-    "io-changed": "changed",
-    "opset-changed": "changed",
-    "field-changed": "changed",
-    "renamed": "quiet",
-    "reordered": "quiet",
-    "metadata-changed": "quiet",
-    "value-info-changed": "quiet",
-    "storage-changed": "quiet",
-    "info-changed": "quiet",
-}
-"""By kind; "quiet" is what leaves every result as it was."""
-
-NODE_KINDS: Final[frozenset[Kind]] = frozenset({
-    "attribute-changed", "retyped", "reshaped", "rewired", "inserted", "eliminated", "folded", "fused", "decomposed",
-    "replaced", "merged", "dead-code-removed", "quantized", "cast-inserted", "layout-changed", "function-inlined",
-    "function-outlined",
-})  # fmt: skip
-"""What happens to nodes and to what they compute, names and order aside."""
+NODE_KINDS: Final = frozenset({kind for kind, properties in KIND_PROPERTIES.items() if properties.about_nodes})
+"""Kinds of events that change nodes or what they compute."""
 
 VERDICTS: Final[Mapping[Verdict, str]] = {
     "equal": "verified equal",
@@ -60,21 +24,21 @@ VERDICTS: Final[Mapping[Verdict, str]] = {
     "different": "DIFFERENT RESULTS",
     "not-run": "not verified",
 }
-"""What a person reads of a verdict."""
+"""Verdicts as text."""
 
 _NODE: Final = re.compile(r"(.*)/node/(0|[1-9][0-9]*)(/.*)?", re.DOTALL)
 
 
 class Difference(Protocol):
-    """What a renderer takes of `onnxjson.diffing.difference.Diff`."""
+    """Part of `onnxjson.diffing.difference.Diff` that renderers use."""
 
     @property
     def alignment(self) -> Alignment:
-        """Which node is which."""
+        """Matched nodes of both models."""
 
     @property
     def events(self) -> Sequence[Event]:
-        """What happened, in topological order."""
+        """Changes in topological order."""
 
     @property
     def equal(self) -> bool:
@@ -82,11 +46,11 @@ class Difference(Protocol):
 
     @property
     def incomplete(self) -> Sequence[str]:
-        """What could not be compared, for a person."""
+        """What could not be compared, as messages."""
 
 
 class Count(NamedTuple):
-    """How many there are of something in both models."""
+    """Number of something in both models."""
 
     what: str
     before: int
@@ -94,17 +58,17 @@ class Count(NamedTuple):
 
     @property
     def change(self) -> int:
-        """How many more there are after."""
+        """Increase from before to after."""
         return self.after - self.before
 
     @property
     def change_text(self) -> str:
-        """``+1,234``; "" where there are as many as before."""
+        """``+1,234``; "" if the number is unchanged."""
         return f"{self.change:+,}" if self.change else ""
 
     @property
     def bytes_change_text(self) -> str:
-        """The same of bytes: ``+1.2 kB``."""
+        """``+1.2 kB``; "" if the number of bytes is unchanged."""
         sign = "+" if self.change > 0 else "-"
         return f"{sign}{size(abs(self.change))}" if self.change else ""
 
@@ -119,19 +83,19 @@ class Report(NamedTuple):
     equal: bool
     incomplete: tuple[str, ...]
     nodes: Count
-    """In all graphs."""
+    """Nodes in all graphs."""
     matched: int
-    """Nodes of the base that have a counterpart."""
+    """Number of matched nodes."""
     operators: tuple[Count, ...]
-    """Operators with their domain; those of which the number changed first, by how much."""
+    """Operators with their domain; those with the largest changes first."""
     parameters: Count
     """Elements of initializers."""
     bytes: Count
-    """Of initializers, as they are stored."""
+    """Stored size of initializers."""
 
     @property
     def places(self) -> Counter[Kind]:
-        """At how many places each kind of event happened, the first event first."""
+        """Number of places by kind of event, in the order of the first event."""
         places = Counter[Kind]()
         for event in self.events:
             places[event.kind] += event.count
@@ -139,13 +103,13 @@ class Report(NamedTuple):
 
 
 def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bool = False) -> Report:
-    """What to show of a diff.
+    """Prepare a diff for renderers.
 
     Args:
         diff: the diff.
-        base_name: what the first model is called, such as its path.
-        target_name: what the second one is called.
-        nodes_only: leave out whatever is not about nodes and what they compute (`NODE_KINDS`).
+        base_name: name of the first model, such as its path.
+        target_name: name of the second model.
+        nodes_only: whether to omit changes that do not affect nodes and their results (`NODE_KINDS`).
     """
     events = tuple(event for event in diff.events if not nodes_only or event.kind in NODE_KINDS)
     equal = diff.equal or (nodes_only and not events and not diff.incomplete)
@@ -171,7 +135,7 @@ def _sides(alignment: Alignment) -> tuple[Index, Index]:
 
 
 def operator_of(ref: NodeRef) -> str:
-    """The operator with its domain, where that is not the default one."""
+    """Return the operator, with its domain unless that is ai.onnx."""
     return operator_name(ref.node.domain, ref.node.op_type)
 
 
@@ -182,36 +146,36 @@ def _operators(alignment: Alignment) -> tuple[Count, ...]:
 
 
 class Nodes:
-    """Nodes by their addresses, on both sides."""
+    """Index of nodes by address, on both sides."""
 
     def __init__(self, alignment: Alignment) -> None:
         self._pairs = {pair.target.address: pair for pair in alignment.graphs}
         self._by_base = alignment.by_base
         self._names_back: dict[str, dict[str, str]] = {}
-        self._scopes = [{scope.address: scope for scope in side.scopes} for side in _sides(alignment)]
+        self._scopes = [side.by_address for side in _sides(alignment)]
 
     def base(self, address: str) -> NodeRef | None:
-        """The innermost node of the base at or around an address."""
+        """Return the innermost node of the base at or around an address."""
         return self._find(address, 0)
 
     def target(self, address: str) -> NodeRef | None:
-        """The innermost node of the target at or around an address."""
+        """Return the innermost node of the target at or around an address."""
         return self._find(address, 1)
 
     def of(self, member: Member) -> tuple[list[NodeRef], list[NodeRef]]:
-        """The nodes that a member of an event is about, in their order, each once."""
+        """Return the nodes that a member of an event affects, in order, without duplicates."""
         return _distinct(map(self.base, member.base)), _distinct(map(self.target, member.target))
 
     def pair_of_base(self, address: str) -> GraphPair | None:
-        """The pair of graphs in which the base graph at an address is."""
+        """Return the pair of graphs that contains the base graph at an address."""
         return self._by_base.get(address)
 
     def pair_of_target(self, address: str) -> GraphPair | None:
-        """The pair of graphs in which the target graph at an address is."""
+        """Return the pair of graphs that contains the target graph at an address."""
         return self._pairs.get(address)
 
     def names_back(self, pair: GraphPair) -> Mapping[str, str]:
-        """Names of the target -> names of the base."""
+        """Return the names of the base by the names of the target."""
         found = self._names_back.get(pair.target.address)
         if found is None:
             found = self._names_back[pair.target.address] = {new: old for old, new in pair.values.items()}

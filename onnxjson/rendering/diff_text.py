@@ -1,6 +1,6 @@
-"""A structural diff as lines for a person: counts, the table of operators, what happened, and on request where exactly.
+"""A structural diff as lines of text: counts, the table of operators, the changes, and on request all their places.
 
-The lines are made of spans with a style; what a style looks like is for those who print them. Every text is visible.
+Lines consist of styled spans; the caller that prints them decides what a style looks like. Every text is visible.
 """
 
 import os
@@ -8,40 +8,35 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import Detail, Event, Kind, Member
-from onnxjson.diffing.places import called
-from onnxjson.display import ELLIPSIS, counted, visible
-from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, padded, shortened, size, wrapped
+from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size, wrapped
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
 _MOST_MEMBERS: Final = 4
-"""Members that have lines of their own where the details are not asked for."""
+"""Maximum number of members with their own lines unless details are requested."""
 
 _MOST_PLACE_LINES: Final = 2
 _MOST_DETAILS: Final = 4
 _LONG_START: Final = 6
-"""Characters of a common start from which it is left out."""
+"""Minimum length of a common prefix that is omitted, in characters."""
 
 _MOST_TITLE_LINES: Final = 2
 _MOST_EVIDENCE_LINES: Final = 2
-_PARTS: Final[frozenset[Kind]] = frozenset({
-    "attribute-changed", "io-changed", "opset-changed", "metadata-changed", "value-info-changed", "storage-changed",
-    "info-changed", "field-changed",
-})  # fmt: skip
-"""Kinds whose details are about parts that a model has or has not; those of the others say what was found."""
 
 
 def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator[Line]:
-    """The lines of a diff, at most `width` columns each, but for what cannot be shortened.
+    """Yield the lines of a diff, at most `width` columns wide unless a text cannot be shortened.
 
     Args:
         report: the diff.
         width: columns of the terminal, at least 60.
-        details: every member of every event with its addresses, and every operator, instead of what fits a screen.
+        details: whether to show every member of every event with its addresses, and every operator.
     """
     base, target = visible(report.base_name, None), visible(report.target_name, None)
     if report.equal:
@@ -66,11 +61,13 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
         yield from event_lines(event, column, width, details=details, says_not_run=not unverified)
     if unverified:
         yield ()
-        yield (Span(f"{counted(unverified, 'rewrite')} not verified; --prove runs both sides of each", "quiet"),)
+        yield (
+            Span(f"{counted(unverified, 'rewrite')} not verified; --test-rewrites runs both sides of each", "quiet"),
+        )
 
 
 def match_lines(report: Report) -> Iterator[Line]:
-    """Every pair of nodes, a line each: operator, name, the two addresses."""
+    """Yield a line for each pair of nodes: operator, name, both addresses."""
     yield ()
     yield (Span(f"matches {report.matched:,}", "title"),)
     for pair in report.alignment.graphs:
@@ -79,14 +76,14 @@ def match_lines(report: Report) -> Iterator[Line]:
             if counterpart == UNMATCHED:
                 continue
             node = nodes[position]
-            names = dict.fromkeys([called(node), called(others[counterpart])])
+            names = dict.fromkeys([node_label(node), node_label(others[counterpart])])
             base, target = f"@{pair.base.address}/node/{position}", f"@{pair.target.address}/node/{counterpart}"
-            said = [node.op_type or "", " -> ".join(names), base if base == target else f"{base} -> {target}"]
-            yield (Span(_INDENT + "  ".join(visible(text, None) for text in said)),)
+            texts = [node.op_type or "", " -> ".join(names), base if base == target else f"{base} -> {target}"]
+            yield (Span(_INDENT + "  ".join(visible(text, None) for text in texts)),)
 
 
 def headline(report: Report, width: int) -> Iterator[str]:
-    """``119 nodes before, 107 after, 100 matched``, and ``7 changes: 4 fused, 3 renamed`` if there are some."""
+    """Yield ``119 nodes before, 107 after, 100 matched``, and ``7 changes: 4 fused, 3 renamed`` if any."""
     yield nodes_text(report)
     places = report.places
     if not places:
@@ -103,19 +100,19 @@ def headline(report: Report, width: int) -> Iterator[str]:
 
 
 def nodes_text(report: Report) -> str:
-    """``119 nodes before, 107 after, 100 matched``."""
+    """Return ``119 nodes before, 107 after, 100 matched``."""
     matched = "all" if report.matched == report.nodes.before == report.nodes.after else f"{report.matched:,}"
     return f"{counted(report.nodes.before, 'node')} before, {report.nodes.after:,} after, {matched} matched"
 
 
-class _Row(NamedTuple):
+class _CountRow(NamedTuple):
     """One line of the table of operators."""
 
     number: Count
     text: tuple[str, str, str, str]
 
 
-def _counts(report: Report, *, details: bool) -> Iterator[_Row]:
+def _counts(report: Report, *, details: bool) -> Iterator[_CountRow]:
     changed = [each for each in report.operators if each.change]
     shown = list(report.operators) if details else changed[:_MOST_OPERATORS]
     sums = [each for each in (report.nodes, report.parameters) if each.change]
@@ -123,27 +120,27 @@ def _counts(report: Report, *, details: bool) -> Iterator[_Row]:
     if not (shown or sums or stored):
         return
     for each in shown:
-        yield _Row(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), each.change_text))
+        yield _CountRow(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), each.change_text))
     others = report.operators[len(shown) :]
     if others:
         rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
         label = f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before")
-        yield _Row(rest, (label, _number(rest.before), _number(rest.after), rest.change_text))
+        yield _CountRow(rest, (label, _number(rest.before), _number(rest.after), rest.change_text))
     for each in (report.nodes, report.parameters):
-        yield _Row(each, (each.what, _number(each.before), _number(each.after), each.change_text))
+        yield _CountRow(each, (each.what, _number(each.before), _number(each.after), each.change_text))
     each = report.bytes
-    yield _Row(each, (each.what, size(each.before), size(each.after), each.bytes_change_text))
+    yield _CountRow(each, (each.what, size(each.before), size(each.after), each.bytes_change_text))
 
 
 def _number(value: int) -> str:
     return f"{value:,}" if value else "."
 
 
-def _table(rows: Sequence[_Row], width: int) -> Iterator[Line]:
+def _table(rows: Sequence[_CountRow], width: int) -> Iterator[Line]:
     header = ("operators", "before", "after", "change")
     texts = [[visible(cell, 1000) for cell in row.text] for row in rows]
     widths = [max(map(cells, column)) for column in zip(header, *texts, strict=True)]
-    widths[0] = min(widths[0], width - sum(widths[1:]) - 3 * GAP)
+    widths[0] = limited(widths[0], width - sum(widths[1:]) - 3 * GAP)
     yield (Span(_joined(header, widths), "title"),)
     for row, text in zip(rows, texts, strict=True):
         style: Style = "added" if row.number.change > 0 else "removed" if row.number.change < 0 else "plain"
@@ -162,27 +159,27 @@ def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
 
 
 def not_verified(report: Report) -> int:
-    """Kinds of rewrites that nobody ran, if nobody ran any; else 0, and each says so itself."""
+    """Return the number of rewrites if none was run; else 0, as each shows its own verdict."""
     rewrites = [event for event in report.events if event.verdict is not None]
     return len(rewrites) if all(event.verdict == "not-run" and not event.evidence for event in rewrites) else 0
 
 
 def event_lines(event: Event, column: int, width: int, *, details: bool, says_not_run: bool) -> Iterator[Line]:
-    """The lines of one event: its kind, in `column` columns, what happened, and where.
+    """Yield the lines of one event: its kind, in `column` columns, the change, and its places.
 
     Args:
         event: the event.
-        column: where what happened begins.
+        column: column where the change starts.
         width: columns of the terminal.
-        details: every member with its addresses.
-        says_not_run: whether "not verified" is worth saying.
+        details: whether to show every member with its addresses.
+        says_not_run: whether to show the verdict "not verified".
     """
     says_verdict = event.verdict is not None and (says_not_run or event.verdict != "not-run")
     verdict = VERDICTS[event.verdict] if event.verdict is not None and says_verdict else ""
     room = width - column - (cells(verdict) + GAP if verdict else 0)
-    at_once = "" if details else _said_at_once(event)
-    is_short = at_once and cells(title_of(event)) + cells(at_once) + 3 <= room
-    title, *rest = [f"{title_of(event)} ({at_once})"] if is_short else _folded(title_of(event), room)
+    inline = "" if details else _inline_detail(event)
+    is_short = inline and cells(title_of(event)) + cells(inline) + 3 <= room
+    title, *rest = [f"{title_of(event)} ({inline})"] if is_short else _folded(title_of(event), room)
     yield (
         Span(padded(event.kind, column - GAP) + " " * GAP, EFFECTS[event.kind]),
         Span(padded(title, room + GAP) if verdict else title, "title"),
@@ -200,21 +197,23 @@ def event_lines(event: Event, column: int, width: int, *, details: bool, says_no
             yield (Span(" " * column + text),)
 
 
-def _said_at_once(event: Event) -> str:
-    """What happened at an only place that needs no name, if it is one thing; else ""."""
+def _inline_detail(event: Event) -> str:
+    """Return the change if it is a single detail at a single place that needs no name; else ""."""
     if event.count != 1 or len(event.members[0].details) != 1 or event.evidence or not _is_nameless(event):
         return ""
     return detail_text(event, event.members[0].details[0], 10_000)
 
 
 def _is_nameless(event: Event) -> bool:
-    """Whether the only place of an event is no more than an address, which is for programs: the pattern says it all."""
+    """Whether the place of an event is just an address, which adds nothing to the pattern."""
     member = event.members[0]
     return event.kind not in NODE_KINDS and member.place in ("", *member.base, *member.target)
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """A pattern in at most `_MOST_TITLE_LINES` lines, broken between operators; shortened in its middle to fit."""
+    """Wrap a pattern between operators into `_MOST_TITLE_LINES` lines; shortened in the middle to fit."""
+    if is_whole():
+        return [text]
     lines = [""]
     for part in re.findall(r"[^+ ]*[+ ]?", shortened(text, width * _MOST_TITLE_LINES - _MOST_TITLE_LINES)):
         if cells(lines[-1] + part.rstrip()) <= width or not lines[-1]:
@@ -227,19 +226,19 @@ def _folded(text: str, width: int) -> list[str]:
 
 
 def title_of(event: Event) -> str:
-    """``4x MatMul+Add -> Gemm``, visible."""
+    """Return ``4x MatMul+Add -> Gemm``, visible."""
     return (f"{event.count:,}x " if event.count > 1 else "") + visible(event.pattern, 1000)
 
 
 def verdict_style(event: Event) -> Literal["good", "bad", "quiet"]:
-    """Whether the verdict of an event is good news."""
+    """Return the style for the verdict of an event."""
     if event.verdict in ("equal", "within-tolerance"):
         return "good"
     return "bad" if event.verdict == "different" else "quiet"
 
 
 def _members(event: Event, width: int) -> Iterator[str]:
-    """Where an event happened and what changed there, as little as says it."""
+    """Yield the places of an event and the changes there, as briefly as possible."""
     members = event.members
     if len(members) == 1:
         yield from _member(event, members[0], width)
@@ -251,14 +250,14 @@ def _members(event: Event, width: int) -> Iterator[str]:
             yield from _details(event, members[0], width)
         return
     for member in members:
-        place, said = place_of(member), member.details
-        if not said:
+        place, found = place_of(member), member.details
+        if not found:
             yield shortened(place, width)
             continue
         place = shortened(place, width // 2)
-        left = _number_said(member) - 1
+        left = _detail_count(member) - 1
         more = f" (and {left:,} more)" if left else ""
-        yield f"{place}: {detail_text(event, said[0], width - cells(place) - 2 - len(more))}{more}"
+        yield f"{place}: {detail_text(event, found[0], width - cells(place) - 2 - len(more))}{more}"
 
 
 def _member(event: Event, member: Member, width: int) -> Iterator[str]:
@@ -278,18 +277,18 @@ def _member(event: Event, member: Member, width: int) -> Iterator[str]:
 def _details(event: Event, member: Member, width: int) -> Iterator[str]:
     for detail in member.details[:_MOST_DETAILS]:
         yield _INDENT + detail_text(event, detail, width - len(_INDENT))
-    left = _number_said(member) - _MOST_DETAILS
+    left = _detail_count(member) - _MOST_DETAILS
     if left > 0:
         yield f"{_INDENT}... and {left:,} more"
 
 
-def _number_said(member: Member) -> int:
-    """How many details a member has, those with it that stand for very many places and are left out."""
+def _detail_count(member: Member) -> int:
+    """Return the number of details of a member, including those omitted where it represents many places."""
     return max(member.count, len(member.details))
 
 
 def _places(members: Sequence[Member], width: int) -> Iterator[str]:
-    """The places after one another in at most `_MOST_PLACE_LINES` lines."""
+    """Yield a list of places in at most `_MOST_PLACE_LINES` lines."""
     lines, shown = [""], 0
     for position, member in enumerate(members):
         left = len(members) - position - 1
@@ -322,29 +321,29 @@ def _member_in_full(event: Event, member: Member, column: int, width: int) -> It
 
 
 def place_of(member: Member) -> str:
-    """Where a member is, for a person; visible."""
+    """Return the place of a member, visible."""
     return visible(place_text(member), 400)
 
 
 def place_text(member: Member) -> str:
-    """The same as a text of the model, not yet made visible."""
+    """Return the place of a member as a text of the model, not yet made visible."""
     return member.place or next(iter((*member.target, *member.base)), "the model")
 
 
 def detail_text(event: Event, detail: Detail, room: int | None) -> str:
-    """``pads: [1, 1] -> [0, 0]``, visible; shortened to `room` columns, in full if it is None."""
+    """Return ``pads: [1, 1] -> [0, 0]``, visible; shortened to `room` columns, in full if None."""
     limit = None if room is None else 2000
     what = visible(detail.what, limit)
     base, target = (None if side is None else visible(side, limit) or '""' for side in (detail.base, detail.target))
-    text = _put_together(event, what, base, target)
-    if room is None or cells(text) <= room:
+    text = _join_sides(event, what, base, target)
+    if room is None or cells(text) <= room or is_whole():
         return text
     if base is not None and target is not None:
-        base, target = _from_where_they_differ(base, target)
+        base, target = _without_common_start(base, target)
     sides = [side for side in (base, target) if side is not None]
     if not sides:
         return shortened(text, room)
-    free = room - cells(_put_together(event, "", "" if base is not None else None, "" if target is not None else None))
+    free = room - cells(_join_sides(event, "", "" if base is not None else None, "" if target is not None else None))
     what = shortened(what, max(free // 2, free - sum(map(cells, sides))))
     free -= cells(what)
     short = min(*map(cells, sides), free // 2) if len(sides) == 2 else 0
@@ -353,17 +352,17 @@ def detail_text(event: Event, detail: Detail, room: int | None) -> str:
         base, target = (side if cells(side) <= short else shortened(side, free - short) for side in (base, target))
         if cells(base) + cells(target) > free:
             target = shortened(target, max(free - cells(base), 1))
-    return shortened(_put_together(event, what, base, target), room)
+    return shortened(_join_sides(event, what, base, target), room)
 
 
-def _from_where_they_differ(base: str, target: str) -> tuple[str, str]:
-    """Two long texts without the names of scopes with which both begin: where they are cut, what differs must stay."""
-    start = os.path.commonprefix([base, target])  # noqa: RUF071 - characters are meant
+def _without_common_start(base: str, target: str) -> tuple[str, str]:
+    """Remove the common scopes at the start of two long texts, so that shortening keeps the difference."""
+    start = os.path.commonprefix([base, target])  # noqa: RUF071 - compares characters
     cut = max(start.rfind("/"), start.rfind(".")) + 1
     return (base, target) if cut < _LONG_START else (ELLIPSIS + base[cut:], ELLIPSIS + target[cut:])
 
 
-def _put_together(event: Event, what: str, base: str | None, target: str | None) -> str:
+def _join_sides(event: Event, what: str, base: str | None, target: str | None) -> str:
     if base is None and target is None:
         return what
     if base is not None and target is not None:
@@ -374,5 +373,5 @@ def _put_together(event: Event, what: str, base: str | None, target: str | None)
 
 
 def is_about_parts(event: Event) -> bool:
-    """Whether a detail without an old value was added; else it says what was found."""
-    return event.kind in _PARTS
+    """Whether a detail without an old value is an added part, rather than an observation."""
+    return KIND_PROPERTIES[event.kind].lists_parts

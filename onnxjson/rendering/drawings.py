@@ -1,27 +1,27 @@
-"""Small drawings of graphs as SVG: boxes for nodes, pills for values, colours by class from the page around them."""
+"""Small drawings of graphs as SVG: boxes for nodes, pills for values, colours by class from the enclosing page."""
 
 import html
 from typing import Final
 
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, Layout, Point, laid_out
 from onnxjson.rendering.neighbourhoods import Picture, Shape
-from onnxjson.rendering.tables import cells, shortened
+from onnxjson.rendering.tables import cells, cut
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _MARGIN: Final = 4.0
 _TITLE_CHARACTER: Final = 8.0
-"""Width of a character of a title, in the 12.5 px that the style says; names are 10.5 px of a fixed width."""
+"""Width of a character of a title at 12.5 px, as in the style; names are 10.5 px, monospaced."""
 
 _NAME_CHARACTER: Final = 6.35
 _LONGEST: Final = 26
-"""Characters of a name that are drawn; all of it stands in the box's title."""
+"""Maximum number of drawn characters of a name; the title of the box has all of it."""
 
 _NODE_HEIGHT: Final = 36.0
 _PILL_HEIGHT: Final = 30.0
 _LINE_HEIGHT: Final = 20.0
 _WIDE: Final = 448.0
 _WIDEST: Final = 1000.0
-"""Widths from which a drawing is not made to fit a narrow screen: its reader moves it sideways."""
+"""Widths above which a drawing scrolls sideways on a narrow screen instead of shrinking."""
 
 STYLE: Final = """
 .graph { font: 600 12.5px system-ui, sans-serif; }
@@ -41,11 +41,11 @@ STYLE: Final = """
 .graph path.added { stroke: var(--added); } .graph polygon.added { fill: var(--added); }
 .graph path.changed { stroke: var(--changed); } .graph polygon.changed { fill: var(--changed); }
 """
-"""The style sheet of all drawings of a page; the page defines the colours."""
+"""Style sheet for all drawings of a page; the page defines the colours."""
 
 
 def svg(picture: Picture, label: str) -> str:
-    """A drawing as an ``svg`` element without ids, styles or scripts; `label` says what it shows, visible."""
+    """Return a drawing as an ``svg`` element without ids, styles or scripts; `label` describes it, visible."""
     boxes = [_box(shape) for shape in picture.shapes]
     layout = laid_out(boxes, [(arrow.start, arrow.end) for arrow in picture.arrows])
     width, height = layout.width + 2 * _MARGIN, layout.height + 2 * _MARGIN
@@ -72,7 +72,7 @@ def _box(shape: Shape) -> Box:
 
 
 def _texts(shape: Shape) -> tuple[str, str]:
-    return shortened(shape.title, _LONGEST), shortened(shape.subtitle, _LONGEST)
+    return cut(shape.title, _LONGEST), cut(shape.subtitle, _LONGEST)
 
 
 def _drawn(shape: Shape, box: Box, centre: Point) -> str:
@@ -92,7 +92,7 @@ def _drawn(shape: Shape, box: Box, centre: Point) -> str:
 
 def _lines(picture: Picture, layout: Layout) -> list[str]:
     drawn = []
-    # Lines of the change lie above those of its surroundings.
+    # Lines of the change are drawn above those of its context.
     order = sorted(range(len(picture.arrows)), key=lambda place: picture.arrows[place].status != "context")
     for place in order:
         points, status = layout.lines[place], picture.arrows[place].status

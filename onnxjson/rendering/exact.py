@@ -1,4 +1,4 @@
-"""Data for other programs: records to JSON, exact and in ASCII."""
+"""Conversion of records to exact JSON in ASCII, for other programs."""
 
 import json
 import math
@@ -7,19 +7,19 @@ from typing import Any
 import msgspec
 import pybase64
 
-from onnxjson.scalars import LARGEST_PLAIN
+from onnxjson.model.scalars import LARGEST_PLAIN
 
 
 class Json(msgspec.Struct, frozen=True):
-    """A value that is JSON text already."""
+    """A value that is already JSON text."""
 
     text: str
 
 
 def as_json(value: object, indent: int | None = 2) -> str:
-    """The JSON text of structs, named tuples, lists, numbers and strings.
+    """Return structs, named tuples, lists, numbers and strings as JSON text.
 
-    Strings that are not UTF-8 (lone surrogates stand for their bytes) become ``{"base64": "..."}``; numbers that are
+    Strings that are not UTF-8 (lone surrogates represent their bytes) become ``{"base64": "..."}``; numbers that are
     not finite become the strings "NaN", "Infinity" and "-Infinity", integers beyond 2^53 strings of digits.
     """
     return json.dumps(_plain(value), indent=indent, ensure_ascii=True, allow_nan=False)

@@ -1,60 +1,60 @@
-"""What two models have in files beside them, compared by SHA-256: their texts only name those files.
+"""Comparison of the external data of two models by SHA-256, since their texts only name the files.
 
-Tensors that are in a file in one model and inside the other are compared, too. Every range of a file is hashed once,
-in pieces; where both models name the very same range, not at all.
+Tensors that are external in one model and internal in the other are compared, too. Every range of a file is hashed
+once, in pieces, and not at all if both models refer to the same range.
 """
 
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from onnxjson.addresses import walk as walk_with_addresses
-from onnxjson.canonical.payload_forms import sha256_of
-from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.display import visible
-from onnxjson.document import Model, Tensor
-from onnxjson.errors import OnnxJsonError
-from onnxjson.payloads import Data
-from onnxjson.tensors import is_external
-from onnxjson.walking import walk
+from onnxjson.codecs.tensor_text import sha256_of
+from onnxjson.diffing.constant_elements import TensorSource
+from onnxjson.model.addresses import walk as walk_with_addresses
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.payloads import Data
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
 
 _Key = tuple[bool, str]
-"""What a tensor is known by in both models: its name where only one has it (True), else its address."""
+"""Key of a tensor in both models: its name if it is unique (True), else its address."""
 
 _Range = tuple[str, int, int]
-"""The real path of a file, and offset and length in bytes."""
+"""Real path of a file, offset and length in bytes."""
 
 
 class Place(NamedTuple):
-    """A model and the file it came from; locations begin in the folder of that."""
+    """A model with its file; locations of external data are relative to its folder."""
 
     model: Model
     path: Path
     name: str = ""
-    """What a person calls it, if not by its path."""
+    """Displayed name, if not the path."""
 
 
 class Comparison(NamedTuple):
-    """The lines of two models about their external data, UTF-8, and what could not be compared."""
+    """Lines about the external data of two models, UTF-8, and problems."""
 
     old: bytes
     new: bytes
     problems: tuple[str, ...]
-    """One for each file that is missing or refused, each made visible."""
+    """A message for each file that is missing or rejected; visible text."""
 
 
 def compare(old: Place, new: Place, *, trust_links: bool = False) -> Comparison:
-    """The SHA-256 of every tensor that stands in another file in one of two models, a line each: ``NAME: sha256 ...``.
+    """Return a line ``NAME: sha256 ...`` for every tensor that is external in one of two models.
 
     Args:
-        old: a model.
-        new: another one.
-        trust_links: see `onnxjson.external.Resolver`.
+        old: the first model.
+        new: the second model.
+        trust_links: see `onnxjson.storage.external.Resolver`.
 
     Raises:
-        ChangedUnderneathError, FileError: a model file cannot be read any more.
+        ChangedUnderneathError, FileError: a model file can no longer be read.
     """
-    if not any(is_external(tensor) for place in (old, new) for tensor in walk(place.model, Tensor)):
+    if not any(is_external(tensor) for place in (old, new) for tensor in tensors_of(place.model)):
         return Comparison(b"", b"", ())
     hashes: dict[_Range, str] = {}
     sides = [_Side(place, hashes, trust_links=trust_links) for place in (old, new)]
@@ -90,7 +90,7 @@ def _tensors(model: Model) -> dict[_Key, Tensor]:
 
 
 class _Side:
-    """One of the two models: its tensors and the bytes of those that are asked for."""
+    """Tensors of one of the models, with the bytes of those that were requested."""
 
     def __init__(self, place: Place, hashes: dict[_Range, str], *, trust_links: bool) -> None:
         self._source = TensorSource(place.path, place.name or str(place.path), trust_links=trust_links)
@@ -101,15 +101,15 @@ class _Side:
         self.tensors = _tensors(place.model)
 
     def has_outside(self, key: _Key) -> bool:
-        """Whether the tensor stands in another file."""
+        """Whether the tensor is external."""
         return key in self.tensors and is_external(self.tensors[key])
 
     def is_unreadable(self, key: _Key) -> bool:
-        """Whether its bytes could not be had."""
+        """Whether its bytes could not be read."""
         return key in self._unreadable
 
     def find(self, key: _Key) -> _Range | None:
-        """Look for the bytes of a tensor; where they are in another file, which range of it."""
+        """Find the bytes of a tensor; return their range if they are in another file."""
         tensor = self.tensors.get(key)
         if tensor is None:
             return None
@@ -119,7 +119,7 @@ class _Side:
         return self._source.range(data)
 
     def sha256(self, key: _Key) -> str | None:
-        """That of the bytes that `find` found; None where there are none."""
+        """Return the SHA-256 of the bytes from `find`; None if there are none."""
         data = self._data.get(key)
         if data is None:
             return None

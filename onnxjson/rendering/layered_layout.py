@@ -1,9 +1,9 @@
-"""Where the boxes of a small directed graph stand: in layers from top to bottom, with few crossings and short lines.
+"""Layered layout of small directed graphs, from top to bottom, with few crossings and short lines.
 
 Sugiyama's method ("Methods for visual understanding of hierarchical system structures", IEEE Transactions on Systems,
-Man, and Cybernetics 11(2), 1981): layers by longest paths, unseen boxes where a line passes a layer, an order within
-each layer by the mean place of the neighbours, then the places that are nearest to those means. It is meant for some
-dozens of boxes; the same graph always gets the same drawing.
+Man, and Cybernetics 11(2), 1981): layers by longest paths, invisible boxes where a line crosses a layer, an order
+within each layer by the mean position of the neighbours, then the positions nearest to those means. It is meant for a
+few dozen boxes; the same graph always gets the same drawing.
 """
 
 import itertools
@@ -13,42 +13,42 @@ from typing import Final, NamedTuple
 BETWEEN_BOXES: Final = 18.0
 BETWEEN_LAYERS: Final = 30.0
 _LINE: Final = 6.0
-"""The width of a line that passes a layer."""
+"""Width of a line that crosses a layer."""
 
 _ROUNDS: Final = 12
 
 
 class Box(NamedTuple):
-    """The size of a box, in the unit of the drawing."""
+    """Size of a box, in units of the drawing."""
 
     width: float
     height: float
 
 
 class Point(NamedTuple):
-    """A place, from the left and from the top."""
+    """Position from the left and from the top."""
 
     x: float
     y: float
 
 
 class Layout(NamedTuple):
-    """A drawing without the ink."""
+    """Positions of boxes and lines."""
 
     width: float
     height: float
     centres: tuple[Point, ...]
-    """Of the boxes."""
+    """Centres of the boxes."""
     lines: tuple[tuple[Point, ...], ...]
-    """For each edge the points that it passes, from the lower edge of one box to the upper edge of the other."""
+    """Points of the line for each edge, from the lower side of one box to the upper side of the other."""
 
 
 def laid_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
-    """Places for boxes and lines.
+    """Compute the positions of boxes and lines.
 
     Args:
-        boxes: their sizes.
-        edges: from which box to which; an edge that closes a cycle, or leads to its own box, is drawn all the same.
+        boxes: sizes of the boxes.
+        edges: start and end box of each edge; cycles and loops are allowed.
     """
     if not boxes:
         return Layout(0, 0, (), ())
@@ -56,7 +56,7 @@ def laid_out(boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> Layout:
 
 
 class _Layers:
-    """The boxes, and after them the unseen ones, in their layers."""
+    """The boxes, followed by the invisible ones, in layers."""
 
     def __init__(self, boxes: Sequence[Box], edges: Sequence[tuple[int, int]]) -> None:
         self.boxes = boxes
@@ -64,7 +64,7 @@ class _Layers:
         self.widths = [box.width for box in boxes]
         self.layer = _layers(len(boxes), edges)
         self.chains: list[list[int]] = []
-        """For each edge the boxes that it goes through, seen or not."""
+        """Boxes on the path of each edge, visible or not."""
         self.above: list[list[int]] = [[] for _ in boxes]
         self.below: list[list[int]] = [[] for _ in boxes]
         for start, end in edges:
@@ -73,7 +73,7 @@ class _Layers:
         self._fill_rows()
 
     def _add_chain(self, start: int, end: int) -> None:
-        """The edge as steps from one layer to the next, downwards."""
+        """Split an edge into steps from one layer to the next, downwards."""
         upper, lower = (start, end) if self.layer[start] <= self.layer[end] else (end, start)
         chain = [upper]
         for layer in range(self.layer[upper] + 1, self.layer[lower]):
@@ -90,7 +90,7 @@ class _Layers:
         self.chains.append(chain if upper == start else chain[::-1])
 
     def _fill_rows(self) -> None:
-        """A first order: as a walk downwards from the top finds the boxes."""
+        """Order the boxes by depth-first search from the top, then reduce crossings."""
         seen: set[int] = set()
         starts = sorted(range(len(self.layer)), key=lambda box: (self.layer[box], box))
         for start in starts:
@@ -131,7 +131,7 @@ class _Layers:
         return total
 
     def layout(self) -> Layout:
-        """The places of boxes and lines."""
+        """Return the positions of boxes and lines."""
         x = self._columns()
         heights = [
             max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0) for row in self.rows
@@ -163,7 +163,7 @@ class _Layers:
         return (first, *inner, last)
 
     def _columns(self) -> list[float]:
-        """The middle of each box from the left: rows packed, then drawn towards their neighbours."""
+        """Return the horizontal centre of each box: rows are packed, then moved towards their neighbours."""
         x = [0.0] * len(self.layer)
         for row in self.rows:
             at = 0.0
@@ -183,10 +183,10 @@ class _Layers:
         return [place - left for place in x]
 
     def _packed(self, row: Sequence[int], wanted: Sequence[float]) -> list[float]:
-        """The places nearest to those wanted at which the boxes of a row keep their order and their distance.
+        """Return the positions nearest to the wanted ones at which the boxes of a row keep their order and distance.
 
-        With each box moved left by what must stand before it, the places only have to grow: an isotonic regression,
-        solved by pooling neighbours that want to pass each other.
+        After subtracting the space that each box needs to its left, positions only have to increase: an isotonic
+        regression, solved by pooling adjacent boxes that would overtake each other.
         """
         offsets, at = [], 0.0
         for position, box in enumerate(row):
@@ -205,7 +205,7 @@ class _Layers:
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """A layer for each box: below all that lead to it, and sources just above the first box that they lead to."""
+    """Return the layer of each box: below its predecessors; sources just above their first successor."""
     below: list[list[int]] = [[] for _ in range(count)]
     waiting = [0] * count
     for start, end in edges:
@@ -216,7 +216,7 @@ def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
     ready = [box for box in range(count) if not waiting[box]]
     sources, left = list(ready), set(range(count))
     while left:
-        # What waits for itself is in a cycle; the first such box starts it.
+        # A box that waits for itself is in a cycle; the first such box starts it.
         box = ready.pop(0) if ready else min(left)
         if box not in left:
             continue

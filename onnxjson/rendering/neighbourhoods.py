@@ -1,30 +1,31 @@
-"""What a drawing of a change shows: its nodes, the values at its boundary and those who make and take them."""
+"""Contents of the drawing of a change: its nodes, the values at its boundary, their producers and consumers."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.diffing.events import Member
-from onnxjson.diffing.places import called
-from onnxjson.display import visible
-from onnxjson.index import NodeRef, Scope
-from onnxjson.matching.alignment import UNMATCHED, GraphPair
+from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.constants import is_constant_node, own_constant
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef, Scope
 from onnxjson.rendering.diff_report import Nodes, operator_of
 from onnxjson.rendering.values import value_type
 
 Status = Literal["changed", "removed", "added", "context", "value", "constant"]
-"""What a box stands for: a node of the change, a node beside it, a value or constant at its boundary."""
+"""Kind of a box: a node of the change, an adjacent node, a value or constant at the boundary."""
 
 LARGEST: Final = 40
-"""Boxes of one drawing."""
+"""Maximum number of boxes of a drawing."""
 
 _MOST_NODES: Final = 24
 _MOST_VALUES: Final = 12
-_MOST_TAKERS: Final = 3
+_MOST_CONSUMERS: Final = 3
 _MOST_ARROWS: Final = 160
 
 
 class Shape(NamedTuple):
-    """A box of a drawing; its texts are visible."""
+    """A box of a drawing, with visible texts."""
 
     title: str
     subtitle: str
@@ -40,16 +41,16 @@ class Arrow(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """One side of a change."""
+    """Drawing of one side of a change."""
 
     shapes: tuple[Shape, ...]
     arrows: tuple[Arrow, ...]
     left_out: int
-    """Nodes of the change that have no box."""
+    """Number of nodes of the change without a box."""
 
 
 def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
-    """A change before and after; None where it is not about nodes."""
+    """Return the pictures of a change before and after; None if it has no nodes."""
     base, target = (_in_one_graph(refs) for refs in nodes.of(member))
     if not base and not target:
         return None
@@ -70,7 +71,7 @@ def _in_one_graph(refs: Sequence[NodeRef]) -> list[NodeRef]:
 
 
 def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
-    """Show on each side also the counterparts of what the other one shows."""
+    """Add the counterparts of what the other side shows."""
     found = [(side.values_shown(), side.neighbours()) for side in (before, after)]
     for side, (values, positions), names, counterparts in (
         (after, found[0], pair.values, pair.target_of),
@@ -83,13 +84,13 @@ def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mappi
 
 
 def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
-    """Nodes of a big change that hang together: those around the one with most neighbours in it."""
+    """Return connected nodes of a large change: those around the node with most neighbours in it."""
     near: dict[int, dict[int, None]] = {position: {} for position in change}
     for position in change:
         for name in scope.graph.node[position].input:
-            maker = scope.makers.get(name, (UNMATCHED, 0))[0]
-            if maker in near:
-                near[position][maker] = near[maker][position] = None
+            producer = scope.producers.get(name, (UNMATCHED, 0))[0]
+            if producer in near:
+                near[position][producer] = near[producer][position] = None
     start = max(change, key=lambda position: (len(near[position]), -position))
     found = dict.fromkeys([start])
     pending = [start]
@@ -102,7 +103,7 @@ def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
 
 
 class _Side:
-    """One graph, and what of it is shown."""
+    """The shown part of one graph."""
 
     def __init__(self, scope: Scope, change: Sequence[int], counterparts: Sequence[int], *, is_base: bool) -> None:
         self._scope = scope
@@ -116,7 +117,7 @@ class _Side:
 
     @classmethod
     def of(cls, refs: Sequence[NodeRef], pair: GraphPair | None, *, is_base: bool = True) -> "_Side | None":
-        """The side of a change that has these nodes; None where even its graph is not known."""
+        """Return the side of a change with these nodes; None if its graph is not known."""
         positions = [ref.position for ref in refs]
         if pair is not None:
             scope, counterparts = (pair.base, pair.target_of) if is_base else (pair.target, pair.base_of)
@@ -124,19 +125,17 @@ class _Side:
         return cls(refs[0].scope, positions, (), is_base=is_base) if refs else None
 
     def _boundary(self) -> Iterable[str]:
-        """The values that the shown nodes take from outside or make for it."""
+        """Yield the values that the shown nodes consume from outside or produce for it."""
         shown, graph = set(self._shown), self._scope.graph
         for position in self._shown:
-            yield from (name for name in graph.node[position].input if name and self._maker(name) not in shown)
+            yield from (
+                name for name in graph.node[position].input if name and self._scope.producer_position(name) not in shown
+            )
         for position in self._shown:
             for name in graph.node[position].output:
-                takers = self._scope.takers.get(name, ()) if name else ()
-                if any(taker is None or taker not in shown for taker, _ in takers):
+                consumers = self._scope.consumers.get(name, ()) if name else ()
+                if any(consumer is None or consumer not in shown for consumer, _ in consumers):
                     yield name
-
-    def _maker(self, name: str) -> int | None:
-        maker = self._scope.makers.get(name)
-        return None if maker is None or name in self._scope.inputs or name in self._scope.initializers else maker[0]
 
     @property
     def is_empty(self) -> bool:
@@ -144,45 +143,45 @@ class _Side:
         return not self._change
 
     def add_lost_values(self, paired: Mapping[str, str]) -> None:
-        """Show what the neighbours take that has no counterpart: it was replaced, or takes the place of something."""
+        """Show inputs of the neighbours without a counterpart: these replace something or were replaced."""
         graph = self._scope.graph
         for position in list(self._neighbours):
             self.add_values(name for name in graph.node[position].input if name and name not in paired)
 
     def values_shown(self) -> list[str]:
-        """The values that have boxes."""
+        """Return the values that have boxes."""
         return list(self._values)
 
     def add_values(self, names: Iterable[str]) -> None:
-        """Show values, as long as there is room."""
+        """Show values while there is room."""
         for name in names:
             if len(self._values) < _MOST_VALUES:
                 self._values[name] = None
 
     def neighbours(self) -> list[int]:
-        """Nodes that make the values at the boundary, or take those that the change makes."""
+        """Return producers of values at the boundary, and consumers of values that the change produces."""
         graph, found = self._scope.graph, dict[int, None]()
         made = {name for position in self._shown for name in graph.node[position].output}
         for name in self._values:
-            maker = self._maker(name)
-            if maker is not None and graph.node[maker].op_type != "Constant":
-                found[maker] = None
+            producer = self._scope.producer_position(name)
+            if producer is not None and not is_constant_node(graph.node[producer]):
+                found[producer] = None
             if name in made:
-                takers = [taker for taker, _ in self._scope.takers.get(name, ()) if taker is not None]
-                found.update(dict.fromkeys(dict.fromkeys(takers[:_MOST_TAKERS])))
+                consumers = [consumer for consumer, _ in self._scope.consumers.get(name, ()) if consumer is not None]
+                found.update(dict.fromkeys(dict.fromkeys(consumers[:_MOST_CONSUMERS])))
         kept = [position for position in found if position not in self._shown]
         self.add_neighbours(kept)
         return [*kept, *self._shown]
 
     def add_neighbours(self, positions: Iterable[int]) -> None:
-        """Show nodes beside the change, as long as there is room."""
+        """Show adjacent nodes while there is room."""
         for position in positions:
             room = LARGEST - len(self._shown) - len(self._values) - len(self._neighbours)
             if position != UNMATCHED and position not in self._shown and room > 0:
                 self._neighbours[position] = None
 
     def picture(self) -> Picture:
-        """The boxes and arrows; nodes in the order of the file, each after the values that it takes."""
+        """Return boxes and arrows: values, then nodes in the order of the file."""
         graph = self._scope.graph
         self.neighbours()
         positions = sorted({*self._shown, *self._neighbours})
@@ -193,8 +192,8 @@ class _Side:
         for position in positions:
             node, own = graph.node[position], places[position]
             for name in node.input:
-                maker = self._maker(name) if name else None
-                start = places.get(name, places.get(maker) if maker is not None else None)
+                producer = self._scope.producer_position(name) if name else None
+                start = places.get(name, places.get(producer) if producer is not None else None)
                 if start is not None:
                     arrows.setdefault((start, own), self._status(position))
             for name in node.output:
@@ -212,13 +211,14 @@ class _Side:
 
     def _node(self, position: int) -> Shape:
         ref = NodeRef(self._scope, position)
-        name = called(ref.node)
+        name = node_label(ref.node)
         return Shape(visible(operator_of(ref), 200), visible(name, 400), self._status(position))
 
     def _value(self, name: str) -> Shape:
         scope = self._scope
-        maker = self._maker(name)
-        is_constant = name in scope.initializers or name in scope.sparse_initializers
-        is_constant = is_constant or (maker is not None and scope.graph.node[maker].op_type == "Constant")
-        said = value_type(scope, name) or ""
-        return Shape(visible(name, 400), visible(said, 200), "constant" if is_constant else "value")
+        type_text = value_type(scope, name) or ""
+        return Shape(
+            visible(name, 400),
+            visible(type_text, 200),
+            "constant" if own_constant(scope, name) is not None else "value",
+        )

@@ -1,4 +1,4 @@
-"""One node, as data and as lines: what it takes and from whom, what it makes and for whom, its attributes."""
+"""One node, as data and as lines: inputs with producers, outputs with consumers, attributes."""
 
 from collections.abc import Sequence
 from textwrap import dedent
@@ -6,10 +6,10 @@ from typing import Final
 
 import msgspec
 
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.attributes import value_of
-from onnxjson.display import counted, visible
-from onnxjson.document import (
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.attributes import value_of
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import (
     Attribute,
     Function,
     Graph,
@@ -19,24 +19,25 @@ from onnxjson.document import (
     Tensor,
     Type,
 )
-from onnxjson.elements import element_count, float32_text, tokens
-from onnxjson.index import Index, NodeRef
-from onnxjson.names import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, STRING
-from onnxjson.node_properties import scopes_of
-from onnxjson.operators import Documentation, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.dtypes import STRING
+from onnxjson.model.elements import element_count, float32_text, tokens
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.node_properties import scopes_of
+from onnxjson.model.operators import Documentation, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.tensors import is_external, raw_bytes
+from onnxjson.model.types import format_type
 from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type
-from onnxjson.tensors import is_external, raw_bytes
-from onnxjson.types import format_type
 
 _MOST_VALUES: Final = 8
-"""Elements of a tensor in an attribute that are shown with it."""
+"""Maximum number of elements shown for a tensor in an attribute."""
 
 _MOST_CONSUMERS: Final = 12
 _MOST_CHARACTERS: Final = 2000
-"""Of the value of an attribute, in lines for a person."""
+"""Maximum length of the value of an attribute, as text."""
 
 
 class AttributeView(msgspec.Struct, frozen=True):
@@ -46,15 +47,15 @@ class AttributeView(msgspec.Struct, frozen=True):
     type: str | None
     """The name of AttributeProto.AttributeType."""
     value: object
-    """Numbers, strings and lists of them as they are; of tensors the type and few values, of graphs name and number of
-    nodes, of types their text; of a reference None."""
+    """Numbers, strings and lists of them; type and few values of a tensor, name and number of nodes of a graph, text of
+    a type; None for a reference."""
     reference: str | None
-    """The attribute of the function around that it stands for."""
+    """Attribute of the enclosing function that it refers to."""
     address: str
 
 
 class Output(msgspec.Struct, frozen=True):
-    """A value that the node makes."""
+    """An output of the node."""
 
     name: str
     type: str | None
@@ -73,9 +74,9 @@ class NodeView(msgspec.Struct, frozen=True):
     domain: str | None
     overload: str | None
     scope: str | None
-    """What it belongs to, by its name or the exporter's metadata."""
+    """Scope of the node, from its name or the metadata of the exporter."""
     function: str | None
-    """The address of the function that it calls."""
+    """Address of the function that it calls."""
     inputs: tuple[Source, ...]
     outputs: tuple[Output, ...]
     attributes: tuple[AttributeView, ...]
@@ -85,7 +86,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 def opset_of(model: Model, ref: NodeRef) -> int | None:
-    """The version of the operator set that holds for a node; None where its domain is not imported."""
+    """Return the opset version for a node; None if its domain is not imported."""
     outermost = [*ref.scope.chain()][-1].graph
     imports: Sequence[OperatorSetId] = (
         outermost.opset_import if isinstance(outermost, Function) and outermost.opset_import else model.opset_import
@@ -97,14 +98,14 @@ def opset_of(model: Model, ref: NodeRef) -> int | None:
 def view_node(
     model: Model, index: Index, ref: NodeRef, file: str, documentation: Documentation | None = None
 ) -> NodeView:
-    """What there is to know about a node.
+    """Return all data about a node.
 
     Args:
         model: the model.
-        index: its index.
+        index: index of the model.
         ref: the node.
-        file: where the model came from.
-        documentation: of its operator, if it is wanted.
+        file: file of the model.
+        documentation: documentation of its operator, if requested.
     """
     node = ref.node
     scopes = scopes_of(node)
@@ -143,13 +144,13 @@ def _function(model: Model, ref: NodeRef) -> str | None:
 
 
 def view_attribute(attribute: Attribute, address: str) -> AttributeView:
-    """What there is to know about an attribute."""
+    """Return all data about an attribute."""
     kind = None if attribute.type is None else ATTRIBUTE_TYPE_NAMES.get(attribute.type, str(attribute.type))
     return AttributeView(attribute.name, kind, _value(attribute), attribute.ref_attr_name, address)
 
 
 def _value(attribute: Attribute) -> object:
-    """The value as JSON has it, exact; of what is big, what kind of thing it is."""
+    """Return the exact value as in JSON; large values are described by their type."""
     payload = ATTRIBUTE_PAYLOADS.get(attribute.type or 0)
     if attribute.ref_attr_name or payload is None:
         return None
@@ -178,7 +179,7 @@ def _short(value: object) -> object:
 
 
 def _few_values(tensor: Tensor) -> list[object] | None:
-    """The elements of a small tensor; None of others and of those that do not hold what they say."""
+    """Return the elements of a small tensor; None for others and for invalid ones."""
     count = element_count(tensor.dims)
     if count > _MOST_VALUES or is_external(tensor) or tensor.data_type is None:
         return None
@@ -192,7 +193,7 @@ def _few_values(tensor: Tensor) -> list[object] | None:
 
 
 class NodeList(msgspec.Struct, frozen=True):
-    """Several nodes that a selector found."""
+    """Several selected nodes."""
 
     kind: str
     """"nodes"."""
@@ -202,12 +203,12 @@ class NodeList(msgspec.Struct, frozen=True):
 
 
 def view_nodes(refs: Sequence[NodeRef], file: str) -> NodeList:
-    """The nodes that a selector found, as far as it takes to find each again."""
+    """Return addresses and names of selected nodes."""
     return NodeList("nodes", file, tuple([node_name(ref) for ref in refs]))
 
 
 def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
-    """A line for each node: operator, name, first output, address."""
+    """Return a line for each node: operator, name, first output, address."""
     rows = [
         (ref.node.op_type or "", ref.node.name or "", next(iter(ref.node.output), ""), f"@{ref.address}")
         for ref in refs
@@ -216,7 +217,7 @@ def nodes_lines(refs: Sequence[NodeRef], width: int) -> list[str]:
 
 
 def node_lines(view: NodeView, width: int) -> list[str]:
-    """The lines for one node, each made visible; only names that are longer than `width` are wider."""
+    """Return the lines for one node, visible; only names longer than `width` are wider."""
     rows = [
         ("operator", operator_name(view.domain, view.op_type, view.overload)),
         ("address", f"@{view.address}"),
@@ -245,12 +246,12 @@ def node_lines(view: NodeView, width: int) -> list[str]:
 def _input_lines(slot: int, each: Source) -> list[str]:
     lines = ["", "inputs"] if slot == 0 else []
     if each.made_by == "absent":
-        return [*lines, f"  {slot}  (left out)"]
+        return [*lines, f"  {slot}  (omitted)"]
     lines.append(f"  {slot}  {visible(each.name, 500)}  {visible(each.type or '', 200)}".rstrip())
     if each.node is not None:
         lines.append(f"     from {_node_text(each.node.op_type, each.node.name, each.node.address)}")
     elif each.made_by == "unknown":
-        lines.append("     nothing makes it")
+        lines.append("     no producer")
     else:
         lines.append(f"     {each.made_by} @{visible(each.address or '', 500)}")
     return lines
@@ -259,13 +260,13 @@ def _input_lines(slot: int, each: Source) -> list[str]:
 def _output_lines(slot: int, output: Output) -> list[str]:
     lines = ["", "outputs"] if slot == 0 else []
     if not output.name:
-        return [*lines, f"  {slot}  (left out)"]
+        return [*lines, f"  {slot}  (omitted)"]
     lines.append(f"  {slot}  {visible(output.name, 500)}  {visible(output.type or '', 200)}".rstrip())
     return lines + consumer_lines(output.consumers)
 
 
 def consumer_lines(users: Sequence[Consumer], indent: int = 5) -> list[str]:
-    """A line for each place that takes a value."""
+    """Return a line for each consumer of a value."""
     lines = []
     space = " " * indent
     for user in users[:_MOST_CONSUMERS]:
@@ -277,7 +278,7 @@ def consumer_lines(users: Sequence[Consumer], indent: int = 5) -> list[str]:
             )
     if len(users) > _MOST_CONSUMERS:
         lines.append(f"{space}... and {len(users) - _MOST_CONSUMERS:,} more")
-    return lines or [f"{space}nobody takes it"]
+    return lines or [f"{space}no consumers"]
 
 
 def _node_text(op_type: str, name: str | None, address: str) -> str:
@@ -285,7 +286,7 @@ def _node_text(op_type: str, name: str | None, address: str) -> str:
 
 
 def attribute_value_text(attribute: AttributeView) -> str:
-    """The value for a person."""
+    """Return the value of an attribute as text."""
     if attribute.reference:
         return f"the attribute {visible(attribute.reference)} of the function"
     return visible(_text(attribute.value), _MOST_CHARACTERS)
@@ -315,7 +316,7 @@ def _text(value: object) -> str:
 
 
 def documentation_lines(found: Documentation, width: int) -> list[str]:
-    """What ONNX says about an operator."""
+    """Return lines with the ONNX documentation of an operator."""
     name = operator_name(found.domain, found.op_type)
     lines = [f"{name}, since opset {found.since_version}" + (", deprecated" if found.deprecated else "")]
     lines += wrapped(dedent(found.doc), width, indent=0, whole_words=True)

@@ -1,59 +1,65 @@
-"""The list of passes, and what one of them takes, for a person."""
+"""Passes as lines of text: the list of all, one in detail, and the result of a run."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from onnxjson.edits.values import write_value
-from onnxjson.passes.listing import Entry, Option
+from onnxjson.editing.values import write_value
+from onnxjson.model.display import is_whole, visible
+from onnxjson.model.document import Node
+from onnxjson.model.walking import walk
+from onnxjson.optimizing.passes.catalogue import Entry, Option
+from onnxjson.optimizing.passes.pipeline import Made
+from onnxjson.rendering.stage_table import bytes_change, growth, nodes_change
 from onnxjson.rendering.tables import padded, wrapped
 
 
 def overview(entries: Sequence[Entry], width: int) -> list[str]:
-    """All passes, a line each; parts and edits are counted, with the way to see them."""
+    """Return a line for each pass; parts and edits are counted, with the command that lists them."""
     lines = ["Passes"]
     passes = [entry for entry in entries if entry.kind in ("pass", "plugin")]
     column = max(len(entry.name) for entry in passes) + 4
     for entry in passes:
-        lines += _beside(entry.name, entry.summary, column, width)
+        lines += _aligned(entry.name, entry.summary, column, width)
         parts = [each for each in entries if each.kind == "part" and each.name.startswith(f"{entry.name}:")]
         if parts:
-            lines += _beside("", f"{len(parts)} parts: `onnxjson passes {entry.name}` lists them", column, width)
+            lines += _aligned("", f"{len(parts)} parts: `onnxjson passes {entry.name}` lists them", column, width)
         if entry.problem is not None:
-            lines += _beside("", f"not here: {entry.problem}", column, width)
+            lines += _aligned("", f"not available: {entry.problem}", column, width)
     edits = [entry for entry in entries if entry.kind == "edit"]
     lines.append("")
     for text in (
-        f"Edits, {len(edits)} of them, are passes too; `onnxjson rewrite --list` shows them.",
+        f"All {len(edits)} edits are passes, too; `onnxjson rewrite --list` shows them.",
         "A rewrite script (.json) or a Python file with optimize(model) (.py) is a pass as well.",
-        "`onnxjson passes NAME` says what a pass takes.",
+        "`onnxjson passes NAME` shows the options of a pass.",
     ):
         lines += wrapped(text, width, indent=0)
     return lines
 
 
 def details(entry: Entry, parts: Sequence[Entry], width: int) -> list[str]:
-    """What one pass does and takes, and what it consists of."""
+    """Return the description, options and parts of one pass."""
     lines = wrapped(entry.name, width, indent=0)
     lines += wrapped(entry.summary, width)
     if entry.more:
         lines += wrapped(entry.more, width)
     if entry.problem is not None:
-        lines += ["", *wrapped(f"Not here: {entry.problem}", width, whole_words=True)]
+        lines += ["", *wrapped(f"Not available: {entry.problem}", width, whole_words=True)]
     if entry.options:
         lines += ["", "Options"]
         column = min(max(len(each.name) for each in entry.options) + 4, 26)
         for each in entry.options:
-            lines += _beside(each.name, _about(each), column, width)
+            lines += _aligned(each.name, _about(each), column, width)
     if parts:
         lines += ["", f"Parts, as {entry.name}:PART"]
         names = [part.name.removeprefix(f"{entry.name}:") for part in parts]
         column = max(map(len, names)) + 4
         for name, part in zip(names, parts, strict=True):
-            lines += _beside(name, part.summary, column, width)
+            lines += _aligned(name, part.summary, column, width)
     return [*lines, "", "Example", f"  onnxjson optimize m.onnx -p {_example(entry)} -o new.onnx"]
 
 
-def _beside(name: str, text: str, column: int, width: int) -> list[str]:
-    """A name, and beside it a text in as many lines as it takes."""
+def _aligned(name: str, text: str, column: int, width: int) -> list[str]:
+    """Return a name with a wrapped text next to it."""
     texts = [line.strip() for line in wrapped(text, width - column, indent=0, whole_words=True)] or [""]
     if len(name) + 4 > column:
         return [f"  {name}", *[" " * column + line for line in texts]]
@@ -71,7 +77,7 @@ def _about(option: Option) -> str:
 
 
 def _example(entry: Entry) -> str:
-    """The pass as it may stand after -p, with one option that has a value of its own."""
+    """Return an example of the pass for -p, with one option changed."""
     required = [each for each in entry.options if each.required]
     flags = [each for each in entry.options if isinstance(each.default, bool)]
     if required:
@@ -79,3 +85,32 @@ def _example(entry: Entry) -> str:
     if flags:
         return f"'{entry.name}{{{flags[0].name}={'false' if flags[0].default else 'true'}}}'"
     return entry.name
+
+
+_LONGEST: Final = 200
+
+
+def lines(made: Made) -> list[str]:
+    """Return a line with the numbers of a pass, and one for each note.
+
+    ::
+
+        onnxsim: 44 -> 40 nodes, 112.4 kB -> 40.9 kB, 0.5 s
+          44 remaining nodes lost their metadata
+    """
+    name = visible(made.name, _LONGEST)
+    if made.failure is not None:
+        return [f"skipped: {made.failure}"]
+    rounds = f", {made.rounds} rounds" if made.rounds > 1 else ""
+    before, after = len(made.before.data), len(made.after.data)
+    numbers = f"{_nodes(made)}, {bytes_change(before, after)}, {made.seconds:.1f} s{rounds}"
+    notes = [*growth(before, after), *made.notes]
+    return [f"{name}: {numbers if made.is_changed else 'changed nothing'}", *[f"  {_cut(note)}" for note in notes]]
+
+
+def _cut(note: str) -> str:
+    return note if len(note) <= _LONGEST or is_whole() else f"{note[: _LONGEST - 1]}…"  # already visible
+
+
+def _nodes(made: Made) -> str:
+    return nodes_change(*[sum(1 for _ in walk(stage.model, Node)) for stage in (made.before, made.after)])

@@ -1,36 +1,36 @@
-"""One model run, as data and as lines: what went in, what came out, how long it took, where the time went."""
+"""One model run, as data and as lines: inputs, outputs, time, profile."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from onnxjson.display import counted, visible
-from onnxjson.document import Tensor
-from onnxjson.names import BOOL, COMPLEX, STRING
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, STRING
+from onnxjson.model.tensor_statistics import statistics, string_statistics
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.model.types import format_tensor_type
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import number, shortened, table, wrapped
+from onnxjson.running.comparison import dtype_of
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.tasks import Settings
-from onnxjson.running.value_comparison import dtype_of
 from onnxjson.running.values import Value, leaves
-from onnxjson.tensor_statistics import statistics, string_statistics
-from onnxjson.tensors import from_numpy, to_numpy
-from onnxjson.types import format_tensor_type
 
 NODES: Final = 12
-"""Nodes of a profile that are shown if nobody wants all."""
+"""Default number of nodes of a profile."""
 
 _WORDS: Final = 3
-"""Strings of a tensor that are shown."""
+"""Maximum number of strings shown for a tensor."""
 _WORD_LENGTH: Final = 16
 
 _LEAVES: Final = 8
-"""Tensors of a sequence that are shown."""
+"""Maximum number of tensors shown for a sequence."""
 
 
 class TensorFigures(msgspec.Struct, frozen=True):
-    """A tensor in numbers; None where it has no numbers, or no finite ones."""
+    """Statistics of a tensor; None for values without numbers, or without finite ones."""
 
     type: str
     elements: int
@@ -42,18 +42,18 @@ class TensorFigures(msgspec.Struct, frozen=True):
 
 
 def figures(tensor: Tensor) -> TensorFigures:
-    """What the elements of a tensor are like."""
-    said = format_tensor_type(tensor.data_type or 0, tensor.dims) or "?"
+    """Return statistics of the elements of a tensor."""
+    problem_text = format_tensor_type(tensor.data_type or 0, tensor.dims) or "?"
     if tensor.data_type == STRING:
-        return TensorFigures(said, string_statistics(tensor).elements)
+        return TensorFigures(problem_text, string_statistics(tensor).elements)
     plain = tensor if tensor.raw_data is not None else from_numpy(to_numpy(tensor))
     found = statistics(plain)
     infinite = found.positive_infinity + found.negative_infinity
-    return TensorFigures(said, found.elements, found.minimum, found.maximum, found.mean, found.nan, infinite)
+    return TensorFigures(problem_text, found.elements, found.minimum, found.maximum, found.mean, found.nan, infinite)
 
 
 def run_data(result: RunResult, name: str) -> dict[str, Any]:
-    """A run for other programs; times in seconds."""
+    """Return a run as data, onnxjson-run/1; times in seconds."""
     times = result.times
     return {
         "format": "onnxjson-run/1",
@@ -111,13 +111,13 @@ def _values_data(values: Mapping[str, Value]) -> list[dict[str, Any]]:
 
 
 def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = False) -> Iterator[Line]:
-    """A run for a person.
+    """Yield a run as lines.
 
     Args:
         result: the run.
-        name: the model, as a person calls it.
+        name: name of the model.
         width: columns of the terminal.
-        every_node: all nodes of the profile instead of the slowest.
+        every_node: whether to show all nodes of the profile instead of the slowest.
     """
     yield (Span(f"{visible(name, None)}: {_how(result)}", "title"),)
     sizes = ", ".join(f"{visible(each)}={size}" for each, size in result.sizes.items())
@@ -145,9 +145,9 @@ def _how(result: RunResult) -> str:
     if result.engine != "onnxruntime":
         return f"the {result.engine} evaluator of onnx"
     providers = ", ".join(each.removesuffix("ExecutionProvider") for each in result.providers)
-    threads = "threads as it likes" if not settings.threads else counted(settings.threads, "thread")
-    beside = f", {settings.parallel} operators side by side" if settings.parallel else ""
-    return f"onnxruntime ({providers}), level {settings.level}, {threads}{beside}"
+    threads = "default threads" if not settings.threads else counted(settings.threads, "thread")
+    parallel = f", {settings.parallel} operators at a time" if settings.parallel else ""
+    return f"onnxruntime ({providers}), level {settings.level}, {threads}{parallel}"
 
 
 def _case_lines(case: Case, width: int) -> Iterator[Line]:
@@ -167,11 +167,11 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
             )
             yield (Span(f"{visible(each.name)}: {how}", "good"),)
         else:
-            said = comparison.problem or (
+            problem_text = comparison.problem or (
                 f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
                 + ("" if comparison.largest_absolute is None else f", by up to {comparison.largest_absolute:.3g}")
             )
-            yield from _wrapped(f"{visible(each.name)}: {said}", width)
+            yield from _wrapped(f"{visible(each.name)}: {problem_text}", width)
 
 
 def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:
@@ -198,7 +198,7 @@ def _spread_text(tensor: Tensor) -> str:
         span = number(found.minimum) if found.minimum == found.maximum else (
             f"{_short(found.minimum)} .. {_short(found.maximum)}"
         )  # fmt: skip
-        parts.append(("magnitude " if tensor.data_type in COMPLEX else "") + span)
+        parts.append(("magnitude " if tensor.data_type in COMPLEX_PARTS else "") + span)
     if found.mean is not None and found.minimum != found.maximum:
         parts.append(f"mean {_short(found.mean)}")
     parts += [f"{count:,} {what}" for count, what in ((found.nan, "NaN"), (found.infinite, "infinite")) if count]
@@ -210,7 +210,7 @@ def _short(value: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """Seconds for a person: ``3.42 ms``."""
+    """Format seconds: ``3.42 ms``."""
     if seconds >= 1:
         return f"{seconds:.3g} s"
     return f"{seconds * 1000:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
@@ -246,4 +246,4 @@ def _profile_lines(result: RunResult, width: int, *, every_node: bool) -> Iterat
     if len(shown) < len(result.profile):
         rest = sum(each.seconds for each in result.profile[len(shown) :]) / total
         left = len(result.profile) - len(shown)
-        yield (Span(f"  {left:,} more, {rest:.1%}; --all-nodes shows them", "quiet"),)
+        yield (Span(f"  {left:,} more, {rest:.1%}; --verbose shows them", "quiet"),)

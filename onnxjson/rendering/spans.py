@@ -1,12 +1,12 @@
-"""Lines for a person as spans with a style; what a style looks like is for those who print them.
+"""Lines of text as styled spans; the caller that prints them decides what a style looks like.
 
-Every text in a span is visible (`onnxjson.display`).
+Every text in a span is visible (`onnxjson.model.display`).
 """
 
 from typing import Literal, NamedTuple
 
 Style = Literal["plain", "title", "quiet", "added", "removed", "rewritten", "changed", "good", "bad"]
-"""What a span is; the effects of events, and good or bad for what was verified."""
+"""Style of a span: effects of events, and good or bad for verified results."""
 
 
 class Span(NamedTuple):
@@ -20,5 +20,5 @@ Line = tuple[Span, ...]
 
 
 def plain(line: Line) -> str:
-    """A line without its styles."""
+    """Return a line without its styles."""
     return "".join(span.text for span in line)

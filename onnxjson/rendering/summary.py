@@ -1,4 +1,4 @@
-"""What a model consists of, as data: operators, weights, inputs and outputs, functions; no byte of a weight is read."""
+"""Summary of a model as data: operators, weights, inputs and outputs, functions; elements of weights are not read."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 
-from onnxjson.document import Function, Graph, Model, Type, ValueInfo
-from onnxjson.external import Resolver
-from onnxjson.index import Index, Kind, Scope
-from onnxjson.operators import plain_domain
+from onnxjson.model.document import Function, Graph, Model, Type, ValueInfo
+from onnxjson.model.index import Index, Kind, Scope
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.types import format_type
 from onnxjson.rendering.constants import (
     BigTensor,
     Dtype,
@@ -22,16 +22,16 @@ from onnxjson.rendering.constants import (
     weights,
 )
 from onnxjson.rendering.values import Pair, pairs
-from onnxjson.types import format_type
+from onnxjson.storage.external import Resolver
 
 
 class Opset(msgspec.Struct, frozen=True):
-    """An operator set that the model imports, or (version None) only uses."""
+    """An operator set that the model imports, or uses without an import (version None)."""
 
     domain: str
     version: int | None
     nodes: int
-    """Nodes of the domain in all graphs."""
+    """Number of nodes of the domain in all graphs."""
 
 
 class Value(msgspec.Struct, frozen=True):
@@ -39,13 +39,13 @@ class Value(msgspec.Struct, frozen=True):
 
     name: str
     type: str | None
-    """In the grammar of docs/format.md, section 5; None where there is none, or it has no text there."""
+    """In the grammar of docs/format.md, section 5; None if there is none, or it has no text form."""
     has_initializer: bool = False
-    """Whether an initializer of the same name is its default (IR versions before 4: is it)."""
+    """Whether an initializer of the same name is its default (its value in IR versions before 4)."""
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """How often an operator or function is called."""
+    """Number of calls of an operator or function."""
 
     domain: str
     op_type: str
@@ -55,7 +55,7 @@ class Operator(msgspec.Struct, frozen=True):
     functions: int
     training: int
     is_function: bool
-    """Whether a function of the model has this name."""
+    """Whether it is a function of the model."""
 
 
 class FunctionSummary(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class FunctionSummary(msgspec.Struct, frozen=True):
 
 
 class Graphs(msgspec.Struct, frozen=True):
-    """Nodes by the kind of their graph."""
+    """Number of nodes by kind of graph."""
 
     main: int
     subgraphs: int
@@ -80,7 +80,7 @@ class Graphs(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What a model consists of."""
+    """Summary of a model."""
 
     kind: str
     """"summary"."""
@@ -94,7 +94,7 @@ class Summary(msgspec.Struct, frozen=True):
     model_version: int | None
     doc_string: str | None
     graph: str | None
-    """Its name."""
+    """Name of the graph."""
     opsets: tuple[Opset, ...]
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
@@ -103,11 +103,11 @@ class Summary(msgspec.Struct, frozen=True):
     operators: tuple[Operator, ...]
     functions: tuple[FunctionSummary, ...]
     weights: Weights
-    """Initializers of all graphs, sparse ones by their values and indices."""
+    """Initializers of all graphs; sparse ones count as their values and indices."""
     constants: Weights
     """Tensors in attributes."""
     dtypes: tuple[Dtype, ...]
-    """Of weights and constants."""
+    """Dtypes of weights and constants."""
     biggest: tuple[BigTensor, ...]
     external: tuple[ExternalFile, ...]
     metadata: tuple[Pair, ...]
@@ -117,7 +117,7 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class Place(NamedTuple):
-    """Where a model came from."""
+    """File of a model."""
 
     file: str
     format: str
@@ -125,13 +125,13 @@ class Place(NamedTuple):
 
 
 def summarise(model: Model, index: Index, place: Place, resolver: Resolver | None = None) -> Summary:
-    """What a model consists of.
+    """Summarize a model.
 
     Args:
         model: the model.
-        index: its index.
-        place: where it came from.
-        resolver: finds external files, of which only names and sizes are looked at; None: they are not looked for.
+        index: index of the model.
+        place: file of the model.
+        resolver: finds external files, of which only names and sizes are read; None to ignore them.
     """
     graph = model.graph if model.graph is not None else Graph()
     found = list(constants(index))
@@ -182,7 +182,7 @@ def _node_counts(index: Index) -> _Counts:
 
 
 def _kind(scope: Scope) -> Kind:
-    """What a subgraph belongs to: those of functions and training count there."""
+    """Return the kind of a graph; subgraphs of functions and training count as such."""
     outermost = [each for each in scope.chain() if each.kind in ("function", "training")]
     return outermost[0].kind if outermost else scope.kind
 
@@ -203,7 +203,7 @@ def _values(values: Iterable[ValueInfo], initializers: Iterable[str]) -> tuple[V
 
 
 def type_text(value_type: Type | None) -> str | None:
-    """The text of a type, None where it has none."""
+    """Return the text of a type; None if it has none."""
     return None if value_type is None else format_type(value_type)
 
 

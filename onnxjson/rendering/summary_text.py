@@ -1,28 +1,28 @@
-"""The summary of one model as lines for a person."""
+"""Summaries of models as lines of text: one model, or several side by side."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from onnxjson.display import counted
-from onnxjson.operators import operator_name
+from onnxjson.model.display import counted, is_whole, visible
+from onnxjson.model.operators import operator_name
 from onnxjson.rendering.constants import Weights
 from onnxjson.rendering.summary import Summary, Value
-from onnxjson.rendering.tables import columns, padded, size, table, wrapped
+from onnxjson.rendering.tables import GAP, cells, columns, limited, padded, shortened, size, table, wrapped
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
-"""What the forms of files are called."""
+"""Names of file formats."""
 
 _MOST_VALUES: Final = 20
-"""Inputs or outputs that are listed."""
+"""Maximum number of listed inputs or outputs."""
 
 _MOST_ROWS: Final = 30
-"""Functions, files and metadata that are listed."""
+"""Maximum number of listed functions, files and metadata."""
 
 _MOST_DOC_LINES: Final = 6
 
 
 def summary_lines(summary: Summary, width: int) -> list[str]:
-    """The lines, each made visible and at most `width` columns wide."""
+    """Return the lines of a summary, visible and at most `width` columns wide."""
     lines = _head(summary, width)
     lines += _section(f"inputs {len(summary.inputs):,}", _value_lines(summary.inputs, width))
     lines += _section(f"outputs {len(summary.outputs):,}", _value_lines(summary.outputs, width))
@@ -65,14 +65,14 @@ def _head(summary: Summary, width: int) -> list[str]:
 
 
 def _labelled(label: str, text: str, width: int) -> list[str]:
-    """A label and, beside it, a text in as many lines as it needs, within reason."""
+    """Return a label followed by a wrapped text, shortened if very long."""
     lines = wrapped(text, width, indent=12)
     shown = _limited(lines, _MOST_DOC_LINES)
     return [padded(label, 12) + shown[0].lstrip(), *shown[1:]]
 
 
 def opsets_text(summary: Summary) -> str:
-    """``ai.onnx 17, com.microsoft 1``; what is used but not imported is said."""
+    """Return ``ai.onnx 17, com.microsoft 1``; domains used without an import are marked."""
     return ", ".join(
         f"{each.domain or 'ai.onnx'} {'not imported' if each.version is None else each.version}"
         for each in summary.opsets
@@ -136,7 +136,7 @@ def _function_lines(summary: Summary, width: int) -> list[str]:
 
 
 def weights_text(weights: Weights, noun: str) -> str:
-    """``1,234 parameters in 4 tensors, 4.9 kB``; the noun is what its elements are called."""
+    """Return ``1,234 parameters in 4 tensors, 4.9 kB``; the noun names the elements."""
     stored = size(weights.bytes)
     if weights.external_bytes:
         outside = "all" if weights.external_bytes == weights.bytes else size(weights.external_bytes)
@@ -176,3 +176,108 @@ def _external_lines(summary: Summary, width: int) -> list[str]:
             lines += wrapped(f"! {each.problem}", width, indent=4)
     left = len(summary.external) - _MOST_ROWS
     return [*lines, f"  ... and {left:,} more"] if left > 0 else lines
+
+
+_LABEL: Final = 24
+"""Maximum width of labels, in columns."""
+
+_NARROWEST: Final = 16
+"""Minimum width for a model, in columns."""
+
+_MARK: Final = "* "
+"""Prefix of rows in which the models differ."""
+
+
+class _ComparedRow(NamedTuple):
+    """One property of all models."""
+
+    label: str
+    values: tuple[str, ...]
+
+
+def comparison_lines(summaries: Sequence[Summary], width: int) -> list[str]:
+    """Return the models side by side, as many as fit into `width` columns, the others below."""
+    rows = _rows(summaries)
+    fitting = max((width - len(_MARK) - _LABEL) // (_NARROWEST + GAP), 1)
+    lines: list[str] = []
+    for start in range(0, len(summaries), fitting):
+        part = slice(start, start + fitting)
+        each = (width - len(_MARK) - _LABEL) // len(summaries[part]) - GAP
+        lines += [""] if lines else []
+        lines += _table(rows, part, each)
+    return [*lines, "", f"{_MARK}differs"] if any(_differs(row) for row in rows[2:]) else lines
+
+
+def _table(rows: Sequence[_ComparedRow], part: slice, each: int) -> list[str]:
+    wanted = [
+        max(cells(visible(value, 1000)) for value in column)
+        for column in zip(*[row.values[part] for row in rows], strict=True)
+    ]
+    widths = wanted if is_whole() else [min(each, max(*wanted, 8))] * len(wanted)
+    label = limited(max(cells(visible(row.label, 1000)) for row in rows), _LABEL)
+    lines = []
+    for position, row in enumerate(rows):
+        if not any(row.values[part]):
+            continue
+        mark = _MARK if position > 1 and _differs(row) else " " * len(_MARK)
+        parts = [mark + padded(shortened(visible(row.label, 1000), label), label)]
+        values = zip(row.values[part], widths, strict=True)
+        parts += [padded(shortened(visible(value, 1000), each), each) for value, each in values]
+        lines.append((" " * GAP).join(parts).rstrip())
+    return lines
+
+
+def _differs(row: _ComparedRow) -> bool:
+    return len(set(row.values)) > 1
+
+
+def _rows(summaries: Sequence[Summary]) -> list[_ComparedRow]:
+    def row(label: str, values: Sequence[str]) -> _ComparedRow:
+        return _ComparedRow(label, tuple(values))
+
+    rows = [
+        row("file", [each.file for each in summaries]),
+        row("format", [FORMATS.get(each.format, each.format) for each in summaries]),
+        row("size", [size(each.file_bytes) for each in summaries]),
+        row("producer", [" ".join(filter(None, (each.producer_name, each.producer_version))) for each in summaries]),
+        row("ir_version", ["" if each.ir_version is None else str(each.ir_version) for each in summaries]),
+        row("opsets", [opsets_text(each) for each in summaries]),
+    ]
+    for label, field in (("input", "inputs"), ("output", "outputs")):
+        rows += _value_rows(label, [getattr(each, field) for each in summaries])
+    rows += [
+        row("parameters", [f"{each.weights.elements:,}" for each in summaries]),
+        row("  bytes", [size(each.weights.bytes) for each in summaries]),
+        row("  tensors", [f"{each.weights.tensors:,}" for each in summaries]),
+    ]
+    found = dict.fromkeys(dtype.dtype for each in summaries for dtype in each.dtypes)
+    for name in found:
+        totals = [next((dtype.bytes for dtype in each.dtypes if dtype.dtype == name), None) for each in summaries]
+        rows.append(row(f"  {name}", ["" if total is None else size(total) for total in totals]))
+    rows.append(row("functions", [f"{len(each.functions):,}" if each.functions else "" for each in summaries]))
+    rows.append(row("nodes", [f"{each.nodes:,}" for each in summaries]))
+    return rows + _operator_rows(summaries)
+
+
+def _value_rows(label: str, models: Sequence[Sequence[Value]]) -> list[_ComparedRow]:
+    """Return a row for each input or output, by name; those with initializers are only counted."""
+    free = [{each.name: each.type or "no type" for each in values if not each.has_initializer} for values in models]
+    names = dict.fromkeys(name for values in free for name in values)
+    rows = [
+        _ComparedRow(f"{label} {name}", tuple([values.get(name, "") for values in free])) for name in list(names)[:20]
+    ]
+    if len(names) > 20:
+        rows.append(_ComparedRow(f"{label}s", tuple([counted(len(values), label) for values in free])))
+    return rows
+
+
+def _operator_rows(summaries: Sequence[Summary]) -> list[_ComparedRow]:
+    counts = [
+        {operator_name(each.domain, each.op_type): each.nodes for each in summary.operators} for summary in summaries
+    ]
+    names = dict.fromkeys(name for count in counts for name in count)
+    order = sorted(names, key=lambda name: -max(count.get(name, 0) for count in counts))
+    return [
+        _ComparedRow(f"  {name}", tuple([f"{count[name]:,}" if name in count else "" for count in counts]))
+        for name in order
+    ]

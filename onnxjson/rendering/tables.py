@@ -1,4 +1,4 @@
-"""Columns of text for a width: tables, lists in several columns, sizes and numbers for people."""
+"""Text layout: tables, lists in several columns, shortened and wrapped text, sizes and numbers."""
 
 import re
 import textwrap
@@ -7,22 +7,22 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from onnxjson.display import ELLIPSIS, counted, visible
+from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 
 GAP: Final = 2
-"""Columns between two columns of a table."""
+"""Space between two columns of a table."""
 
 _LEAST_END: Final = 6
-"""Columns of the end of a name that are worth more than a layout without its first number."""
+"""Minimum columns for the end of a name if its first number is kept."""
 
 _DIGIT: Final = re.compile("[0-9]")
 
 _LONGEST: Final = 20_000
-"""Characters of a text that is wrapped; the rest is left out."""
+"""Maximum length of wrapped text, in characters; the rest is omitted."""
 
 
 def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """Return the width of a text in columns of a terminal."""
     if text.isascii():
         return len(text)
     return sum(map(_character_cells, text))
@@ -33,8 +33,18 @@ def _character_cells(character: str) -> int:
     return 0 if unicodedata.combining(character) else 2 if unicodedata.east_asian_width(character) in "WF" else 1
 
 
+def limited(wanted: int, limit: int) -> int:
+    """Limit a width to `limit` columns, unless texts are shown whole."""
+    return wanted if is_whole() else min(wanted, limit)
+
+
 def shortened(text: str, limit: int) -> str:
-    """Visible text in at most `limit` columns; what is left out is in the middle, since names differ at their end."""
+    """Shorten visible text in the middle to `limit` columns, unless texts are shown whole."""
+    return text if is_whole() else cut(text, limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """Shorten visible text to `limit` columns; the middle is omitted, since names differ at their end."""
     if cells(text) <= limit:
         return text
     tail: list[str] = []
@@ -53,10 +63,10 @@ def shortened(text: str, limit: int) -> str:
 
 
 def shortened_name(text: str, limit: int) -> str:
-    """The visible name of a node or value in at most `limit` columns, cut between the parts of a path if it is one.
+    """Shorten the visible name of a node or value to `limit` columns, between the parts of a path if possible.
 
-    ``/layers.0/attention/Softmax`` becomes ``/layers.0…Softmax``: what says which layer it is, up to the first number,
-    and as many parts of the end as there is room for.
+    ``/layers.0/attention/Softmax`` becomes ``/layers.0…Softmax``: the start up to the first number, which identifies
+    the layer, and as many parts of the end as fit.
     """
     width = len if text.isascii() else cells
     if width(text) <= limit:
@@ -68,7 +78,7 @@ def shortened_name(text: str, limit: int) -> str:
     full = head = ""
     if (digit := _DIGIT.search(text, 0, last)) is not None:
         full = head = text[: text.find(mark, digit.start())]
-        # A part that is only a number says nothing without the one before it.
+        # A part that is only a number is meaningless without the one before it.
         start = text.rfind(mark, 0, digit.start())
         start = text.rfind(mark, 0, max(start, 0)) if start + 1 == digit.start() else start
         head = ELLIPSIS + full[start + 1 :] if start > 0 else full
@@ -86,7 +96,7 @@ def shortened_name(text: str, limit: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """As much of the end of a text as `width` columns have room for."""
+    """Return the end of a text that fits into `width` columns."""
     if text.isascii():
         return text[-width:]
     room = width
@@ -98,12 +108,12 @@ def _end(text: str, width: int) -> str:
 
 
 def clipped(text: str, width: int) -> str:
-    """Visible text in at most `width` columns, cut at its end with a mark."""
+    """Shorten visible text at its end to `width` columns, with an ellipsis."""
     return text if cells(text) <= width else fitting(text, width - 1) + (ELLIPSIS if width > 0 else "")
 
 
 def fitting(text: str, width: int) -> str:
-    """As much of the start of a text as `width` columns have room for, one character at least."""
+    """Return the start of a text that fits into `width` columns, at least one character."""
     room = width
     for number, character in enumerate(text):
         room -= cells(character)
@@ -113,13 +123,13 @@ def fitting(text: str, width: int) -> str:
 
 
 def padded(text: str, width: int, *, right: bool = False) -> str:
-    """`text` filled with spaces to `width` columns."""
+    """Pad text with spaces to `width` columns."""
     space = " " * max(width - cells(text), 0)
     return space + text if right else text + space
 
 
 def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (), indent: int = 2) -> list[str]:
-    """Lines of a table; the widest left-aligned columns are shortened until the lines fit into `width`.
+    """Return lines of a table; the widest left-aligned columns are shortened to fit into `width`.
 
     Args:
         rows: cells, the same number in each row.
@@ -134,7 +144,7 @@ def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (
     widths = [max(map(cells, column)) for column in zip(*shown, strict=True)]
     room = width - indent - GAP * (len(widths) - 1)
     flexible = [place for place in range(len(widths)) if place not in numbers]
-    while sum(widths) > room and flexible:
+    while sum(widths) > room and flexible and not is_whole():
         widest = max(flexible, key=lambda place: widths[place])
         others = [widths[place] for place in flexible if place != widest]
         target = max(widths[widest] - (sum(widths) - room), max(others, default=0) - 1, 8)
@@ -152,13 +162,13 @@ def table(rows: Sequence[Sequence[str]], width: int, *, right: Iterable[int] = (
 
 
 def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) -> list[str]:
-    """Pairs of a name and a number in as many columns as fit, to be read downwards."""
+    """Arrange pairs of a name and a number in as many columns as fit, to be read downwards."""
     if not pairs:
         return []
     pairs = [(visible(name, 1000), number) for name, number in pairs]
     names = max(cells(name) for name, _ in pairs)
     numbers = max(len(number) for _, number in pairs)
-    names = min(names, width - indent - numbers - GAP)
+    names = limited(names, width - indent - numbers - GAP)
     each = names + GAP + numbers
     count = max((width - indent + 2 * GAP) // (each + 2 * GAP), 1)
     height = -(-len(pairs) // count)
@@ -173,12 +183,12 @@ def columns(pairs: Sequence[tuple[str, str]], width: int, *, indent: int = 2) ->
 
 
 def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False) -> list[str]:
-    """A text of several lines, each made visible and wrapped; more than one empty line in a row becomes one.
+    """Make the lines of a text visible and wrap them; consecutive empty lines become one.
 
-    Words that are longer than a line are cut, unless they are wanted whole.
+    Words longer than a line are broken, unless `whole_words` is set.
     """
     lines: list[str] = []
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST and not is_whole():
         text = text[:_LONGEST] + ELLIPSIS
     for line in text.splitlines():
         space = " " * (indent + min(len(line) - len(line.lstrip()), 12))
@@ -188,7 +198,7 @@ def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False
                 lines.append("")
             continue
         wrapper = textwrap.TextWrapper(max(width, 40), initial_indent=space, subsequent_indent=space)
-        wrapper.break_long_words = wrapper.break_on_hyphens = not whole_words
+        wrapper.break_long_words = wrapper.break_on_hyphens = not (whole_words or is_whole())
         lines += wrapper.wrap(shown)
     while lines and not lines[-1]:
         lines.pop()
@@ -196,7 +206,7 @@ def wrapped(text: str, width: int, *, indent: int = 2, whole_words: bool = False
 
 
 def size(count: int) -> str:
-    """A number of bytes for a person: ``1.2 kB``, decimal units."""
+    """Format a number of bytes: ``1.2 kB``, decimal units."""
     if count < 1000:
         return counted(count, "byte")
     amount = float(count)
@@ -208,5 +218,5 @@ def size(count: int) -> str:
 
 
 def number(value: float) -> str:
-    """A number for a person: whole ones in full, others with six digits."""
+    """Format a number: integers in full, others with six digits."""
     return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"

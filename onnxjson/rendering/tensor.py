@@ -1,4 +1,4 @@
-"""One tensor, as data and as lines: dtype, shape, storage, statistics, histogram, values, who takes it."""
+"""One tensor, as data and as lines: dtype, shape, storage, statistics, histogram, values, consumers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,21 +6,14 @@ from typing import Final
 
 import msgspec
 
-from onnxjson.constants.stored import with_elements
-from onnxjson.display import visible
-from onnxjson.document import SparseTensor, Tensor
-from onnxjson.elements import bits, element_count
-from onnxjson.errors import OnnxJsonError
-from onnxjson.external import Resolver
-from onnxjson.index import Index
-from onnxjson.names import STRING
-from onnxjson.rendering.constants import stored_bytes, tensor_type_text
-from onnxjson.rendering.exact import Json
-from onnxjson.rendering.node import consumer_lines
-from onnxjson.rendering.tables import number, padded, size, wrapped
-from onnxjson.rendering.values import Consumer, Pair, Source, consumers, pairs, source
-from onnxjson.selectors import TensorRef
-from onnxjson.tensor_statistics import (
+from onnxjson.model.display import visible
+from onnxjson.model.document import SparseTensor, Tensor
+from onnxjson.model.dtypes import STRING
+from onnxjson.model.elements import bits, element_count
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index
+from onnxjson.model.selectors import TensorRef
+from onnxjson.model.tensor_statistics import (
     Histogram,
     Statistics,
     StringStatistics,
@@ -28,32 +21,39 @@ from onnxjson.tensor_statistics import (
     statistics,
     string_statistics,
 )
-from onnxjson.tensors import location_of
-from onnxjson.types import format_data_type
+from onnxjson.model.tensors import location_of
+from onnxjson.model.types import format_data_type
+from onnxjson.rendering.constants import stored_bytes, tensor_type_text
+from onnxjson.rendering.exact import Json
+from onnxjson.rendering.node import consumer_lines
+from onnxjson.rendering.tables import number, padded, size, wrapped
+from onnxjson.rendering.values import Consumer, Pair, Source, consumers, pairs, source
+from onnxjson.storage.external import Resolver
+from onnxjson.storage.stored_constants import with_elements
 
 VALUES: Final = 16
-"""Elements that are shown where nobody says how many."""
+"""Default number of shown elements."""
 
 _FIELDS: Final = ("raw_data", "float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 _BAR: Final = 30
-"""Columns of the longest bar of a histogram."""
+"""Length of the longest bar of a histogram, in columns."""
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Where the elements of a tensor are."""
+    """Storage of the elements of a tensor."""
 
     fields: tuple[str, ...]
-    """Fields of the TensorProto that hold something; empty for external data."""
+    """Fields of the TensorProto that contain elements; empty for external data."""
     bytes: int
-    """As they are stored."""
+    """Stored size."""
     location: str | None
-    """The file of external data, with what it says of the place there."""
+    """File of external data, with offset and length as declared."""
     offset: str | None
     length: str | None
 
 
 class TensorView(msgspec.Struct, frozen=True):
-    """One tensor: a constant, or a value that is known only when the model runs."""
+    """One tensor: a constant, or a value computed when the model runs."""
 
     kind: str
     """"tensor"."""
@@ -65,32 +65,32 @@ class TensorView(msgspec.Struct, frozen=True):
     dims: tuple[int, ...] | None
     elements: int | None
     storage: Storage | None
-    """None for what is no constant."""
+    """Storage of a constant; None for other values."""
     indices: str | None
-    """Of a sparse tensor, whose values all else is about: the type of its indices."""
+    """Type of the indices of a sparse tensor; all other fields describe its values."""
     source: Source | None
-    """Where the value comes from; None for a constant inside an attribute."""
+    """Producer of the value; None for a constant inside an attribute."""
     consumers: tuple[Consumer, ...]
     doc_string: str | None
     metadata: tuple[Pair, ...]
     statistics: Statistics | StringStatistics | None
     values: tuple[object, ...] | None
-    """The first elements as JSON has them (docs/format.md, section 3)."""
+    """First elements as in JSON (docs/format.md, section 3)."""
     problem: str | None
-    """Why there are no statistics and values of a constant."""
+    """Why statistics and values of a constant are missing."""
 
 
 def view_tensor(
     index: Index, ref: TensorRef, file: str, resolver: Resolver | None, *, most: int = VALUES
 ) -> TensorView:
-    """What there is to know about a tensor; its elements are read in pieces.
+    """Return all data about a tensor; its elements are read in pieces.
 
     Args:
-        index: of the model.
+        index: index of the model.
         ref: the tensor.
-        file: where the model came from.
-        resolver: finds external data; None: it is not looked for.
-        most: how many elements are given as values.
+        file: file of the model.
+        resolver: finds external data; None to ignore it.
+        most: maximum number of values.
     """
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     from_graph = source(index, ref.scope, ref.name) if ref.scope is not None and ref.name else None
@@ -146,10 +146,10 @@ def _storage(tensor: Tensor) -> Storage:
 
 
 def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:
-    """Statistics and values.
+    """Return statistics and values.
 
     Raises:
-        OnnxJsonError: the elements cannot be had.
+        OnnxJsonError: the elements cannot be read.
     """
     if resolver is None and location_of(tensor) is not None:
         return {}
@@ -164,7 +164,7 @@ def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str,
 
 
 def tensor_lines(view: TensorView, width: int) -> list[str]:
-    """The lines for one tensor, each made visible; only names that are longer than `width` are wider."""
+    """Return the lines for one tensor, visible; only names longer than `width` are wider."""
     rows = [
         ("address", f"@{view.address}"),
         ("type", view.type or ("no type" if view.storage is None else view.dtype or "")),
@@ -192,10 +192,10 @@ def tensor_lines(view: TensorView, width: int) -> list[str]:
 
 
 def _source_lines(found: Source) -> list[str]:
-    return [f"made by   {_maker(found)}"] if found.made_by != "initializer" else []
+    return [f"made by   {_producer(found)}"] if found.made_by != "initializer" else []
 
 
-def _maker(found: Source) -> str:
+def _producer(found: Source) -> str:
     if found.node is None:
         return "the caller, as an input" if found.made_by == "input" else "nothing"
     name = visible(found.node.name, 500) if found.node.name else f"@{visible(found.node.address, 500)}"

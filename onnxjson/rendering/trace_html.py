@@ -1,6 +1,6 @@
-"""A trace as one HTML file for a person; see `onnxjson.rendering.diff_html` for what holds for such a page.
+"""A trace as one HTML file, built like the page of a diff; see `onnxjson.rendering.diff_html`.
 
-Drawings need to know which node is which, so neighbours are compared again, as far as they are drawn.
+Drawings need matched nodes, so the models around drawn events are compared again.
 """
 
 from collections.abc import Iterator
@@ -8,29 +8,28 @@ from typing import Final
 
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.places import called
-from onnxjson.display import counted
-from onnxjson.document import Model
-from onnxjson.index import Index, NodeRef
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.display import counted
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.optimizing.provenance import Provenance, Story
+from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_html import DRAWN, MOST_DRAWINGS, MOST_ROWS, event_article, page_code, page_head, page_text
 from onnxjson.rendering.diff_page_style import SCRIPT
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
 from onnxjson.rendering.neighbourhoods import Picture, pictures
-from onnxjson.rendering.size_changes import bytes_change, nodes_change
-from onnxjson.rendering.stage_table import table_rows
+from onnxjson.rendering.stage_table import bytes_change, nodes_change, table_rows
 from onnxjson.rendering.trace_text import columns, loud, notes_of, outcome, part_text, size_before, totals
-from onnxjson.tracing.provenance import Provenance, Story
-from onnxjson.tracing.records import Part, Size, Step, Trace
 
 _MOST_EVENTS: Final = 200
-"""Of one part."""
+"""Maximum number of events of one part."""
 
 _MOST_NODES: Final = 12
-"""Addresses in a row of the table of nodes."""
+"""Maximum number of addresses in a row of the table of nodes."""
 
 
 def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
-    """The page in pieces."""
+    """Yield the page in pieces."""
     yield page_head(f"{trace.source}: trace")
     yield f"<body>\n<h1>{page_code(trace.source)}</h1>\n<p>{page_text(_arrows(totals(trace)), None)}</p>\n"
     yield from _table(trace)
@@ -56,7 +55,7 @@ def _table(trace: Trace) -> Iterator[str]:
 
 
 class _Steps:
-    """The passes, one after the other."""
+    """Sections of the passes, in order."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
@@ -66,7 +65,7 @@ class _Steps:
         self._events = 0
 
     def pieces(self) -> Iterator[str]:
-        """A section for each pass."""
+        """Yield a section for each pass."""
         for number, step in enumerate(self._trace.steps, 1):
             before = size_before(self._trace, step)
             after = step.parts[-1].after if step.parts else before
@@ -122,7 +121,7 @@ def _arrows(text: str) -> str:
 
 
 def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
-    """Where every node of the result came from, then the nodes that are gone."""
+    """Yield the origins of every node of the result, then the removed nodes."""
     rows: list[tuple[str, NodeRef, Story]] = []
     for ref in Index(trace.last).nodes():
         story = found.origins[ref.address]
@@ -134,13 +133,13 @@ def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     note = f"{len(rows):,}"
     if len(rows) > MOST_ROWS:
         rows = [row for row in rows if row[0] != "same"][:MOST_ROWS]
-        note = f"what changed of {note}, at most {MOST_ROWS:,} rows"
+        note = f"changed nodes of {note}, at most {MOST_ROWS:,} rows"
     options = "".join(
         [f'<option value="{state}">{state}</option>' for state in ("changed", "added", "removed", "same")]
     )
-    yield f'<h2>Nodes</h2>\n<p class="soft">{note}; where those of the result come from, then those that are gone</p>\n'
+    yield f'<h2>Nodes</h2>\n<p class="soft">{note}; origins of the nodes of the result, then removed nodes</p>\n'
     yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, pass" '
-    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="What happened">'
+    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="Kind of change">'
     yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
     headings = "<th></th><th>operator</th><th>name</th><th>from</th>"
     yield f'</div>\n<table id="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
@@ -160,7 +159,7 @@ def _row(trace: Trace, state: str, ref: NodeRef, story: Story) -> str:
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
     here = page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
-    name = called(ref.node)
+    name = node_label(ref.node)
     element = {"added": "ins", "removed": "del"}.get(state, "span")
     return (
         f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator_of(ref))}</{element}>'

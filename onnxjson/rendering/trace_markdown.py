@@ -3,24 +3,23 @@
 from collections.abc import Iterator
 from typing import Final
 
-from onnxjson.display import counted
+from onnxjson.model.display import counted
+from onnxjson.optimizing.trace_records import Size, Step, Trace
 from onnxjson.rendering.diff_markdown import LARGEST, code
 from onnxjson.rendering.diff_text import place_text
-from onnxjson.rendering.size_changes import bytes_change
-from onnxjson.rendering.stage_table import table_rows
+from onnxjson.rendering.stage_table import bytes_change, table_rows
 from onnxjson.rendering.trace_text import Subject, columns, headline, loud, node_text, notes_of, part_text, size_before
-from onnxjson.tracing.records import Size, Step, Trace
 
 _MOST_ROWS: Final = 300
-"""Rows of a table."""
+"""Maximum number of rows of a table."""
 
 _MOST_OPERATORS: Final = 40
 _LONGEST: Final = 200
-_CUT: Final = "\n*Cut off here, so that a comment can hold it; `onnxjson trace DIR --format html` shows everything.*\n"
+_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
 
 
 def trace_markdown(trace: Trace, subjects: list[Subject] | None = None) -> str:
-    """The report, at most `LARGEST` characters; where it would have more, it says that it was cut off."""
+    """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
     text = ""
     for piece in _stories(trace, subjects) if subjects is not None else _pieces(trace):
         if len(text) + len(piece) > LARGEST - len(_CUT):
@@ -71,7 +70,7 @@ def _step(step: Step, before: Size) -> Iterator[str]:
         yield "\n| part | kind | what | where |\n|---|---|---|---|\n"
         yield from rows[:_MOST_ROWS]
         if len(rows) > _MOST_ROWS:
-            yield f"\n*{counted(len(rows) - _MOST_ROWS, 'more row')} left out.*\n"
+            yield f"\n*{counted(len(rows) - _MOST_ROWS, 'more row')} omitted.*\n"
 
 
 def _table(trace: Trace) -> Iterator[str]:
@@ -89,9 +88,9 @@ def _stories(trace: Trace, subjects: list[Subject]) -> Iterator[str]:
     for subject in subjects:
         whose = "after" if subject.is_of_result else "before"
         yield f"#### {code(node_text(subject.ref))} ({whose} all passes, {code('@' + subject.ref.address)})\n\n"
-        verb = "made of" if subject.is_of_result else "is in"
+        verb = "from" if subject.is_of_result else "is in"
         nodes = ", ".join([code(f"@{address}") for address in subject.story.nodes[:40]])
-        yield f"{verb} {nodes}\n\n" if nodes else ("made of nothing\n\n" if subject.is_of_result else "is gone\n\n")
+        yield f"{verb} {nodes}\n\n" if nodes else ("from no node\n\n" if subject.is_of_result else "removed\n\n")
         for touch in subject.story.touches:
             yield f"- {code(part_text(trace, touch))}: {touch.kind} {code(touch.pattern, _LONGEST)}\n"
         yield "\n"

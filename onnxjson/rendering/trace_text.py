@@ -1,41 +1,40 @@
-"""A trace as lines for a person: what each pass and each of its parts did, then the models side by side."""
+"""A trace as lines of text: changes by each pass and each of its parts, then the models side by side."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.places import called
-from onnxjson.display import counted, visible
-from onnxjson.index import Index, NodeRef
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.display import counted, visible
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.optimizing.provenance import Provenance, Story, Touch
+from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.size_changes import bytes_change, growth, nodes_change
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.stage_table import Column, table_lines
+from onnxjson.rendering.stage_table import Column, bytes_change, growth, nodes_change, table_lines
 from onnxjson.rendering.tables import GAP, shortened, wrapped
-from onnxjson.tracing.provenance import Provenance, Story, Touch
-from onnxjson.tracing.records import Part, Size, Step, Trace
 
 _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
 
 
 class Subject(NamedTuple):
-    """A node that somebody asks about."""
+    """A requested node with its provenance."""
 
     ref: NodeRef
     story: Story
     is_of_result: bool
-    """Whether it is one of the last model; else of the first."""
+    """Whether it belongs to the last model; else to the first."""
 
 
 def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[Line]:
-    """The lines of a trace.
+    """Yield the lines of a trace.
 
     Args:
         trace: the trace.
         width: columns of the terminal, at least 60.
-        details: also passes that changed nothing, events that leave every result as it was, and every place.
+        details: whether to include passes without changes, events that preserve all results, and every place.
     """
     yield (Span(headline(trace), "title"),)
     for step in trace.steps:
@@ -52,30 +51,30 @@ def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[
 
 
 def headline(trace: Trace) -> str:
-    """``m.onnx: 3 passes, 2 changed something, 354 -> 165 nodes``, visible."""
+    """Return ``m.onnx: 3 passes, 2 changed something, 354 -> 165 nodes``, visible."""
     return f"{visible(trace.source, None)}: {totals(trace)}"
 
 
 def totals(trace: Trace) -> str:
-    """What all passes did together, in numbers."""
+    """Return the total change by all passes, in numbers."""
     changed = sum(step.is_changed for step in trace.steps)
     passes = "1 pass" if len(trace.steps) == 1 else f"{len(trace.steps):,} passes"
     return f"{passes}, {changed:,} changed something, {_sizes(trace.before, trace.after)}"
 
 
 def outcome(step: Step) -> str:
-    """What is to be said instead of numbers of a pass that changed nothing."""
+    """Return the text for a pass without changes."""
     return "failed" if step.failure is not None else "changed nothing"
 
 
 def columns(trace: Trace) -> list[Column]:
-    """The first model, and the model after each pass that changed something."""
+    """Return a column for the first model, and for the model after each pass that changed something."""
     found = [Column("before", trace.before)]
     return found + [Column(step.name, step.parts[-1].after) for step in trace.steps if step.is_changed]
 
 
 def step_lines(trace: Trace, step: Step, width: int, *, details: bool = False) -> Iterator[Line]:
-    """The lines of one pass."""
+    """Yield the lines of one pass."""
     before = size_before(trace, step)
     name = shortened(visible(step.name, 400), width // 2)
     rounds = f", {step.rounds} rounds" if step.rounds > 1 else ""
@@ -92,13 +91,13 @@ def step_lines(trace: Trace, step: Step, width: int, *, details: bool = False) -
 
 
 def notes_of(step: Step, before: Size) -> list[str]:
-    """What is to be said of a pass besides its numbers: that the model grew, then its notes."""
+    """Return messages about a pass: that the model grew, then its notes."""
     after = step.parts[-1].after if step.parts else before
     return [*growth(before.bytes, after.bytes), *step.notes]
 
 
 def size_before(trace: Trace, step: Step) -> Size:
-    """The size of the model that a pass was given."""
+    """Return the size of the input of a pass."""
     before = trace.before
     for each in trace.steps:
         if each is step:
@@ -127,7 +126,7 @@ def _part_lines(before: Size, part: Part, width: int, *, details: bool) -> Itera
 
 
 def loud(events: Sequence[Event]) -> list[Event]:
-    """The events after which a model is another one, names, order and what is said about it aside."""
+    """Return the events that change more than names, order and annotations."""
     return [event for event in events if EFFECTS[event.kind] != "quiet" and event.kind != "opset-changed"]
 
 
@@ -151,7 +150,7 @@ def _nodes(before: Size, after: Size) -> str:
 
 
 def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterator[Line]:
-    """What became of nodes of the first model, and what nodes of the last one were made of."""
+    """Yield the provenance of nodes of the first and of the last model."""
     first, last = ({ref.address: ref for ref in Index(model).nodes()} for model in (trace.first, trace.last))
     for position, subject in enumerate(subjects):
         if position:
@@ -173,21 +172,19 @@ def story_lines(trace: Trace, subjects: Iterable[Subject], width: int) -> Iterat
 def _summary(subject: Subject) -> str:
     count = len(subject.story.nodes)
     if subject.is_of_result:
-        return (
-            f"made of {counted(count, 'node')} of the first model:" if count else "made of no node of the first model"
-        )
-    return f"is in {counted(count, 'node')} of the last model:" if count else "is gone"
+        return f"from {counted(count, 'node')} of the first model:" if count else "from no node of the first model"
+    return f"is in {counted(count, 'node')} of the last model:" if count else "removed"
 
 
 def node_text(ref: NodeRef) -> str:
-    """``Conv /layer1/conv``, visible."""
+    """Return ``Conv /layer1/conv``, visible."""
     node = ref.node
-    name = called(node)
+    name = node_label(node)
     return visible(f"{operator_of(ref)} {name}".rstrip(), 200)
 
 
 def part_text(trace: Trace, touch: Touch) -> str:
-    """``onnxruntime, ConvBNFusion``, visible."""
+    """Return ``onnxruntime, ConvBNFusion``, visible."""
     step = trace.steps[touch.step]
     part = step.parts[touch.part].name
     return visible(f"{step.name}, {part}" if part else step.name, 200)
@@ -196,7 +193,7 @@ def part_text(trace: Trace, touch: Touch) -> str:
 def subjects_of(
     trace: Trace, found: Provenance, before: Iterable[NodeRef], after: Iterable[NodeRef]
 ) -> Iterator[Subject]:
-    """What is known of nodes of the first and of the last model."""
+    """Yield the provenance of nodes of the first and of the last model."""
     for ref in before:
         yield Subject(ref, found.fates[ref.address], is_of_result=False)
     for ref in after:

@@ -1,17 +1,17 @@
-"""What a value is, who makes it and who takes it, as data."""
+"""Values as data: type, producer and consumers."""
 
 from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
 
-from onnxjson.document import SparseTensor, StringStringEntry
-from onnxjson.index import Index, NodeRef, Scope
+from onnxjson.model.document import SparseTensor, StringStringEntry
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.types import format_type
 from onnxjson.rendering.constants import tensor_type_text
-from onnxjson.types import format_type
 
 Maker = Literal["node", "input", "initializer", "absent", "unknown"]
-"""Who makes a value; absent: an optional input that is left out; unknown: nothing of that name is in sight."""
+"""Producer of a value; absent: an omitted optional input; unknown: the name is not defined."""
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -22,7 +22,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class NodeName(msgspec.Struct, frozen=True):
-    """A node, as far as it takes to find it again."""
+    """Address and name of a node."""
 
     address: str
     op_type: str
@@ -30,7 +30,7 @@ class NodeName(msgspec.Struct, frozen=True):
 
 
 class Consumer(msgspec.Struct, frozen=True):
-    """A place that takes a value: an input of a node, or (node None) an output of the graph."""
+    """A consumer of a value: an input of a node, or (node None) an output of the graph."""
 
     address: str
     slot: int
@@ -38,29 +38,29 @@ class Consumer(msgspec.Struct, frozen=True):
 
 
 class Source(msgspec.Struct, frozen=True):
-    """Where a value comes from."""
+    """Producer and type of a value."""
 
     name: str
     type: str | None
-    """In the grammar of docs/format.md, section 5; None where the model does not say."""
+    """In the grammar of docs/format.md, section 5; None if the model does not state it."""
     made_by: Maker
     address: str | None
-    """Of the input or initializer, or of the node's output."""
+    """Address of the input, the initializer, or the output of a node."""
     node: NodeName | None
 
 
 def pairs(entries: Sequence[StringStringEntry]) -> tuple[Pair, ...]:
-    """Metadata as data."""
+    """Return metadata entries as data."""
     return tuple([Pair(entry.key, entry.value) for entry in entries])
 
 
 def node_name(ref: NodeRef) -> NodeName:
-    """The node, as far as it takes to find it again."""
+    """Return the address and name of a node."""
     return NodeName(ref.address, ref.node.op_type or "", ref.node.name)
 
 
 def consumers(index: Index, scope: Scope, name: str) -> tuple[Consumer, ...]:
-    """Every place that takes a value which is defined in `scope`."""
+    """Return all consumers of a value that is defined in `scope`."""
     return tuple([
         Consumer(
             use.address,
@@ -72,33 +72,37 @@ def consumers(index: Index, scope: Scope, name: str) -> tuple[Consumer, ...]:
 
 
 def source(index: Index, scope: Scope, name: str) -> Source:
-    """Where a value comes from that is used in `scope`."""
+    """Return the producer of a value that is used in `scope`."""
     if not name:
         return Source(name, None, "absent", None, None)
-    home = index.home(scope, name)
-    if home is None:
+    defining = index.defining_scope(scope, name)
+    if defining is None:
         return Source(name, value_type(scope, name), "unknown", None, None)
-    if name in home.initializers:
+    if name in defining.initializers:
         return Source(
-            name, value_type(scope, name), "initializer", f"{home.address}/initializer/{home.initializers[name]}", None
+            name,
+            value_type(scope, name),
+            "initializer",
+            f"{defining.address}/initializer/{defining.initializers[name]}",
+            None,
         )
-    if name in home.sparse_initializers:
-        address = f"{home.address}/sparse_initializer/{home.sparse_initializers[name]}"
+    if name in defining.sparse_initializers:
+        address = f"{defining.address}/sparse_initializer/{defining.sparse_initializers[name]}"
         return Source(name, value_type(scope, name), "initializer", address, None)
-    if name in home.inputs:
-        return Source(name, value_type(scope, name), "input", f"{home.address}/input/{home.inputs[name]}", None)
-    position, slot = home.makers[name]
-    ref = NodeRef(home, position)
+    if name in defining.inputs:
+        return Source(name, value_type(scope, name), "input", f"{defining.address}/input/{defining.inputs[name]}", None)
+    position, slot = defining.producers[name]
+    ref = NodeRef(defining, position)
     return Source(name, value_type(scope, name), "node", f"{ref.address}/output/{slot}", node_name(ref))
 
 
 def value_type(scope: Scope, name: str) -> str | None:
-    """The type of a value, from what the graph says or from the constant itself; None where neither is there."""
-    said = Index.type_of(scope, name)
-    if said is not None:
-        return format_type(said)
-    home = Index.home(scope, name)
-    constant = home.initializer(name) if home is not None else None
+    """Return the type of a value as declared by the graph or from the constant itself; None if unknown."""
+    declared = Index.type_of(scope, name)
+    if declared is not None:
+        return format_type(declared)
+    defining = Index.defining_scope(scope, name)
+    constant = defining.initializer(name) if defining is not None else None
     if isinstance(constant, SparseTensor):
         values = constant.values
         inner = None if values is None else tensor_type_text(msgspec.structs.replace(values, dims=constant.dims))

@@ -1,4 +1,4 @@
-"""Whether two models compute the same, as data and as lines; and where they part."""
+"""Verification of two models as data and as lines, with the nodes where they diverge."""
 
 import itertools
 import math
@@ -6,24 +6,24 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from onnxjson.display import counted, visible
+from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import table, wrapped
-from onnxjson.running.locating import Location, Place
-from onnxjson.running.tolerances import EXACT, Comparison, Tolerance
+from onnxjson.running.comparison import EXACT, Comparison, Tolerance
+from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.verification import OutputResult, RunVerdict, Verification
 
 _PROBLEMS: Final = 3
-"""Reasons why runs failed that are told."""
+"""Maximum number of reported reasons of failed runs."""
 
 _DIGITS: Final = re.compile(r"[0-9]+")
 
 _NODES: Final = 6
-"""Nodes of a place that are shown."""
+"""Maximum number of shown nodes of a place."""
 
 
 def verification_data(found: Verification, base: str, target: str, location: Location | None = None) -> dict[str, Any]:
-    """What was found, for other programs: onnxjson-verification/1."""
+    """Return the result as data, onnxjson-verification/1."""
     data: dict[str, Any] = {
         "format": "onnxjson-verification/1",
         "base": base,
@@ -86,7 +86,7 @@ def _figures_data(found: Comparison | None) -> dict[str, Any]:
     }
 
 
-def _place_data(place: Place) -> dict[str, Any]:
+def _place_data(place: Divergence) -> dict[str, Any]:
     return {
         "base": list(place.base),
         "target": list(place.target),
@@ -103,7 +103,7 @@ def _place_data(place: Place) -> dict[str, Any]:
 def verification_lines(
     found: Verification, base: str, target: str, width: int, location: Location | None = None
 ) -> Iterator[Line]:
-    """What was found, for a person; `width` columns."""
+    """Yield the result as lines of `width` columns."""
     yield (Span(f"{visible(base, None)} and {visible(target, None)}", "title"),)
     yield (_headline(found),)
     sizes = _sizes_text(found)
@@ -142,7 +142,7 @@ def _sizes_text(found: Verification) -> str:
 
 
 def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
-    """Why runs failed; reasons that differ in numbers only are told once."""
+    """Yield why runs failed; reasons that differ in numbers only are merged."""
     groups: dict[str, list[int]] = {}
     for number, run in enumerate(found.runs):
         if run.problem:
@@ -198,7 +198,7 @@ def _row(output: OutputResult) -> tuple[str, ...]:
 
 
 def _floor(cosine: float) -> float:
-    """With six digits, and never 1 for what is less."""
+    """Round down to six digits, so that values below 1 are not shown as 1."""
     return min(1.0, math.floor(cosine * 1e6) / 1e6 if cosine < 1 - 1e-12 else 1.0)
 
 
@@ -213,16 +213,16 @@ def _worst_text(output: OutputResult, worst: Comparison) -> str:
     place = "" if worst.worst is None else f"{list(worst.worst)}{run}"
     share = f"{worst.outside:,} of {worst.elements:,} elements"
     if worst.nonfinite and worst.nonfinite == worst.outside:
-        return f"{share} are NaN or infinite in just one of them, first at {place}"
-    others = f", {worst.nonfinite:,} of them NaN or infinite in just one" if worst.nonfinite else ""
+        return f"{share} are NaN or infinite in only one model, first at {place}"
+    others = f", {worst.nonfinite:,} of them NaN or infinite in only one model" if worst.nonfinite else ""
     where = f", {'first' if worst.nonfinite else 'most'} at {place}" if place else ""
     if output.tolerance == EXACT:
-        return f"{share} are not the same, as they have to be{others}{where}"
-    return f"{share} are further apart than {tolerance_text(output.tolerance)}{others}{where}"
+        return f"{share} differ, but must be equal{others}{where}"
+    return f"{share} differ by more than {tolerance_text(output.tolerance)}{others}{where}"
 
 
 def tolerance_text(tolerance: Tolerance) -> str:
-    """A tolerance for a person."""
+    """Return a tolerance as text."""
     parts = [
         f"{value:g}{of}"
         for value, of in (
@@ -236,13 +236,13 @@ def tolerance_text(tolerance: Tolerance) -> str:
 
 
 def location_lines(location: Location, width: int) -> Iterator[Line]:
-    """Where the numbers part, for a person."""
+    """Yield where the values diverge, as lines."""
     how = f"{location.compared:,} of {counted(location.pairs, 'pair')} of values inside compared, on {location.run}"
     if not location.places:
-        yield (Span("no place found where the numbers part", "bad"),)
+        yield (Span("no node found where the values diverge", "bad"),)
         yield (Span(how, "quiet"),)
     else:
-        yield (Span("the numbers part at", "title"),)
+        yield (Span("the values diverge at", "title"),)
         for place in location.places:
             yield from _place_lines(place, width)
         yield (Span(how, "quiet"),)
@@ -250,7 +250,7 @@ def location_lines(location: Location, width: int) -> Iterator[Line]:
         yield from _wrapped(location.problem, width, "bad")
 
 
-def _place_lines(place: Place, width: int) -> Iterator[Line]:
+def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
     several = len(place.nodes) > 1
     if several:
         yield (Span(f"  one of these {len(place.nodes):,} nodes, the likeliest first", "quiet"),)
@@ -265,16 +265,16 @@ def _place_lines(place: Place, width: int) -> Iterator[Line]:
         yield from _wrapped(f"in the target: {there}", width, "plain", indent=4)
     for one, other in place.constants[:_NODES]:
         name = visible(one) if one == other else f"{visible(one)} -> {visible(other)}"
-        yield from _wrapped(f"constant {name} has other elements", width, "plain", indent=4)
+        yield from _wrapped(f"constant {name} has different elements", width, "plain", indent=4)
     for name in place.lost[:_NODES]:
-        yield from _wrapped(f"constant {visible(name)} is not there any more", width, "plain", indent=4)
+        yield from _wrapped(f"constant {visible(name)} is missing in the target", width, "plain", indent=4)
     found = place.comparison
-    apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} are apart"
+    apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} differ"
     if found.largest_absolute is not None:
         apart += f", by up to {found.largest_absolute:.3g} among values of up to {found.scale or 0:.3g}"
     yield from _wrapped(apart, width, "plain", indent=4)
-    before = "what it is computed from is the same" if not place.before else (
-        f"what it is computed from differs by a share of {place.before:.1g} at most"
+    before = "its inputs are the same" if not place.before else (
+        f"its inputs differ by at most {place.before:.1g} of the largest element"
     )  # fmt: skip
     if several:
         before += "; nothing between these nodes has a counterpart to compare"

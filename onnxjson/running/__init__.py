@@ -1,4 +1,12 @@
-"""Models evaluated: values made for their inputs, results compared, rewrites proved.
+"""Run models in a guarded process, compare their results, verify and locate differences, prove single rewrites.
 
-Nothing runs in this process: `onnxjson.worker` evaluates in a guarded one.
+Here: the guarded process (worker and box), inputs for a model, engines, comparison within tolerances, verification of
+two models, the search for the first node that differs, and the verification of single rewrites. No native code runs in
+this process: a server forks a child with limits for each job.
+
+Not here: optimizers (`onnxjson.optimizing`) and reports of a run (`onnxjson.rendering`). The worker imports no room
+above this one; the client names the module that does a job.
+
+Read first: `worker` (the client of the guarded process), `model_run` (`onnxjson.run`), `verification`
+(`onnxjson.verify`).
 """

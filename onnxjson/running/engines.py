@@ -1,23 +1,31 @@
-"""Models opened by what evaluates them: onnxruntime, else the reference evaluator of onnx.
+"""Engines that evaluate models: onnxruntime, else the reference evaluator of onnx.
 
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.worker_server`.
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
 """
 
+import ctypes
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from onnxjson.document import Tensor
-from onnxjson.names import STRING
-from onnxjson.running.tasks import Settings, Subject
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import STRING
+from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.payloads import whole
+from onnxjson.model.tensors import from_numpy, raw_bytes, to_numpy
+from onnxjson.running.tasks import Engine, Settings, Subject
 from onnxjson.running.values import Dictionary, Value, Values, as_array
-from onnxjson.tensors import from_numpy, to_numpy
-from onnxjson.worker_evaluation import INFERENCE_ERROR, UnsupportedError, given, taken
-from onnxjson.worker_tasks import Engine
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession, SessionOptions
+    from onnxruntime import InferenceSession, OrtValue, SessionOptions
+
+INFERENCE_ERROR: Final = "InferenceError]"
+"""Part of the messages of onnxruntime about nodes whose inputs have wrong types or shapes."""
+
+
+class UnsupportedError(Exception):
+    """An engine does not support a model or a value."""
 
 
 class OpenModel(Protocol):
@@ -27,23 +35,25 @@ class OpenModel(Protocol):
     providers: tuple[str, ...]
 
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
-        """The values of the outputs, or of some of them."""
+        """Return the outputs, or some of them, by name."""
 
     def repeated(self, values: Values) -> Callable[[], object]:
-        """A function that runs the model on these values, with nothing around it that takes time."""
+        """Return a function that runs the model on these values without any overhead, for timing."""
 
 
-def opened(subject: Subject, settings: Settings, told: Callable[[str], str], added: Sequence[str] = ()) -> OpenModel:
-    """The model, by the first engine that takes it.
+def open_model(
+    subject: Subject, settings: Settings, sanitize: Callable[[str], str], added: Sequence[str] = ()
+) -> OpenModel:
+    """Open a model with the first engine that supports it.
 
     Args:
         subject: the model.
-        settings: how it is to run.
-        told: makes a message of native code safe to print, on one line.
+        settings: how it runs.
+        sanitize: turns a message of native code into one line that is safe to print.
         added: values inside its main graph that become outputs.
 
     Raises:
-        UnsupportedError: no engine takes it; the message says why.
+        UnsupportedError: no engine supports it; the message has the reasons.
     """
     problems = []
     for engine in settings.engines:
@@ -52,7 +62,7 @@ def opened(subject: Subject, settings: Settings, told: Callable[[str], str], add
         except MemoryError:
             raise
         except Exception as error:
-            problems.append(f"{engine}: {told(str(error))}")
+            problems.append(f"{engine}: {sanitize(str(error))}")
             if INFERENCE_ERROR in str(error):
                 break  # the model is wrong, which another engine might overlook
     raise UnsupportedError("; ".join(problems))
@@ -76,7 +86,7 @@ class Onnxruntime:
         subject: the model.
         settings: how it runs.
         added: values inside its main graph that become outputs.
-        profiled: how the names of files begin that the profiler writes; None where nothing is profiled.
+        profiled: prefix of the files that the profiler writes; None to run without profiler.
     """
 
     engine: Engine = "onnxruntime"
@@ -106,27 +116,27 @@ class Onnxruntime:
     def run(self, values: Values, names: Sequence[str] | None = None) -> dict[str, Value]:
         """See `OpenModel.run`."""
         if names is not None and not names:
-            return {}  # onnxruntime would give all outputs
+            return {}  # onnxruntime would return all outputs
         names = self._names if names is None else list(names)
         if self._has_tensors and all(_is_plain(value) for value in values.values()):
-            feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
+            feeds = {name: to_ort_value(value) for name, value in values.items() if isinstance(value, Tensor)}
             found = self._session.run_with_ort_values(names, feeds)
-            return {name: taken(name, value) for name, value in zip(names, found, strict=True)}
-        # Strings, sequences and maps go in and come out as objects of Python only.
-        arrays = self._session.run(names, {name: _fed(value) for name, value in values.items()})
+            return {name: from_ort_value(name, value) for name, value in zip(names, found, strict=True)}
+        # Strings, sequences and maps are passed as Python objects only.
+        arrays = self._session.run(names, {name: _to_python(value) for name, value in values.items()})
         return {name: _value(name, value) for name, value in zip(names, arrays, strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
         """See `OpenModel.repeated`."""
         session, names = self._session, self._names
         if self._has_tensors and all(_is_plain(value) for value in values.values()):
-            feeds = {name: given(value) for name, value in values.items() if isinstance(value, Tensor)}
+            feeds = {name: to_ort_value(value) for name, value in values.items() if isinstance(value, Tensor)}
             return lambda: session.run_with_ort_values(names, feeds)
-        objects = {name: _fed(value) for name, value in values.items()}
+        objects = {name: _to_python(value) for name, value in values.items()}
         return lambda: session.run(names, objects)
 
     def events(self) -> list[Mapping[str, Any]]:
-        """What happened in all runs, as the profiler of onnxruntime says it, which ends with this."""
+        """End the profiler of onnxruntime and return its events."""
         path = Path(self._session.end_profiling())
         found: list[Mapping[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         path.unlink()
@@ -134,10 +144,10 @@ class Onnxruntime:
 
 
 def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
-    """Do nothing if all providers are there; onnxruntime would take others without a word.
+    """Raise unless all wanted providers are available; onnxruntime would silently use others.
 
     Raises:
-        UnsupportedError: one is not.
+        UnsupportedError: a provider is missing.
     """
     for name in wanted:
         if name not in found:
@@ -145,7 +155,7 @@ def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -
 
 
 def session_options(settings: Settings, data_folder: str | None = None) -> "SessionOptions":
-    """What a session of onnxruntime is opened with."""
+    """Return the options of a session of onnxruntime."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -164,10 +174,10 @@ def session_options(settings: Settings, data_folder: str | None = None) -> "Sess
 
 
 def write_optimized(subject: Subject, settings: Settings, path: Path) -> None:
-    """Writes what onnxruntime makes of a model before it runs it.
+    """Write a model as onnxruntime optimizes it before a run.
 
     Raises:
-        Exception: it does not take the model, or cannot write it.
+        Exception: onnxruntime does not support the model, or cannot write it.
     """
     import onnxruntime
 
@@ -180,20 +190,58 @@ def _is_plain(value: Value) -> bool:
     return isinstance(value, Tensor) and value.data_type != STRING
 
 
-def _fed(value: Value) -> Any:
-    """A value as `InferenceSession.run` takes it."""
+def to_ort_value(tensor: Tensor) -> "OrtValue":
+    """Copy a tensor, of any dtype but string, bit by bit to a value of onnxruntime.
+
+    Raises:
+        UnsupportedError: its elements do not fit its type and shape.
+    """
+    from onnxruntime import OrtValue
+
+    stored = raw_bytes(tensor)
+    if stored is None or tensor.data_type is None:
+        raise UnsupportedError(f"the value of {tensor.name!a} does not fit its type and shape")
+    data = whole(stored[0])
+    value = OrtValue.ortvalue_from_shape_and_type(list(tensor.dims), tensor.data_type)
+    if value.tensor_size_in_bytes() != len(data):
+        raise UnsupportedError(f"onnxruntime lays out {tensor.name!a} in another way")
+    if data:
+        ctypes.memmove(value.data_ptr(), data, len(data))
+    return value
+
+
+def from_ort_value(name: str, value: "OrtValue") -> Tensor:
+    """Copy an output of onnxruntime bit by bit to a tensor.
+
+    Raises:
+        UnsupportedError: it is not a tensor.
+    """
+    if not value.has_value() or not value.is_tensor():
+        raise UnsupportedError(f"output {name!a} is a {value.data_type()}, not a tensor")
+    if (data_type := value.element_type()) == STRING:
+        return from_numpy(value.numpy())
+    dims = tuple(value.shape())
+    size = byte_length(data_type, element_count(dims))
+    if size != value.tensor_size_in_bytes():
+        raise UnsupportedError(f"onnxruntime lays out {name!a} in another way")
+    data = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return Tensor(dims=dims, data_type=data_type, raw_data=data)
+
+
+def _to_python(value: Value) -> Any:
+    """Convert a value to an argument of `InferenceSession.run`."""
     if value is None:
         return None
     if isinstance(value, Tensor):
-        return to_numpy(value) if value.data_type == STRING else given(value)
+        return to_numpy(value) if value.data_type == STRING else to_ort_value(value)
     return as_array(value)
 
 
 def _value(name: str, found: Any) -> Value:
-    """What an engine gives, as a value.
+    """Convert a result of an engine to a value.
 
     Raises:
-        UnsupportedError: it is nothing that ONNX knows.
+        UnsupportedError: ONNX has no such type.
     """
     import numpy
 
@@ -207,7 +255,7 @@ def _value(name: str, found: Any) -> Value:
         return tuple([_value(name, item) for item in found])
     if isinstance(found, numpy.ndarray | numpy.generic | int | float | bool | str):
         return from_numpy(numpy.asarray(found))
-    raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is no value that is known")
+    raise UnsupportedError(f"output {name!a} is a {type(found).__name__}, which is not a type of ONNX")
 
 
 def _has_texts(items: Sequence[object]) -> bool:
@@ -224,10 +272,10 @@ class _Reference:
 
         model = ModelProto.FromString(_with_outputs(subject.model, added))
         if subject.data_folder is not None:
-            raise UnsupportedError("the reference evaluator takes no model with external data of this size")
+            raise UnsupportedError("the reference evaluator supports no external data of this size")
         newest = defs.onnx_opset_version()
         for each in model.opset_import:
-            if each.domain in ("", "ai.onnx") and each.version > newest:  # it would be taken for the newest one
+            if each.domain in ("", "ai.onnx") and each.version > newest:  # it would be treated as the newest one
                 raise UnsupportedError(f"operator set {each.version} is not known, only those up to {newest}")
         self._evaluator = ReferenceEvaluator(model)
 

@@ -1,6 +1,6 @@
-"""Tasks executed inside the guarded process: models run, timed, compared; every finding is told at once.
+"""Execute tasks inside the guarded process: run, time and compare models, and report each result immediately.
 
-Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.worker_server`.
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
 """
 
 import time
@@ -10,150 +10,147 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.document import Tensor
-from onnxjson.elements import element_count
-from onnxjson.running.engines import OpenModel, opened
-from onnxjson.running.profiling import profiles
-from onnxjson.running.racing import raced
-from onnxjson.running.scoring import scored
+from onnxjson.model.document import Tensor
+from onnxjson.model.elements import element_count
+from onnxjson.running.comparison import Comparison, compare_values, dtype_of
+from onnxjson.running.engines import OpenModel, UnsupportedError, open_model
+from onnxjson.running.scoring import run_script
 from onnxjson.running.tasks import (
     REPORTS,
     Began,
     Compared,
     CompareTask,
+    Emit,
     Failed,
-    Gave,
     Opened,
+    Output,
     Profiled,
     RaceTask,
     Refused,
     Report,
     RunTask,
+    Sanitizer,
     ScoreTask,
     SeriesTask,
     Settings,
     Subject,
     Task,
-    Tell,
     Timed,
-    Told,
     write_report,
 )
-from onnxjson.running.tolerances import Comparison
-from onnxjson.running.value_comparison import compare_values, dtype_of
+from onnxjson.running.timing import profiles, run_race
 from onnxjson.running.values import Value, packed_values, unpacked_values
-from onnxjson.worker_evaluation import UnsupportedError
 
 _SIDES: Final = (0, 1)
 
 
-def executed(task: bytes, told: Told) -> None:
-    """Does what a task asks for, and writes reports into a file of the current folder.
+def execute_task(task: bytes, sanitize: Sanitizer) -> None:
+    """Execute a task and write reports to a file in the current folder.
 
     Raises:
-        msgspec.MsgspecError: it is no task.
+        msgspec.MsgspecError: the bytes are not a task.
     """
     found: Task = msgspec.msgpack.decode(task, type=Task)
     with Path(REPORTS).open("ab", buffering=0) as file:
 
-        def tell(report: Report) -> None:
+        def emit(report: Report) -> None:
             write_report(report, file)
 
         match found:
             case RunTask():
-                _run(found, tell, told)
+                _run(found, emit, sanitize)
             case CompareTask():
-                _Comparing(found, tell, told).run()
+                _Comparing(found, emit, sanitize).run()
             case SeriesTask(tasks=tasks):
                 for number, each in enumerate(tasks):
-                    tell(Began(task=number))
-                    _run(each, tell, told)
+                    emit(Began(task=number))
+                    _run(each, emit, sanitize)
             case RaceTask():
-                raced(found, tell, told)
+                run_race(found, emit, sanitize)
             case ScoreTask():
-                scored(found, tell, told)
+                run_script(found, emit, sanitize)
 
 
 def _open(
-    side: int, subject: Subject, settings: Settings, tell: Tell, told: Told, added: Sequence[str] = ()
+    side: int, subject: Subject, settings: Settings, emit: Emit, sanitize: Sanitizer, added: Sequence[str] = ()
 ) -> OpenModel | None:
-    """A model, ready to run; None where no engine takes it, which is told."""
+    """Open a model; if no engine supports it, report that and return None."""
     started = time.perf_counter()
     try:
-        model = opened(subject, settings, told, added)
+        model = open_model(subject, settings, sanitize, added)
     except UnsupportedError as error:
-        tell(Refused(side=side, problem=str(error)))
+        emit(Refused(side=side, problem=str(error)))
         return None
     seconds = time.perf_counter() - started
-    tell(Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
+    emit(Opened(side=side, engine=model.engine, seconds=seconds, providers=model.providers))
     return model
 
 
-def _run(task: RunTask, tell: Tell, told: Told) -> None:
-    model = _open(0, task.subject, task.settings, tell, told)
+def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
+    model = _open(0, task.subject, task.settings, emit, sanitize)
     if model is None:
         return
     has_run = False
     for number, feed in enumerate(task.feeds):
         try:
             started = time.perf_counter()
-            given = model.run(unpacked_values(feed))
+            outputs = model.run(unpacked_values(feed))
             seconds = time.perf_counter() - started
-            tell(Gave(run=number, values=packed_values(given), seconds=seconds))
+            emit(Output(run=number, values=packed_values(outputs), seconds=seconds))
             has_run = has_run or number == 0
         except MemoryError:
             raise
         except Exception as error:
-            tell(Failed(run=number, problem=_said(error, told)))
+            emit(Failed(run=number, problem=_message(error, sanitize)))
     if not has_run:
         return
     values = unpacked_values(task.feeds[0])
     if task.repeat:
-        _time(model.repeated(values), task, tell)
+        _time(model.repeated(values), task, emit)
     if task.profiled and model.engine == "onnxruntime":
         del model
         for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
-            tell(Profiled(runs=runs, nodes=nodes))
+            emit(Profiled(runs=runs, nodes=nodes))
 
 
-def _time(once: Callable[[], object], task: RunTask, tell: Tell) -> None:
+def _time(once: Callable[[], object], task: RunTask, emit: Emit) -> None:
     for _ in range(task.warm_up):
         once()
     for _ in range(task.repeat):
         started = time.perf_counter()
         once()
-        tell(Timed(seconds=time.perf_counter() - started))
+        emit(Timed(seconds=time.perf_counter() - started))
 
 
-def _said(error: Exception, told: Told) -> str:
-    return told(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
+def _message(error: Exception, sanitize: Sanitizer) -> str:
+    return sanitize(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
 
 
 class _Sides(NamedTuple):
-    """Both models, ready to run."""
+    """Both opened models."""
 
     base: OpenModel
     target: OpenModel
 
 
 class _Comparing:
-    """A comparison of two models, batch by batch."""
+    """Comparison of two models, batch by batch."""
 
-    def __init__(self, task: CompareTask, tell: Tell, told: Told) -> None:
+    def __init__(self, task: CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
         self._task = task
-        self._tell = tell
-        self._told = told
+        self._tell = emit
+        self._told = sanitize
 
     def run(self) -> None:
         """Compare all batches."""
         for batch in self._task.batches:
-            sides = self._opened(batch)
+            sides = self._open_runner(batch)
             if sides is None:
                 return
             for run, feeds in enumerate(self._task.feeds):
                 self._compare(run, feeds, sides, batch)
 
-    def _opened(self, chosen: Sequence[int]) -> _Sides | None:
+    def _open_runner(self, chosen: Sequence[int]) -> _Sides | None:
         models = []
         for side, subject in enumerate((self._task.base, self._task.target)):
             names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
@@ -173,7 +170,7 @@ class _Comparing:
             except MemoryError:
                 raise
             except Exception as error:
-                self._tell(Failed(run=run, side=side, problem=_said(error, self._told)))
+                self._tell(Failed(run=run, side=side, problem=_message(error, self._told)))
         if len(found) < len(_SIDES):
             return
         for number in chosen:
@@ -186,7 +183,7 @@ class _Comparing:
         if self._task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other):
             other = msgspec.structs.replace(other, dims=one.dims)
             comparison = compare_values(one, other, self._task.tolerances)
-            # The elements of others have moved, too, as a transposition moves them.
+            # Equal numbers of elements also fit after a transposition, which moves them.
             return comparison if comparison.close else _moved(comparison), dtypes
         return compare_values(one, other, self._task.tolerances), dtypes
 

@@ -1,45 +1,45 @@
-"""Values inside two models that are to be the same, by structure, with what each is computed from."""
+"""Pairs of values inside two models that should be equal, by structure, with the pairs they are computed from."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from onnxjson.diffing.regions import Region, taken_names
-from onnxjson.document import Node
-from onnxjson.elements import BITS, element_count
-from onnxjson.index import Scope
-from onnxjson.matching.alignment import GraphPair
-from onnxjson.operators import plain_domain
-from onnxjson.running.dimensions import tensor_type
-from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.diffing.matching.alignment import GraphPair
+from onnxjson.diffing.regions import Region
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.elements import element_count
+from onnxjson.model.index import Scope
+from onnxjson.running.value_types import InferredTypes, tensor_type
 from onnxjson.running.verification import Trial, Verifier
 
 BATCH_BYTES: Final = 256 << 20
-"""Bytes of the values, of one model, that are compared together."""
+"""Maximum size of the values of one model that are compared together, in bytes."""
 
 BATCH_VALUES: Final = 512
-"""Values that are compared together at most."""
+"""Maximum number of values that are compared together."""
 
 _UNKNOWN_BYTES: Final = 4 << 20
-"""Of a value whose size nobody knows."""
+"""Assumed size of a value of unknown size."""
 
 
-class Pair(NamedTuple):
-    """Two values that are to be the same."""
+class ValuePair(NamedTuple):
+    """Two values that should be equal."""
 
     base: str
     target: str
     sources: tuple[int, ...]
-    """The nearest pairs that the value in the base is computed from."""
+    """Numbers of the nearest pairs that the value in the base is computed from."""
     inside: tuple[int, ...]
-    """The positions of the nodes between these and the value, in the base; the maker of the value last."""
+    """Positions of the nodes in the base between these and the value; the producer of the value is last."""
 
 
 class Pairing:
-    """The values of two main graphs that are to be the same, makers before takers.
+    """Values of two main graphs that should be equal, producers before consumers.
 
     Args:
-        verifier: what compares them.
-        main: the pair of their main graphs.
+        verifier: has the models.
+        main: pair of their main graphs.
     """
 
     def __init__(self, verifier: Verifier, main: GraphPair) -> None:
@@ -51,7 +51,7 @@ class Pairing:
 
     @staticmethod
     def _trusted(main: GraphPair, regions: Iterable[Region]) -> dict[str, str]:
-        """Pairs of values that nodes make: of nodes that no rewrite took in, and what rewrites give."""
+        """Return the paired outputs of nodes outside of rewrites, and the outputs of rewrites."""
         found: dict[str, str] = {}
         inside: tuple[set[int], set[int]] = (set(), set())
         given: list[tuple[str, str]] = []
@@ -68,71 +68,66 @@ class Pairing:
                 if name and other:
                     found[name] = other
         for one, other in given:
-            if one in main.base.makers and other in main.target.makers:
+            if one in main.base.producers and other in main.target.producers:
                 found[one] = other
         return found
 
-    def pairs(self) -> list[Pair]:
-        """The pairs with what they are computed from."""
-        found: list[Pair] = []
+    def pairs(self) -> list[ValuePair]:
+        """Return the pairs with the pairs they are computed from."""
+        found: list[ValuePair] = []
         numbers: dict[str, int] = {}
         reach: dict[int, tuple[frozenset[int], frozenset[int]]] = {}
         for position in self._order():
             node = self._scope.graph.node[position]
             sources: set[int] = set()
             inside = {position}
-            for name in taken_names(node):
+            for name in consumed_names(node):
                 if name in numbers:
                     sources.add(numbers[name])
-                elif name in self._scope.makers and name not in self._scope.inputs:
-                    behind = reach.get(self._scope.makers[name][0])
+                elif name in self._scope.producers and name not in self._scope.inputs:
+                    behind = reach.get(self._scope.producers[name][0])
                     if behind is not None:
                         sources |= behind[0]
                         inside |= behind[1]
             reach[position] = frozenset(sources), frozenset(inside)
             ordered = (*sorted(inside - {position}), position)
-            if is_constant(node):
+            if is_constant_node(node):
                 continue
             for name in node.output:
                 other = self._values.get(name) if name else None
                 if other is not None:
                     numbers[name] = len(found)
-                    found.append(Pair(name, other, tuple(sorted(sources)), ordered))
+                    found.append(ValuePair(name, other, tuple(sorted(sources)), ordered))
         return found
 
     def _order(self) -> Sequence[int]:
-        """The positions of the nodes, makers before takers; those in a circle are left out."""
+        """Return the positions of the nodes, producers before consumers, without nodes in cycles."""
         scope = self._scope
         waiting: dict[int, set[int]] = {}
-        takers: dict[int, list[int]] = {}
+        consumers: dict[int, list[int]] = {}
         ready: list[int] = []
         for position, node in enumerate(scope.graph.node):
-            makers = {
-                scope.makers[name][0]
-                for name in taken_names(node)
-                if name in scope.makers and name not in scope.inputs and scope.makers[name][0] != position
+            producers = {
+                scope.producers[name][0]
+                for name in consumed_names(node)
+                if name in scope.producers and name not in scope.inputs and scope.producers[name][0] != position
             }
-            if makers:
-                waiting[position] = makers
-                for maker in makers:
-                    takers.setdefault(maker, []).append(position)
+            if producers:
+                waiting[position] = producers
+                for producer in producers:
+                    consumers.setdefault(producer, []).append(position)
             else:
                 ready.append(position)
-        for position in ready:  # grows while it is walked
-            for taker in takers.get(position, ()):
-                waiting[taker].discard(position)
-                if not waiting[taker]:
-                    ready.append(taker)
+        for position in ready:  # grows during the loop
+            for consumer in consumers.get(position, ()):
+                waiting[consumer].discard(position)
+                if not waiting[consumer]:
+                    ready.append(consumer)
         return ready
 
 
-def is_constant(node: Node) -> bool:
-    """Whether a node is a Constant of ONNX."""
-    return node.op_type == "Constant" and plain_domain(node.domain) == ""
-
-
-def value_sizes(verifier: Verifier, pairs: Sequence[Pair], trial: Trial) -> list[int]:
-    """Bytes of each value, as far as types say it."""
+def value_sizes(verifier: Verifier, pairs: Sequence[ValuePair], trial: Trial) -> list[int]:
+    """Return the size of each value in bytes, as far as types are known."""
     index = verifier.models.indices[0]
     types = InferredTypes(index, verifier.worker)
     found = []
@@ -150,7 +145,7 @@ def value_sizes(verifier: Verifier, pairs: Sequence[Pair], trial: Trial) -> list
 
 
 def batches(sizes: Sequence[int]) -> Iterator[list[int]]:
-    """The numbers of values that are compared together, so that memory stays bounded."""
+    """Yield the numbers of values that are compared together, so that memory stays bounded."""
     batch: list[int] = []
     total = 0
     for number, size in enumerate(sizes):

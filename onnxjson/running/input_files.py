@@ -1,6 +1,6 @@
-"""Values of inputs and outputs in files: .npz, .npy, .pb, and folders of test data as ONNX's own tests have them.
+"""Values of inputs and outputs in files: .npz, .npy, .pb, and folders of test data in the format of ONNX's tests.
 
-A folder of test data holds ``input_0.pb``, ``input_1.pb`` ... for the inputs in their order, and may hold
+A folder of test data holds ``input_0.pb``, ``input_1.pb`` ... for the inputs in their order, and may contain
 ``output_0.pb`` ... as recorded results; each is a TensorProto, SequenceProto or OptionalProto (onnx-data.proto).
 """
 
@@ -9,70 +9,69 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from onnxjson import serde
-from onnxjson.constants.arrays import from_array, read_array, unreadable
-from onnxjson.constants.values import Kind
-from onnxjson.display import counted, visible
-from onnxjson.document import Tensor, Type
-from onnxjson.elements import BITS
-from onnxjson.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
-from onnxjson.identity import reading_error
-from onnxjson.names import STRING
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_format import read_loose_varint, signed, size_text
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Tensor, Type
+from onnxjson.model.dtypes import BITS, STRING
+from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
+from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.running.input_shapes import unknown
 from onnxjson.running.values import Dictionary, Value
-from onnxjson.tensors import from_numpy, to_numpy
-from onnxjson.wire.varints import read_loose_varint, signed, size_text
-from onnxjson.wire.writing import message_bytes
+from onnxjson.storage.constant_reading import Kind
+from onnxjson.storage.identity import reading_error
+from onnxjson.storage.numpy_constants import from_array, read_array, unreadable
 
 _DATA_SET: Final = "test_data_set_*"
 _NUMBERED: Final = re.compile(r"(input|output)_(\d+)\.pb")
 
 
 class DataSet(NamedTuple):
-    """Values for one run, and what it gave when it was recorded."""
+    """Input values for one run, and recorded outputs."""
 
     name: str
-    """Where it comes from; made visible."""
+    """Its source; made visible."""
     inputs: dict[str, Value]
     outputs: dict[str, Value]
-    """Empty where nothing was recorded."""
+    """Empty if nothing was recorded."""
 
 
-def read_value(path: Path, said: Type | None) -> Value:
-    """The value in a .npy, .npz (with one array, or as FILE.npz:NAME) or .pb file.
+def read_value(path: Path, declared: Type | None) -> Value:
+    """Read the value in a .npy, .npz (with one array, or as FILE.npz:NAME) or .pb file.
 
     Args:
         path: the file.
-        said: the type that is wanted; values of numpy are converted to its dtype where that is exact.
+        declared: the wanted type; numpy arrays are converted to its dtype if that is exact.
 
     Raises:
         MissingInputError, AccessDeniedError, FileError: the file cannot be read.
-        DecodeError: it holds no such value.
-        EncodeError: an element is none of the dtype that is wanted.
+        DecodeError: it does not contain such a value.
+        EncodeError: the wanted dtype cannot represent an element.
     """
     if path.suffix == ".pb":
-        return _value_of_pb(path, said)
-    return _converted(path, said)
+        return _value_of_pb(path, declared)
+    return _converted(path, declared)
 
 
-def _converted(path: Path, said: Type | None) -> Tensor:
-    """The array in a file as a tensor.
+def _converted(path: Path, declared: Type | None) -> Tensor:
+    """Read the array in a file as a tensor.
 
     Raises:
-        EncodeError: an element is none of the dtype that is wanted; the text names the file.
+        EncodeError: the wanted dtype cannot represent an element; the message names the file.
     """
     array = read_array(path)
     try:
-        return from_array(array, _kind(said)).tensor
+        return from_array(array, _kind(declared)).tensor
     except EncodeError as error:
         name = visible(str(path), None)
-        reason = str(error).removesuffix(", which --lossy allows")
+        reason = str(error).replace("with --lossy it becomes", "it would become")  # --lossy is not an option here
         hint = "" if "convert it" in reason else "; convert it with astype first"
         raise EncodeError(f"{name}: {reason}{hint}") from error
 
 
 def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Value]:
-    """The arrays of a .npz file by name; arrays without a name (arr_0 ...) stand for the inputs in their order."""
+    """Read the arrays of a .npz file by name; unnamed arrays (arr_0 ...) are the inputs in their order."""
     import numpy
 
     read_array(path) if not path.is_file() else None
@@ -82,7 +81,7 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
     except OSError as error:
         raise reading_error(path, error) from error
     except (ValueError, TypeError, EOFError, AttributeError) as error:
-        raise DecodeError(f"{visible(str(path), None)} is no .npz that can be read: {unreadable(error)}") from error
+        raise DecodeError(f"{visible(str(path), None)} is not a readable .npz: {unreadable(error)}") from error
     order = list(types)
     found: dict[str, Value] = {}
     for name in names:
@@ -94,12 +93,12 @@ def read_archive(path: Path, types: Mapping[str, Type | None]) -> dict[str, Valu
             raise FeedError(f"{visible(str(path), None)}: {unknown('input', name, types)}")
         found[wanted] = _converted(Path(f"{path}:{name}"), types[wanted])
     if not found:
-        raise FeedError(f"{visible(str(path), None)} holds no arrays")
+        raise FeedError(f"{visible(str(path), None)} contains no arrays")
     return found
 
 
 def data_sets(folder: Path) -> list[Path]:
-    """The folders of test data in, or at, a folder, in their order.
+    """Return the folder of test data itself, or those inside a folder, in their order.
 
     Raises:
         MissingInputError: there are none.
@@ -115,15 +114,15 @@ def data_sets(folder: Path) -> list[Path]:
 def read_data_set(
     folder: Path, inputs: Sequence[tuple[str, Type | None]], outputs: Sequence[tuple[str, Type | None]]
 ) -> DataSet:
-    """One folder of test data.
+    """Read a folder of test data.
 
     Args:
-        folder: of files such as ``input_0.pb``.
+        folder: has files such as ``input_0.pb``.
         inputs: names and types of the free inputs of the model.
-        outputs: those of its outputs.
+        outputs: names and types of its outputs.
 
     Raises:
-        FeedError: it has values for more inputs than there are.
+        FeedError: it has values for more inputs or outputs than the model.
         MissingInputError, AccessDeniedError, FileError, DecodeError: a file cannot be read.
     """
     found: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
@@ -136,47 +135,47 @@ def read_data_set(
         if number >= len(known):
             there = counted(len(known), match[1])
             raise FeedError(f"{visible(str(path), None)} has no counterpart: the model has {there}")
-        name, said = known[number]
-        found[side][name] = _value_of_pb(path, said)
+        name, declared = known[number]
+        found[side][name] = _value_of_pb(path, declared)
     return DataSet(visible(folder.name), *found)
 
 
-def _kind(said: Type | None) -> Kind | None:
-    data_type = None if said is None or said.tensor_type is None else said.tensor_type.elem_type
+def _kind(declared: Type | None) -> Kind | None:
+    data_type = None if declared is None or declared.tensor_type is None else declared.tensor_type.elem_type
     return Kind(data_type) if data_type in BITS or data_type == STRING else None
 
 
-def _value_of_pb(path: Path, said: Type | None) -> Value:
+def _value_of_pb(path: Path, declared: Type | None) -> Value:
     try:
         data = path.read_bytes()
     except OSError as error:
         raise reading_error(path, error) from error
     try:
-        return value_of_message(data, said)
+        return value_of_message(data, declared)
     except (WireError, IndexError) as error:
-        raise DecodeError(f"{visible(str(path), None)} holds no value that can be read: {error}") from error
+        raise DecodeError(f"{visible(str(path), None)} does not contain a readable value: {error}") from error
 
 
-def value_of_message(data: bytes, said: Type | None) -> Value:
-    """The value in a serialised TensorProto, or, as its type says, SequenceProto, MapProto or OptionalProto.
+def value_of_message(data: bytes, declared: Type | None) -> Value:
+    """Decode a TensorProto, or, depending on the type, a SequenceProto, MapProto or OptionalProto.
 
     Raises:
-        WireError, IndexError: it is none.
+        WireError, IndexError: the bytes are invalid.
     """
-    if said is not None and said.sequence_type is not None:
-        return _sequence(data, said.sequence_type.elem_type)
-    if said is not None and said.optional_type is not None:
-        return _optional(data, said.optional_type.elem_type)
-    if said is not None and said.map_type is not None:
+    if declared is not None and declared.sequence_type is not None:
+        return _sequence(data, declared.sequence_type.elem_type)
+    if declared is not None and declared.optional_type is not None:
+        return _optional(data, declared.optional_type.elem_type)
+    if declared is not None and declared.map_type is not None:
         return _dictionary(data)
     return _tensor(data)
 
 
 def message_of_value(value: Value) -> bytes:
-    """The serialised TensorProto, SequenceProto or OptionalProto of a value; the inverse of `value_of_message`.
+    """Encode a value as TensorProto, SequenceProto or OptionalProto; the inverse of `value_of_message`.
 
     Raises:
-        EncodeError: it is a map, whose values such a message holds one tensor each.
+        EncodeError: the value is a map.
         FileError, WeightsMissingError: the bytes of a tensor cannot be read.
     """
     if value is None:
@@ -197,7 +196,7 @@ def _field(number: int, content: bytes | int) -> bytes:
 
 
 def _tensor(data: bytes) -> Tensor:
-    # A model that has this tensor as its only initializer.
+    # Wrap the tensor in a model with one initializer.
     graph = b"\x2a" + size_text(len(data)).encode("latin-1") + data
     model = serde.parse(b"\x3a" + size_text(len(graph)).encode("latin-1") + graph).model
     assert model.graph is not None
@@ -205,7 +204,7 @@ def _tensor(data: bytes) -> Tensor:
 
 
 def _fields(data: bytes) -> list[tuple[int, bytes | int]]:
-    """The fields of a message in order: number, and bytes or a number."""
+    """Split a message into its fields: field number, and bytes or a number."""
     found: list[tuple[int, bytes | int]] = []
     position = 0
     while position < len(data):
@@ -220,24 +219,24 @@ def _fields(data: bytes) -> list[tuple[int, bytes | int]]:
             found.append((tag >> 3, data[position : position + size]))
             position += size
         else:
-            raise WireError("a field of a kind that does not belong here", position)
+            raise WireError("a field of an unexpected wire type", position)
     return found
 
 
-def _sequence(data: bytes, said: Type | None) -> Value:
+def _sequence(data: bytes, declared: Type | None) -> Value:
     # SequenceProto: tensor_values = 3, sequence_values = 5, map_values = 6, optional_values = 7.
     return tuple([
-        value_of_message(item, said if number != 3 else None)
+        value_of_message(item, declared if number != 3 else None)
         for number, item in _fields(data)
         if number in (3, 5, 6, 7) and isinstance(item, bytes)
     ])  # fmt: skip
 
 
-def _optional(data: bytes, said: Type | None) -> Value:
+def _optional(data: bytes, declared: Type | None) -> Value:
     # OptionalProto: tensor_value = 3, sequence_value = 5, map_value = 6, optional_value = 7.
     for number, item in _fields(data):
         if number in (3, 5, 6, 7) and isinstance(item, bytes):
-            return value_of_message(item, said if number != 3 else None)
+            return value_of_message(item, declared if number != 3 else None)
     return None
 
 
@@ -261,7 +260,7 @@ def _dictionary(data: bytes) -> Value:
         elif number == 5 and isinstance(item, bytes):
             items = _sequence(item, None)
     if not isinstance(items, tuple) or not all(isinstance(each, Tensor) for each in items):
-        raise WireError("values of a map that are no tensors", 0)
+        raise WireError("values of a map that are not tensors", 0)
     arrays = [to_numpy(each).reshape(-1) for each in items if isinstance(each, Tensor)]
     values = numpy.concatenate(arrays) if arrays else numpy.zeros(0, numpy.float32)
     found = numpy.array(texts, object) if texts else numpy.array(keys, numpy.int64)

@@ -1,6 +1,6 @@
-"""The shapes of inputs: which dimensions are the same, which sizes they have, and which are open.
+"""Shapes of inputs: which dimensions are the same, which sizes they have, and which are open.
 
-Of two models that are compared the dimensions of paired inputs are joined, and so are those of one name in one model.
+Dimensions with the same name in one model are the same, and so are those of paired inputs of two models.
 """
 
 import ast
@@ -8,32 +8,31 @@ import operator
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.document import Type
-from onnxjson.errors import FeedError
-from onnxjson.running.dimensions import Dimension, Dimensions, tensor_type
-from onnxjson.suggestions import suggest
-from onnxjson.types import format_type
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.document import Type
+from onnxjson.model.errors import FeedError
+from onnxjson.model.types import format_type
+from onnxjson.running.value_types import AxisSize, Dimensions, tensor_type
 
 
 class Input(NamedTuple):
-    """One input that must get a value."""
+    """Input that needs a value, or a pair of such inputs."""
 
     names: tuple[str | None, ...]
-    """In each model; None where it has none."""
+    """Its names in all models; None where a model does not have it."""
     types: tuple[Type | None, ...]
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """Name shown to the user."""
         return next(name for name in self.names if name is not None)
 
 
 class Shapes:
-    """The shapes of all inputs.
+    """Shapes of all inputs.
 
     Args:
-        inputs: those of one model, or of two.
+        inputs: inputs of one model, or of two.
         dims: sizes of open dimensions, by name or as ``input:axis``.
         shapes: shapes by name of an input.
 
@@ -45,31 +44,31 @@ class Shapes:
         self._inputs = inputs
         self._dimensions = Dimensions()
         self._names: dict[str, list[Hashable]] = {}
-        """What open dimensions are called, and which they are."""
+        """Open dimensions by name."""
         self._places: dict[str, list[Hashable]] = {}
-        """The same by ``input:axis``, those that have a name, too."""
+        """Open dimensions, also named ones, by ``input:axis``."""
         self._shapes = {each.name: self._shape(each) for each in inputs}
         self._bind(dims, shapes)
 
-    def of(self, name: str) -> tuple[Dimension, ...] | None:
-        """The shape of an input; None where nobody knows its rank."""
+    def of(self, name: str) -> tuple[AxisSize, ...] | None:
+        """Return the shape of an input; None if its rank is unknown."""
         return self._shapes[name]
 
     @property
     def names(self) -> set[str]:
-        """What open dimensions can be called."""
+        """All names of open dimensions."""
         return {*self._names, *self._places}
 
-    def sized(self, shape: Sequence[Dimension], given: Mapping[Hashable, int]) -> tuple[int, ...]:
-        """A shape in numbers, with sizes `given` for open dimensions.
+    def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
+        """Return a shape in numbers, with sizes `given` for open dimensions.
 
         Raises:
-            KeyError: one has no size.
+            KeyError: a dimension has no size.
         """
         return self._dimensions.sized(shape, given)
 
-    def _shape(self, each: Input) -> tuple[Dimension, ...] | None:
-        shape: tuple[Dimension, ...] | None = None
+    def _shape(self, each: Input) -> tuple[AxisSize, ...] | None:
+        shape: tuple[AxisSize, ...] | None = None
         for side, name in enumerate(each.names):
             found = None if name is None else tensor_type(innermost(each.types[side]), side, name)
             if found is None or found[1] is None:
@@ -94,15 +93,15 @@ class Shapes:
             if dimensions is None:
                 head, _, axis = name.rpartition(":")
                 if head in known and axis.isdecimal():
-                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.described(head)}')
+                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.describe(head)}')
                 raise FeedError(unknown("open dimension", name, self._names))
             for dimension in dimensions:
                 if not self._dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
         for each in self._inputs:
-            for wished in each.names:
-                if wished is not None and wished in shapes:
-                    self._bind_shape(each, shapes[wished])
+            for own in each.names:
+                if own is not None and own in shapes:
+                    self._bind_shape(each, shapes[own])
 
     def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
         shape = self._shapes[each.name]
@@ -112,34 +111,32 @@ class Shapes:
         )
         if not fits:
             found = ",".join(map(str, sizes))
-            raise FeedError(
-                f'"{visible(each.name)}" is {self.described(each.name)} and cannot have the shape [{found}]'
-            )
+            raise FeedError(f'"{visible(each.name)}" is {self.describe(each.name)} and cannot have the shape [{found}]')
         if shape is None:
             self._shapes[each.name] = sizes
 
-    def described(self, name: str) -> str:
-        """The type of an input for a person."""
-        said = next(type_ for each in self._inputs for its, type_ in zip(*each, strict=True) if its == name)
-        return "of no type" if said is None else format_type(said) or "of a type without a name"
+    def describe(self, name: str) -> str:
+        """Describe the type of an input for the user."""
+        declared = next(type_ for each in self._inputs for its, type_ in zip(*each, strict=True) if its == name)
+        return "of unknown type" if declared is None else format_type(declared) or "of a type without a name"
 
-    def fits(self, shape: Sequence[Dimension], dims: Sequence[int]) -> bool:
-        """Whether a value of these dims may be given; open dimensions take their sizes from it."""
+    def fits(self, shape: Sequence[AxisSize], dims: Sequence[int]) -> bool:
+        """Whether a value of these dimensions is allowed; bind open dimensions to its sizes."""
         if len(shape) != len(dims):
             return False
         for one, size in zip(shape, dims, strict=True):
-            # Names bind the sizes of what is made up; runtimes do not insist on them either.
+            # Equal names need not have equal sizes in given values; runtimes do not check that either.
             if not self._dimensions.join(one, size) and isinstance(one, int):
                 return False
         return True
 
     def open_dimensions(self) -> list[Hashable]:
-        """The dimensions that have no size yet, as they come; those that are computed from others left out."""
+        """Return the dimensions without a size, in order of appearance, except those computed from others."""
         shapes = [shape for shape in self._shapes.values() if shape is not None]
         return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
 
     def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
-        """The size of every open dimension by its name, sizes of `cycle` in turn for those without one."""
+        """Return the size of each open dimension by name, with sizes of `cycle` in turn for those without one."""
         given = self.given(cycle)
         found = {}
         for name, dimensions in self._names.items():
@@ -150,7 +147,7 @@ class Shapes:
         return found
 
     def given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
-        """Sizes for all open dimensions, those of `cycle` in turn."""
+        """Return sizes for all open dimensions, those of `cycle` in turn."""
         given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
         shapes = [shape for shape in self._shapes.values() if shape is not None]
         for each in self._dimensions.open_in(shapes):
@@ -159,7 +156,7 @@ class Shapes:
         return given
 
     def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
-        """The size of a dimension such as ``past + 1``."""
+        """Compute the size of a dimension such as ``past + 1``."""
         tree = _expression(dimension)
         assert isinstance(dimension, tuple)
         owner = dimension[0]
@@ -191,10 +188,10 @@ _OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
 
 
 def _expression(dimension: Hashable) -> ast.expr | None:
-    """A dimension whose name is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    """Parse the name of a dimension if it is arithmetic on other names, such as ``past_sequence_length + 1``."""
     if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
         return None
-    if len(dimension[1]) > 200 or dimension[1].isidentifier():
+    if len(dimension[1]) > 200 or dimension[1].isidentifier() or "\\" in dimension[1]:
         return None
     try:
         tree = ast.parse(dimension[1], mode="eval").body
@@ -203,16 +200,16 @@ def _expression(dimension: Hashable) -> ast.expr | None:
     return tree if isinstance(tree, ast.BinOp) else None
 
 
-def innermost(said: Type | None) -> Type | None:
-    """The type of the tensors in a sequence or an optional value."""
-    while said is not None and (said.optional_type is not None or said.sequence_type is not None):
-        outer = said.optional_type or said.sequence_type
-        said = None if outer is None else outer.elem_type
-    return said
+def innermost(declared: Type | None) -> Type | None:
+    """Return the type of the tensors in a sequence or an optional value."""
+    while declared is not None and (declared.optional_type is not None or declared.sequence_type is not None):
+        outer = declared.optional_type or declared.sequence_type
+        declared = None if outer is None else outer.elem_type
+    return declared
 
 
 def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
-    """That there is nothing of a name, and what there is."""
+    """Message for an unknown name, with the known names or a suggestion."""
     shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
     hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
     return f'there is no {what} "{visible(name)}"; {hint}'

@@ -1,4 +1,4 @@
-"""Which input and which output of one model is which of the other: by name, else by structure, else by type."""
+"""Paired inputs and outputs of two models: by name, else by structure, else by type."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
@@ -6,21 +6,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from onnxjson.diffing.difference import Diff, diff_models
-from onnxjson.document import Model
-from onnxjson.index import Index
-from onnxjson.matching.alignment import GraphPair
-from onnxjson.matching.interface import pair_inputs, pair_outputs
-from onnxjson.running.inputs import free_inputs
-from onnxjson.running.model_run import outputs_of
+from onnxjson.diffing.matching.alignment import GraphPair, pair_inputs, pair_outputs
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index
+from onnxjson.running.inputs import free_inputs, outputs_of
 
 Names = tuple[str | None, str | None]
 
 
 class Interface(NamedTuple):
-    """What two models take and give."""
+    """Paired inputs and outputs of two models."""
 
     inputs: tuple[Names, ...]
-    """None where one of them has no such input."""
+    """Names in both models; None if one of them does not have the input."""
     outputs: tuple[tuple[str, str], ...]
     missing: tuple[str, ...]
     """Outputs that only the base has."""
@@ -29,12 +27,12 @@ class Interface(NamedTuple):
 
 
 class TwoModels:
-    """Two models that are compared, and what is known of both; the diff is made when it is first needed.
+    """Two models to compare, with their indices, their diff and their interface, each computed on first use.
 
     Args:
-        base: the model that is right.
-        target: the model that is to compute the same.
-        paths: their files, for weights beside them.
+        base: the reference.
+        target: the model that should compute the same.
+        paths: their files, for external data.
     """
 
     def __init__(self, base: Model, target: Model, paths: tuple[Path | None, Path | None] = (None, None)) -> None:
@@ -44,22 +42,22 @@ class TwoModels:
 
     @cached_property
     def indices(self) -> tuple[Index, Index]:
-        """Who makes and who takes a value, in both."""
+        """Indices of both models."""
         return Index(self.base), Index(self.target)
 
     @cached_property
     def diff(self) -> Diff:
-        """What changed between them."""
+        """Diff of the models."""
         return diff_models(self.base, self.target, paths=self.paths)
 
     @property
     def main(self) -> GraphPair | None:
-        """The pair of their main graphs."""
+        """Pair of their main graphs."""
         return next((pair for pair in self.diff.alignment.graphs if pair.base.kind == "main"), None)
 
     @cached_property
     def interface(self) -> Interface:
-        """Which of their inputs and outputs are counterparts."""
+        """Their paired inputs and outputs."""
         base, target = self.indices[0].scopes[0], self.indices[1].scopes[0]
         names = list(free_inputs(self.base)), list(free_inputs(self.target))
         by_place = {base.graph.input[one].name: target.graph.input[other].name  # type: ignore[union-attr]

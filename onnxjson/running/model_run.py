@@ -1,4 +1,4 @@
-"""One model run: what it gives for values that are given or made up, how long that takes, and where the time goes.
+"""Run a model on given or random inputs: its outputs, the time of a run, and the time of each node.
 
 ::
 
@@ -11,42 +11,38 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.document import Graph, Model, Type
-from onnxjson.errors import EvaluationError, FeedError
-from onnxjson.index import Index
-from onnxjson.running.feeds import Spread
-from onnxjson.running.guarded import TIMEOUT, Listener, Outcome, Sent, execute, sendable
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EvaluationError, FeedError
+from onnxjson.model.index import Index
+from onnxjson.running.comparison import Comparison, Tolerance, compare_values, dtype_of
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import Inputs, Wishes, free_inputs
+from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
+from onnxjson.running.random_values import Spread
+from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, execute_all, pack_model
 from onnxjson.running.tasks import (
-    Began,
     Failed,
-    Gave,
     NodeTime,
     Opened,
+    Output,
     Profiled,
     Refused,
-    Report,
     RunTask,
-    SeriesTask,
     Settings,
     Timed,
 )
-from onnxjson.running.tolerances import Comparison, Tolerance
-from onnxjson.running.value_comparison import compare_values, dtype_of
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT = Settings(level="all")
-"""As onnxruntime runs a model if nobody says otherwise, but in one thread."""
+"""Default settings of onnxruntime, but with one thread."""
 
 
-class Compared(NamedTuple):
-    """An output and the one that was recorded."""
+class RecordedComparison(NamedTuple):
+    """Comparison of an output with the recorded one."""
 
     name: str
     dtype: str
@@ -54,68 +50,68 @@ class Compared(NamedTuple):
 
 
 class Case(NamedTuple):
-    """One run."""
+    """Result of one run."""
 
     name: str
-    """Where its values come from: "seed 0", the name of a folder."""
+    """Source of its values: "seed 0", or the name of a folder."""
     inputs: dict[str, Value]
     outputs: dict[str, Value]
-    """Empty where it gave nothing."""
+    """Empty if the run failed."""
     seconds: float | None
     problem: str
-    """Why it gave nothing; made visible."""
-    expected: tuple[Compared, ...] = ()
-    """The outputs beside those that were recorded."""
+    """Why the run failed; made visible."""
+    expected: tuple[RecordedComparison, ...] = ()
+    """Comparisons with the recorded outputs."""
 
     @property
     def is_fine(self) -> bool:
-        """Whether it gave something, and what was recorded."""
+        """Whether the run succeeded, with the recorded outputs."""
         return not self.problem and all(each.comparison.close for each in self.expected)
 
 
 class RunResult(NamedTuple):
-    """What came of running a model."""
+    """Result of running a model."""
 
     engine: str
-    """What evaluated it: "onnxruntime" or "reference"."""
+    """Engine that evaluated it: "onnxruntime" or "reference"."""
     providers: tuple[str, ...]
     settings: Settings
     opening_seconds: float
-    """What it took to make the model ready, its optimisation included."""
+    """Time to open the model, including its optimization."""
     sizes: dict[str, int]
-    """Of open dimensions, by name."""
+    """Sizes of open dimensions, by name."""
     cases: tuple[Case, ...]
     times: tuple[float, ...]
     """Seconds of each timed run."""
     profile: tuple[NodeTime, ...]
-    """The slowest node first; empty where nothing was profiled."""
+    """Times of nodes, slowest first; empty without profile."""
     profiled_runs: int
     problem: str
-    """Why it ended before everything was done; "" where it did not."""
+    """Why the process failed; "" if it did not."""
     is_interrupted: bool
 
     @property
     def outputs(self) -> dict[str, Value]:
-        """What the first run gave."""
+        """Outputs of the first run."""
         return self.cases[0].outputs
 
     @property
     def arrays(self) -> "dict[str, Any]":
-        """The same as arrays of numpy, lists of them, and dictionaries."""
+        """Outputs of the first run as numpy arrays, lists of them, and dictionaries."""
         return {name: as_array(value) for name, value in self.outputs.items()}
 
     @property
     def median(self) -> float | None:
-        """Seconds; None where nothing was timed."""
+        """Median time in seconds; None if nothing was timed."""
         return self.percentile(50)
 
     def percentile(self, share: float) -> float | None:
-        """The time that `share` per cent of the timed runs stay below, in seconds."""
+        """Return a percentile of the times in seconds; None if nothing was timed."""
         return percentile(self.times, share)
 
 
 def percentile(times: Sequence[float], share: float) -> float | None:
-    """The value that `share` per cent stay below, between two of them in proportion; None where there are none."""
+    """Return a percentile, interpolated between two values; None if there are none."""
     if not times:
         return None
     ordered = sorted(times)
@@ -137,25 +133,25 @@ def run(
     profile: int = 0,
     timeout: float = TIMEOUT,
 ) -> RunResult:
-    """Runs a model in a guarded process.
+    """Run a model in a guarded process.
 
     Args:
         model: the model, or its file.
-        inputs: arrays of numpy, lists of them for sequences, or tensors; those that are missing are made up.
-        seed: where made-up values come from.
-        dims: sizes of open dimensions, by name; 1 for those that are missing.
-        settings: level of optimisation, threads, providers.
-        repeat: how many runs are timed.
-        warm_up: how many runs go before these.
-        profile: how many runs are profiled.
-        timeout: seconds for everything.
+        inputs: numpy arrays, lists of them for sequences, or tensors; missing inputs get random values.
+        seed: seed of random values.
+        dims: sizes of open dimensions, by name; 1 by default.
+        settings: level of optimization, threads, providers.
+        repeat: number of timed runs.
+        warm_up: number of runs before these.
+        profile: number of profiled runs.
+        timeout: time limit for everything, in seconds.
 
     Raises:
-        EvaluationError: nothing runs the model, or it fails on these values.
+        EvaluationError: no engine supports the model, or it fails on these values.
         FeedError: values do not fit its inputs.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: its file cannot be read as a model.
     """
-    from onnxjson import files
+    from onnxjson.storage import files
 
     path = None if isinstance(model, Model) else Path(model)
     loaded = model if isinstance(model, Model) else files.load(model).model
@@ -165,7 +161,7 @@ def run(
         None if path is None else path.parent,
         [DataSet(f"seed {seed}", given, {})],
         seed=seed,
-        wishes=Wishes(dims=dims or {}),
+        input_options=InputOptions(dims=dims or {}),
         settings=settings,
         repeat=repeat,
         warm_up=warm_up,
@@ -185,7 +181,7 @@ def run_cases(
     sets: Sequence[DataSet],
     *,
     seed: int = 0,
-    wishes: Wishes | None = None,
+    input_options: InputOptions | None = None,
     spread: Spread = "normal",
     settings: Settings = DEFAULT,
     tolerances: Mapping[str, Tolerance] | None = None,
@@ -195,36 +191,36 @@ def run_cases(
     timeout: float = TIMEOUT,
     trust_links: bool = False,
     worker: Worker | None = None,
-    heard: Listener | None = None,
+    on_report: Listener | None = None,
 ) -> RunResult:
-    """Runs a model on several sets of values; see `run`. What a run could not do is said in its case.
+    """Run a model on several sets of values; see `run`. A failed run is reported in its case.
 
     Args:
-        model: stays as it is.
-        folder: where its external data begins.
-        sets: for each run the values that are given, and what was recorded.
-        seed: where values come from that are not given; each set has its own.
-        wishes: how these are made up.
-        spread: how their numbers lie.
+        model: it is not changed.
+        folder: folder of its external data.
+        sets: for each run the given inputs and the recorded outputs.
+        seed: seed of random values; each set has values of its own.
+        input_options: options for random values.
+        spread: distribution of random numbers.
         settings: how the model runs.
-        tolerances: by name of a dtype, for what was recorded.
-        repeat: how many runs of the first set are timed.
-        warm_up: how many runs go before these.
-        profile: how many runs are profiled.
-        timeout: seconds for everything.
-        trust_links: see `onnxjson.external.Resolver`.
+        tolerances: by name of a dtype, for comparison with recorded outputs.
+        repeat: number of timed runs of the first set.
+        warm_up: number of runs before these.
+        profile: number of profiled runs.
+        timeout: time limit for everything, in seconds.
+        trust_links: see `onnxjson.storage.external.Resolver`.
         worker: the guarded process, if there is one already.
-        heard: is told everything at once, in a thread of its own.
+        on_report: called with each report as it arrives, in another thread.
 
     Raises:
-        EvaluationError: no engine takes the model, or the process crashed before the first run.
+        EvaluationError: no engine supports the model, or the process crashed before the first run.
         FeedError: values do not fit its inputs.
     """
-    sent = sendable(model, folder, trust_links=trust_links)
+    sent = pack_model(model, folder, trust_links=trust_links)
     with nullcontext(worker) if worker is not None else Worker() as guarded:
-        fed = _Fed(model, guarded, wishes or Wishes(), sets, seed, spread)
+        fed = _Feeds(model, guarded, input_options or InputOptions(), sets, seed, spread)
         task = _task(sent, fed, settings, repeat=repeat, warm_up=warm_up, profile=profile)
-        outcome = execute(guarded, task, timeout=timeout, heard=heard, size=sent.size)
+        outcome = execute(guarded, task, timeout=timeout, on_report=on_report, size=sent.size)
     return _result(outcome, fed, settings, tolerances)
 
 
@@ -236,46 +232,41 @@ def run_many(
     tolerances: Sequence[Mapping[str, Tolerance] | None] | None = None,
     timeout: float = TIMEOUT,
 ) -> list[RunResult | EvaluationError]:
-    """Runs many small models, each once, in few processes: one that crashes costs the others nothing.
+    """Run many small models, each once, in few processes; a crash of one does not affect the others.
 
     Args:
-        models: without external data, each with the values that are given to it.
+        models: without external data, each with its input values.
         worker: the guarded process.
         settings: how they run.
         tolerances: for each model, see `run_cases`.
-        timeout: seconds for all.
+        timeout: seconds for each process.
 
     Raises:
         FeedError: values do not fit the inputs of a model.
     """
-    fed = [_Fed(model, worker, Wishes(), [each], 0, "normal") for model, each in models]
-    tasks = [_task(sendable(model, None), each, settings) for (model, _), each in zip(models, fed, strict=True)]
+    fed = [_Feeds(model, worker, InputOptions(), [each], 0, "normal") for model, each in models]
+    tasks = [_task(pack_model(model, None), each, settings) for (model, _), each in zip(models, fed, strict=True)]
     results: list[RunResult | EvaluationError] = []
-    while len(results) < len(tasks):
-        start = len(results)
-        outcome = execute(worker, SeriesTask(tasks=tuple(tasks[start:])), timeout=timeout)
-        reports: list[list[Report]] = []
-        for report in outcome.reports:
-            if isinstance(report, Began):
-                reports.append([])
-            elif reports:
-                reports[-1].append(report)
-        for number, each in enumerate(reports or [[]]):
-            is_last = number == max(len(reports), 1) - 1
-            part = Outcome(tuple(each), outcome.problem if is_last else "", outcome.interrupted and is_last)
-            allowed = None if tolerances is None else tolerances[start + number]
-            try:
-                results.append(_result(part, fed[start + number], settings, allowed))
-            except EvaluationError as error:
-                results.append(error)
+    for number, outcome in enumerate(execute_all(worker, tasks, timeout=timeout)):
+        try:
+            allowed = None if tolerances is None else tolerances[number]
+            results.append(_result(outcome, fed[number], settings, allowed))
+        except EvaluationError as error:
+            results.append(error)
     return results
 
 
-class _Fed:
-    """The values of all runs."""
+class _Feeds:
+    """Input values of all runs."""
 
     def __init__(
-        self, model: Model, worker: Worker, wishes: Wishes, sets: Sequence[DataSet], seed: int, spread: Spread
+        self,
+        model: Model,
+        worker: Worker,
+        input_options: InputOptions,
+        sets: Sequence[DataSet],
+        seed: int,
+        spread: Spread,
     ) -> None:
         index = Index(model)
         names = list(free_inputs(model))
@@ -283,17 +274,19 @@ class _Fed:
         self.values: list[dict[str, Value]] = []
         self.sizes: dict[str, int] = {}
         for number, each in enumerate(sets):
-            inputs = Inputs([index], [(name,) for name in names], wishes, worker)
+            inputs = Inputs([index], [(name,) for name in names], input_options, worker)
             unknown = [name for name in names if name not in each.inputs]
             if each.outputs and unknown:
                 raise FeedError(f'{each.name} has recorded outputs, but no value of "{visible(unknown[0])}"')
-            given = inputs.checked(each.inputs)
+            given = inputs.check_values(each.inputs)
             self.values += inputs.feeds(given, (seed, number), spread=spread)
             if not number:
                 self.sizes = inputs.sizes((1,))
 
 
-def _task(sent: Sent, fed: _Fed, settings: Settings, *, repeat: int = 0, warm_up: int = 0, profile: int = 0) -> RunTask:
+def _task(
+    sent: PackedModel, fed: _Feeds, settings: Settings, *, repeat: int = 0, warm_up: int = 0, profile: int = 0
+) -> RunTask:
     return RunTask(
         subject=sent.subject,
         settings=settings,
@@ -304,25 +297,25 @@ def _task(sent: Sent, fed: _Fed, settings: Settings, *, repeat: int = 0, warm_up
     )
 
 
-def _result(outcome: Outcome, fed: _Fed, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:
+def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:
     opened = next((each for each in outcome.reports if isinstance(each, Opened)), None)
     refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
     if refused is not None:
-        raise EvaluationError(f"nothing runs this model: {refused.problem}")
+        raise EvaluationError(f"no engine runs this model: {refused.problem}")
     if opened is None and not outcome.interrupted:
-        raise EvaluationError(f"the run {outcome.problem or 'gave nothing'}; nothing was run")
-    gave = {each.run: each for each in outcome.reports if isinstance(each, Gave)}
+        raise EvaluationError(f"the run {outcome.problem or 'reported nothing'}; nothing was run")
+    outputs_of_run = {each.run: each for each in outcome.reports if isinstance(each, Output)}
     failed = {each.run: each.problem for each in outcome.reports if isinstance(each, Failed)}
     cases = []
     for number, (each, values) in enumerate(zip(fed.sets, fed.values, strict=True)):
-        found = gave.get(number)
+        found = outputs_of_run.get(number)
         if found is None:
             ended = "interrupted before it" if outcome.interrupted else f"the run {outcome.problem}"
             cases.append(Case(each.name, values, {}, None, failed.get(number, ended)))
             continue
         outputs = unpacked_values(found.values)
         expected = tuple([
-            Compared(name, dtype_of(value), compare_values(value, outputs.get(name), tolerances))
+            RecordedComparison(name, dtype_of(value), compare_values(value, outputs.get(name), tolerances))
             for name, value in each.outputs.items()
         ])  # fmt: skip
         cases.append(Case(each.name, values, outputs, found.seconds, "", expected))
@@ -340,9 +333,3 @@ def _result(outcome: Outcome, fed: _Fed, settings: Settings, tolerances: Mapping
         problem=f"the run {outcome.problem}" if outcome.problem else "",
         is_interrupted=outcome.interrupted,
     )
-
-
-def outputs_of(model: Model) -> dict[str, Type | None]:
-    """The outputs of a model, in their order."""
-    graph = model.graph or Graph()
-    return {each.name: each.type for each in graph.output if each.name}

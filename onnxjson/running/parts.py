@@ -1,13 +1,14 @@
-"""Parts of a model as models of their own: some nodes, with what they take as inputs or constants."""
+"""Parts of a model as separate models: some nodes with their inputs and constants."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from onnxjson.diffing.regions import taken_names
-from onnxjson.display import visible
-from onnxjson.document import (
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.display import visible
+from onnxjson.model.document import (
     Dimension,
     Function,
     Graph,
@@ -21,70 +22,68 @@ from onnxjson.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.index import Index, Scope
-from onnxjson.operators import function_key, operator_key, plain_domain
-from onnxjson.payloads import Data, Digest, whole
-from onnxjson.tensor_replacement import replace_tensors
-from onnxjson.tensors import is_external, raw_bytes
-from onnxjson.walking import walk
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.limits import PART_CONSTANT_BYTES
+from onnxjson.model.operators import function_key, operator_key, plain_domain
+from onnxjson.model.payloads import Data, Digest, whole
+from onnxjson.model.tensors import is_external, raw_bytes
+from onnxjson.model.walking import replace_records, walk
 
 IR_VERSION: Final = 10
-"""Of the models made here: new enough for every operator set, old enough for every evaluator."""
+"""IR version of parts: new enough for every operator set, old enough for every engine."""
 
-MOST_BYTES: Final = 256 << 20
-"""Of the constants of a part."""
 
 RANDOM: Final = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-"""Operators that give other results each time."""
+"""Operators with different results each time."""
 
 _PAYLOADS: Final = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
 
 Elements = Callable[[Tensor], Data | None]
-"""Where the elements of a tensor in another file are found; None where they cannot be had."""
+"""Function that reads the elements of a tensor from an external file; None if that is impossible."""
 
 KnownType = tuple[int, int | None]
-"""Data type, and rank where that is known."""
+"""Data type, and rank if it is known."""
 
 
 class NotRunError(Exception):
-    """Something cannot be evaluated; the text says why, made visible."""
+    """A part cannot be evaluated; the message has the reason, made visible."""
 
 
 class UnsettledError(NotRunError):
-    """What cannot be evaluated alone, but perhaps together with the nodes around it."""
+    """A part cannot be evaluated alone, but perhaps together with adjacent nodes."""
 
 
-class Part(NamedTuple):
+class ModelPart(NamedTuple):
     """Some nodes as a model."""
 
     model: Model
     inputs: tuple[str, ...]
-    """Those of the offered inputs that it takes."""
+    """Names of the values that it consumes as inputs."""
     outputs: tuple[str, ...]
-    """In the order asked for; names of their own."""
-    asked: tuple[str, ...]
-    """What the outputs are called in the graph."""
+    """New names of the requested outputs, in their order."""
+    requested: tuple[str, ...]
+    """Names of these outputs in the graph."""
 
 
-def part(
+def extract_part(
     model: Model,
     scope: Scope,
     positions: Sequence[int],
     inputs: Mapping[str, KnownType],
     outputs: Sequence[str],
     elements: Elements,
-) -> Part:
-    """Some nodes of a graph as a model.
+) -> ModelPart:
+    """Extract some nodes of a graph as a model.
 
     Args:
-        model: where the graph is.
+        model: has the graph.
         scope: the graph.
-        positions: of the nodes.
-        inputs: values around the nodes that become inputs of the part.
-        outputs: values that are asked for: made by the nodes, inputs, or constants.
-        elements: finds the elements of tensors in other files.
+        positions: positions of the nodes.
+        inputs: values that may become inputs of the part.
+        outputs: requested values: outputs of the nodes, inputs or constants.
+        elements: reads the elements of tensors from external files.
 
     Raises:
         NotRunError: the part cannot be evaluated on its own.
@@ -100,21 +99,21 @@ def part(
     _require_no_reference(inner)
     called = [node for function in functions for node in walk(function, Node)]
     default = next((each.version or 0 for each in opsets if plain_domain(each.domain) == ""), 0)
-    _require_settled([*inner, *called], default, cut.all_constants())
+    _require_deterministic([*inner, *called], default, cut.all_constants())
     graph = Graph(
         name="part",
         node=(*[_plain(node) for node in cut.nodes], *copies),
         initializer=tuple(cut.constants),
         sparse_initializer=tuple(cut.sparse_constants),
-        input=tuple([_value(name, inputs[name]) for name in cut.taken]),
+        input=tuple([_value(name, inputs[name]) for name in cut.consumed_inputs]),
         output=tuple([ValueInfo(name=name) for name in fresh]),
     )
     made = Model(ir_version=IR_VERSION, opset_import=opsets, graph=graph, functions=functions)
-    return Part(_with_elements(made, elements), tuple(cut.taken), tuple(fresh), tuple(outputs))
+    return ModelPart(_with_elements(made, elements), tuple(cut.consumed_inputs), tuple(fresh), tuple(outputs))
 
 
 class _Cut:
-    """The nodes of a part with everything that they take."""
+    """Nodes of a part with everything that they consume."""
 
     def __init__(self, scope: Scope, nodes: Sequence[Node], inputs: Mapping[str, KnownType]) -> None:
         self._scope = scope
@@ -123,21 +122,21 @@ class _Cut:
         self.nodes: list[Node] = []
         self.constants: list[Tensor] = []
         self.sparse_constants: list[SparseTensor] = []
-        self.taken: dict[str, None] = {}
+        self.consumed_inputs: dict[str, None] = {}
         self._known: set[str] = set()
         for node in nodes:
-            for name in taken_names(node):
+            for name in consumed_names(node):
                 self.need(name)
         self.nodes += nodes
 
     def need(self, name: str) -> None:
-        """Provide for a value that is not made by the nodes."""
-        # Identity nodes stand in chains of any length.
+        """Add the source of a value that is not an output of the nodes."""
+        # Identity nodes may form long chains.
         found: list[Node] = []
         while name not in self._made and name not in self._known:
             self._known.add(name)
             if name in self._inputs:
-                self.taken[name] = None
+                self.consumed_inputs[name] = None
                 break
             node = self._constant_or_alias(name)
             if node is None:
@@ -149,31 +148,30 @@ class _Cut:
         self.nodes += reversed(found)
 
     def all_constants(self) -> dict[str, Tensor]:
-        """The constants by name, Constant nodes with a tensor among them."""
+        """Return all constants by name, including those of Constant nodes."""
         found = {tensor.name or "": tensor for tensor in self.constants}
         for node in self.nodes:
-            if node.op_type == "Constant" and node.output:
+            if is_constant_node(node) and node.output:
                 for attribute in node.attribute:
                     if attribute.t is not None:
                         found[node.output[0]] = attribute.t
         return found
 
     def _constant_or_alias(self, name: str) -> Node | None:
-        """Note a constant; else the node that is one, or that gives another name to a value."""
-        home = Index.home(self._scope, name)
-        if home is not None:
-            constant = home.initializer(name)
+        """Record an initializer, or return the Constant or Identity node that outputs a value."""
+        defining = Index.defining_scope(self._scope, name)
+        if defining is not None:
+            constant = defining.initializer(name)
             if isinstance(constant, Tensor):
                 self.constants.append(msgspec.structs.replace(constant, metadata_props=(), doc_string=None))
                 return None
             if constant is not None:
                 self.sparse_constants.append(constant)
                 return None
-            if name in home.makers and name not in home.inputs:
-                node = home.graph.node[home.makers[name][0]]
-                if node.op_type in {"Constant", "Identity"} and plain_domain(node.domain) == "":
-                    return node
-        raise UnsettledError(f'"{visible(name)}", which it takes, is no value around it')
+            producer = defining.producer(name)
+            if producer is not None and operator_key(producer.node)[:2] in {("", "Constant"), ("", "Identity")}:
+                return producer.node
+        raise UnsettledError(f'its input "{visible(name)}" is not defined around it')
 
 
 def _value(name: str, known: KnownType) -> ValueInfo:
@@ -193,7 +191,7 @@ def _plain(node: Node) -> Node:
 
 
 def _called_functions(model: Model, nodes: Sequence[Node]) -> Iterator[Function]:
-    """The functions that nodes call, and those that these call."""
+    """Yield the functions that nodes call, directly or indirectly."""
     by_name = {function_key(each): each for each in model.functions}
     if not by_name:
         return
@@ -207,20 +205,20 @@ def _called_functions(model: Model, nodes: Sequence[Node]) -> Iterator[Function]
 
 
 def _opsets(model: Model, scope: Scope) -> tuple[OperatorSetId, ...]:
-    """The operator sets of a graph; those of a function go before the model's."""
-    *_, home = scope.chain()
-    own = home.graph.opset_import if isinstance(home.graph, Function) else ()
+    """Return the operator sets of a graph; those of a function override those of the model."""
+    *_, outermost = scope.chain()
+    own = outermost.graph.opset_import if isinstance(outermost.graph, Function) else ()
     known = {plain_domain(each.domain) for each in own}
     return (*own, *[each for each in model.opset_import if plain_domain(each.domain) not in known])
 
 
-def _require_settled(nodes: Iterable[Node], opset: int, constants: Mapping[str, Tensor]) -> None:
-    """Refuse nodes of which the results are not the same each time."""
+def _require_deterministic(nodes: Iterable[Node], opset: int, constants: Mapping[str, Tensor]) -> None:
+    """Raise NotRunError if the results of a node are random."""
     for node in nodes:
         if plain_domain(node.domain) == "" and (
             node.op_type in RANDOM or (node.op_type == "Dropout" and _is_training(node, opset, constants))
         ):
-            raise NotRunError(f"{visible(node.op_type or '')} gives random results")
+            raise NotRunError(f"{visible(node.op_type or '')} returns random results")
 
 
 def _require_no_reference(nodes: Iterable[Node]) -> None:
@@ -228,11 +226,13 @@ def _require_no_reference(nodes: Iterable[Node]) -> None:
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 name = visible(attribute.name or "")
-                raise NotRunError(f'attribute "{name}" is that of the function around it, so it has no value here')
+                raise NotRunError(
+                    f'attribute "{name}" refers to one of the function around it, so it has no value here'
+                )
 
 
 def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> bool:
-    """Whether a Dropout drops anything, or might."""
+    """Whether a Dropout drops elements, or may do so."""
     if opset < 7:
         is_test = next((each.i for each in dropout.attribute if each.name == "is_test"), None)
         return not is_test
@@ -244,23 +244,23 @@ def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> 
 
 
 def _with_elements(model: Model, elements: Elements) -> Model:
-    """With all elements in the tensors themselves."""
+    """Return the model with all elements inside its tensors."""
     total = 0
 
-    def taken_in(tensor: Tensor) -> Tensor:
+    def with_elements(tensor: Tensor) -> Tensor:
         nonlocal total
         name = f'"{visible(tensor.name)}"' if tensor.name else "a constant"
         if is_external(tensor):
             data = elements(tensor)
             if data is None:
-                raise NotRunError(f"the elements of {name} are in another file and cannot be had")
+                raise NotRunError(f"the elements of {name} are in an external file that cannot be read")
             tensor = msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None)
         payloads = [getattr(tensor, field) or b"" for field in _PAYLOADS]
         if any(isinstance(each, Digest) for each in payloads):
-            raise NotRunError(f"only the sha256 of {name} is here")
+            raise NotRunError(f"only the sha256 of {name} is stored")
         total += sum(map(len, payloads))
-        if total > MOST_BYTES:
-            raise NotRunError(f"its constants have more than {MOST_BYTES >> 20} MiB")
+        if total > PART_CONSTANT_BYTES:
+            raise NotRunError(f"its constants have more than {PART_CONSTANT_BYTES >> 20} MiB")
         return tensor
 
-    return replace_tensors(model, taken_in)
+    return replace_records(model, Tensor, with_elements)

@@ -1,8 +1,7 @@
-"""Whether rewrites compute the same: both sides are evaluated on the same made-up inputs, and the results compared.
+"""Verify rewrites of a diff: evaluate both sides on the same random inputs and compare the results.
 
-This proves a difference; that no difference shows on some inputs makes a rewrite believable, and no more. What stands
-behind a verdict is said in the event's evidence. Everything runs in the guarded process; the same seed gives the same
-verdicts and figures.
+A difference is a proof; equal results on some inputs only make a rewrite plausible. The evidence of an event states the
+basis of its verdict. Everything runs in the guarded process; the same seed leads to the same verdicts and figures.
 """
 
 import math
@@ -13,63 +12,63 @@ from typing import Final, NamedTuple
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.diffing.regions import Region
-from onnxjson.display import counted, visible
-from onnxjson.document import Tensor
-from onnxjson.errors import OnnxJsonError
-from onnxjson.payloads import Data
-from onnxjson.running.dimensions import SIZES
-from onnxjson.running.inferred_types import InferredTypes
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.payloads import Data
+from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, badness, compare_values
+from onnxjson.running.engines import INFERENCE_ERROR
 from onnxjson.running.parts import Elements, NotRunError, UnsettledError
-from onnxjson.running.rewrites import Rewrite, Side, rewrite
-from onnxjson.running.sessions import Results, Values, evaluate_all, evaluation
-from onnxjson.running.tolerances import TOLERANCES, Comparison, Tolerance, compare, tolerance_for
-from onnxjson.running.widening import Surroundings
-from onnxjson.tensors import to_numpy
-from onnxjson.worker import Worker
-from onnxjson.worker_protocol import Limits
-from onnxjson.worker_tasks import ENGINES, Engine, Evaluation
+from onnxjson.running.region_growth import Surroundings
+from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
+from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
+from onnxjson.running.tasks import ENGINES, Engine, RunTask
+from onnxjson.running.value_types import SIZES, InferredTypes
+from onnxjson.running.values import Values
+from onnxjson.running.worker import Worker
+from onnxjson.running.worker_protocol import Limits
 
 PLACES: Final = 8
-"""Places of one event that are evaluated if nobody says otherwise."""
+"""Default for the maximum number of places of one event that are evaluated."""
 
 TIMEOUT: Final = 10.0
-"""Seconds that evaluating one side of a rewrite may take."""
+"""Default time limit for the evaluation of one side of a rewrite, in seconds."""
 
 WIDENINGS: Final = 3
-"""How often a region that differs takes its neighbours in."""
+"""Number of times a region that differs is widened by adjacent nodes."""
 
 SHAPE_WIDENINGS: Final = 12
-"""The same where values around it have other shapes: a Reshape that moved changes all nodes that it moved past."""
+"""The same for regions with values of different shapes: a Reshape that moved affects all nodes that it passed."""
 
 _RANKS: Final[dict[Verdict, int]] = {"equal": 0, "within-tolerance": 1, "different": 2}
 
 
-_Place = tuple[int, int]
-"""The numbers of an event and of its member."""
+_Member = tuple[int, int]
+"""Numbers of an event and of its member."""
 
 
-class _Outcome(NamedTuple):
-    """What evaluating one place said."""
+class _Finding(NamedTuple):
+    """Result of evaluating one member of an event."""
 
     verdict: Verdict
     reason: str
-    """Why it is "not-run" or "different", where figures do not say it."""
+    """Why it is "not-run" or "different", if figures do not show it."""
     worst: Comparison | None = None
-    """Of the output that is furthest apart."""
+    """Comparison of the worst output."""
     output: str = ""
-    """The name of that output; made visible."""
+    """Name of that output; made visible."""
     runs: int = 0
     inputs: bool = False
-    """Whether anything was made up."""
+    """Whether there were random inputs."""
     engines: frozenset[str] = frozenset()
     unsettled: bool = False
-    """Whether it may come out otherwise together with the nodes around it."""
+    """Whether the verdict may change together with adjacent nodes."""
     reshaped: bool = False
-    """Whether that is since a value has another shape on the other side."""
+    """Whether values have different shapes on the two sides."""
     alone: str = ""
-    """What the rewrite alone showed, where it is equal only together with nodes around it."""
+    """Result of the rewrite alone, if it is equal only together with adjacent nodes."""
     nodes: int = 0
-    """How many nodes that are then."""
+    """Number of nodes in the widened region."""
 
 
 def prove(
@@ -81,126 +80,127 @@ def prove(
     places: int = PLACES,
     engines: Sequence[Engine] = ENGINES,
 ) -> Diff:
-    """The diff with a verdict for each event that rewrites nodes.
+    """Return the diff with a verdict for each event that rewrites nodes.
 
     Args:
-        diff: stays as it is.
-        seed: where made-up values come from.
-        tolerances: by name of a dtype, in place of `onnxjson.running.tolerances.TOLERANCES`.
-        timeout: seconds that evaluating one side may take.
-        places: so many places of an event are evaluated at most, spread over all of them.
-        engines: what may evaluate.
+        diff: it is not changed.
+        seed: seed of random values.
+        tolerances: by name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`.
+        timeout: time limit for the evaluation of one side, in seconds.
+        places: maximum number of evaluated places of an event, spread over all of them.
+        engines: engines that may evaluate.
     """
     with ExitStack() as stack:
         worker = stack.enter_context(Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))))
-        tasks = _Tasks(diff, worker, seed, engines)
+        tasks = _Evaluator(diff, worker, seed, engines, timeout)
         chosen = {
             number: _spread(len(event.members), places)
             for number, event in enumerate(diff.events)
             if event.verdict is not None
         }
         allowed = {**TOLERANCES, **(tolerances or {})}
-        outcomes = tasks.outcomes([(event, member) for event, members in chosen.items() for member in members], allowed)
+        findings = tasks.findings([(event, member) for event, members in chosen.items() for member in members], allowed)
     return diff.with_verdicts({
-        number: _summary(diff.events[number], [outcomes[number, member] for member in members])
+        number: _summary(diff.events[number], [findings[number, member] for member in members])
         for number, members in chosen.items()
     })  # fmt: skip
 
 
 def _spread(count: int, places: int) -> list[int]:
-    """The numbers of some of `count` members: the first one, the last one, and others between."""
+    """Return the numbers of some of `count` members: the first one, the last one, and others between."""
     if count <= places or places < 2:
         return list(range(min(count, max(places, 1))))
     return [round(number * (count - 1) / (places - 1)) for number in range(places)]
 
 
-class _Tasks:
-    """The rewrites of a diff, evaluated."""
+class _Evaluator:
+    """Evaluates the rewrites of a diff."""
 
-    def __init__(self, diff: Diff, worker: Worker, seed: int, engines: Sequence[Engine]) -> None:
+    def __init__(self, diff: Diff, worker: Worker, seed: int, engines: Sequence[Engine], timeout: float) -> None:
         self._diff = diff
         self._worker = worker
         self._seed = seed
         self._engines = engines
+        self._timeout = timeout
         self._surroundings = Surroundings(diff.alignment, diff.regions.values())
         indices = diff.alignment.base, diff.alignment.target
         self._sides = [
-            Side(index.model, InferredTypes(index, worker), _elements(diff, number))
+            ModelSide(index.model, InferredTypes(index, worker), _elements(diff, number))
             for number, index in enumerate(indices)
         ]
 
-    def outcomes(
+    def findings(
         self, members: Sequence[tuple[int, int]], tolerances: Mapping[str, Tolerance]
-    ) -> dict[_Place, _Outcome]:
-        """By event and member, what evaluating it said."""
-        regions = {place: self._diff.regions.get(place) for place in members}
-        found = self._evaluated(regions, tolerances)
+    ) -> dict[_Member, _Finding]:
+        """Return the result for each member."""
+        regions = {member: self._diff.regions.get(member) for member in members}
+        found = self._evaluate(regions, tolerances)
         settled = {
-            place: wider
-            for place, region in regions.items()
+            member: wider
+            for member, region in regions.items()
             if region is not None
-            and found[place].unsettled
-            and (wider := self._surroundings.settled(region)) is not None
+            and found[member].unsettled
+            and (wider := self._surroundings.include_derivations(region)) is not None
         }
         self._look_again(found, settled, tolerances)
         regions |= settled
         for number in range(SHAPE_WIDENINGS):
-            # What differs on any input may be right for what the nodes before it make, or after those behind it; a
-            # value that has another shape now is made and taken by nodes that belong to the change.
+            # A rewrite that differs on any input may be correct for the outputs of the nodes before it, or together
+            # with the nodes after it; nodes around a value with another shape belong to the change.
             wider_ones = {
-                place: wider
-                for place, region in regions.items()
+                member: wider
+                for member, region in regions.items()
                 if region is not None
-                and found[place].unsettled
-                and (number < WIDENINGS or found[place].reshaped)
-                and (wider := self._surroundings.widened(region)) is not None
+                and found[member].unsettled
+                and (number < WIDENINGS or found[member].reshaped)
+                and (wider := self._surroundings.widen(region)) is not None
             }
             self._look_again(found, wider_ones, tolerances)
             regions = {**wider_ones}
         return found
 
     def _look_again(
-        self, found: dict[_Place, _Outcome], regions: Mapping[_Place, Region], tolerances: Mapping[str, Tolerance]
+        self, found: dict[_Member, _Finding], regions: Mapping[_Member, Region], tolerances: Mapping[str, Tolerance]
     ) -> None:
-        """Evaluate wider regions, and note what says more than before."""
-        for place, outcome in self._evaluated(regions, tolerances).items():
-            region, before = regions[place], found[place]
-            if _is_better(outcome, before):
-                alone = "" if before.worst is None else before.alone or _found(before)
-                found[place] = outcome._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
+        """Evaluate wider regions, and keep results that are better than before."""
+        for member, finding in self._evaluate(regions, tolerances).items():
+            region, before = regions[member], found[member]
+            if _is_better(finding, before):
+                alone = "" if before.worst is None else before.alone or _describe(before)
+                found[member] = finding._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
 
-    def _evaluated(
-        self, regions: Mapping[_Place, Region | None], tolerances: Mapping[str, Tolerance]
-    ) -> dict[_Place, _Outcome]:
-        found: dict[_Place, _Outcome] = {}
-        ready: list[tuple[_Place, Rewrite, tuple[Evaluation, Evaluation]]] = []
-        for place, region in regions.items():
+    def _evaluate(
+        self, regions: Mapping[_Member, Region | None], tolerances: Mapping[str, Tolerance]
+    ) -> dict[_Member, _Finding]:
+        found: dict[_Member, _Finding] = {}
+        ready: list[tuple[_Member, Rewrite, tuple[RunTask, RunTask]]] = []
+        for member, region in regions.items():
             try:
                 if region is None:
-                    raise NotRunError("no values around it are known to be counterparts")
+                    raise NotRunError("no values around it have counterparts")
                 if region.outputs:
-                    ready.append((place, *self._prepared(place, region)))
+                    ready.append((member, *self._prepare(member, region)))
                 else:
-                    found[place] = _Outcome("equal", "nothing takes what these nodes make")
+                    found[member] = _Finding("equal", "the outputs of these nodes have no consumers")
             except (NotRunError, OnnxJsonError) as error:
-                found[place] = _not_run(error)
-        results = evaluate_all(self._worker, [each for _, _, both in ready for each in both])
-        for number, (place, made, _) in enumerate(ready):
+                found[member] = _not_run(error)
+        results = evaluate_all(self._worker, [each for _, _, both in ready for each in both], timeout=self._timeout)
+        for number, (member, prepared, _) in enumerate(ready):
             try:
-                found[place] = _judged(made, results[2 * number], results[2 * number + 1], tolerances)
+                found[member] = _judge(prepared, results[2 * number], results[2 * number + 1], tolerances)
             except NotRunError as error:
-                found[place] = _not_run(error)
+                found[member] = _not_run(error)
         return found
 
-    def _prepared(self, place: _Place, region: Region) -> tuple[Rewrite, tuple[Evaluation, Evaluation]]:
-        made = rewrite(region, self._sides[0], self._sides[1], (self._seed, *place))
-        base = evaluation(made.base.model, [run.base for run in made.runs], engines=self._engines)
-        target = evaluation(made.target.model, [run.target for run in made.runs], engines=self._engines)
-        return made, (base, target)
+    def _prepare(self, member: _Member, region: Region) -> tuple[Rewrite, tuple[RunTask, RunTask]]:
+        prepared = rewrite(region, self._sides[0], self._sides[1], (self._seed, *member))
+        base = evaluation_task(prepared.base.model, [run.base for run in prepared.runs], engines=self._engines)
+        target = evaluation_task(prepared.target.model, [run.target for run in prepared.runs], engines=self._engines)
+        return prepared, (base, target)
 
 
 def _elements(diff: Diff, side: int) -> Elements:
-    """Where the elements of tensors in other files are found."""
+    """Return the function that reads the elements of tensors from external files."""
 
     def found(tensor: Tensor) -> Data | None:
         return diff.elements(side, tensor)
@@ -208,57 +208,57 @@ def _elements(diff: Diff, side: int) -> Elements:
     return found
 
 
-def _judged(made: Rewrite, base: Results, target: Results, tolerances: Mapping[str, Tolerance]) -> _Outcome:
-    """What the results of both sides say.
+def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mapping[str, Tolerance]) -> _Finding:
+    """Judge the results of both sides.
 
     Raises:
-        NotRunError: they say nothing.
+        NotRunError: they allow no verdict.
     """
     for results, side in ((base, "base"), (target, "target")):
         if results.engine is None:
-            # What does not fit its inputs may be fed by a node that was changed with it.
-            kind = UnsettledError if "InferenceError]" in results.problem else NotRunError
+            # Nodes that reject their inputs may have a producer that was changed too.
+            kind = UnsettledError if INFERENCE_ERROR in results.problem else NotRunError
             raise kind(f"the part of the {side}: {results.problem}")
-    ran = _both_ran(made, base, target)
-    worst, output, told = None, "", False
+    ran = _comparable_runs(prepared, base, target)
+    worst, output, conclusive = None, "", False
     for number in ran:
         one, other = base.runs[number], target.runs[number]
         assert not isinstance(one, str)
         assert not isinstance(other, str)
-        for place, comparison in enumerate(_compared(made, one, other, tolerances)):
+        for slot, comparison in enumerate(_compare(prepared, one, other, tolerances)):
             seen = comparison.elements and (comparison.exact or comparison.largest_absolute is not None)
-            told = told or bool(seen) or not comparison.equal
-            if worst is None or _badness(comparison) > _badness(worst):
-                worst, output = comparison, made.base.asked[place]
-    if worst is None or not told:
-        raise NotRunError("the results have no finite elements that could be compared")
+            conclusive = conclusive or bool(seen) or not comparison.equal
+            if worst is None or badness(comparison) > badness(worst):
+                worst, output = comparison, prepared.base.requested[slot]
+    if worst is None or not conclusive:
+        raise NotRunError("the results have no finite elements to compare")
     verdict: Verdict = "equal" if worst.equal else "within-tolerance" if worst.close else "different"
-    if verdict == "different" and made.alone:
-        raise UnsettledError(f'the results differ, but so may "{made.alone[0]}", which has no counterpart')
+    if verdict == "different" and prepared.alone:
+        raise UnsettledError(f'the results differ, but the input "{prepared.alone[0]}" has no counterpart')
     engines = frozenset(each.engine for each in (base, target) if each.engine is not None)
-    return _Outcome(
+    return _Finding(
         verdict,
         worst.problem or "",
         worst,
         visible(output),
         runs=len(ran),
-        inputs=any(run.base or run.target for run in made.runs),
+        inputs=any(run.base or run.target for run in prepared.runs),
         engines=engines,
         unsettled=verdict == "different",
         reshaped=worst.problem is not None,
     )
 
 
-def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
-    """The runs to compare: those of all choices of sizes that suit both sides.
+def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[int]:
+    """Return the runs to compare: those with sizes that both sides accept.
 
     Raises:
-        UnsettledError: there is none, or the base takes sizes that the target does not take.
+        UnsettledError: there are none, or the base accepts sizes that the target rejects.
     """
     problem = narrower = ""
     good: list[int] = []
-    for sizes in dict.fromkeys(run.sizes for run in made.runs):
-        numbers = [number for number, run in enumerate(made.runs) if run.sizes == sizes]
+    for sizes in dict.fromkeys(run.sizes for run in prepared.runs):
+        numbers = [number for number, run in enumerate(prepared.runs) if run.sizes == sizes]
         failed = [(isinstance(base.runs[number], str), isinstance(target.runs[number], str)) for number in numbers]
         ran = [number for number, each in zip(numbers, failed, strict=True) if each == (False, False)]
         if ran and (True, False) not in failed and (False, True) not in failed:
@@ -266,56 +266,45 @@ def _both_ran(made: Rewrite, base: Results, target: Results) -> list[int]:
             continue
         for number, (first, second) in zip(numbers, failed, strict=True):
             if first or second:
-                who = "neither side takes" if first and second else f"only the {'target' if first else 'base'} takes"
-                said = base.runs[number] if first else target.runs[number]
-                problem = problem or f"{who} the inputs that were made up: {said}"
+                who = (
+                    "neither side accepts" if first and second else f"only the {'target' if first else 'base'} accepts"
+                )
+                reason = base.runs[number] if first else target.runs[number]
+                problem = problem or f"{who} the random inputs: {reason}"
                 if second and not first:
                     where = ", ".join(map(str, SIZES[sizes]))
-                    narrower = narrower or f"{who} inputs with open dimensions of {where}: {said}"
+                    narrower = narrower or f"{who} inputs with open dimensions of {where}: {reason}"
     if good and not narrower:
         return good
     raise UnsettledError(narrower if good else problem)
 
 
-def _compared(made: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
-    found = []
-    for name, its in zip(made.base.outputs, made.target.outputs, strict=True):
-        arrays = to_numpy(one[name]), to_numpy(other[its])
-        found.append(compare(*arrays, tolerance_for(arrays[0].dtype, arrays[1].dtype, tolerances=tolerances)))
-    return found
+def _compare(prepared: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
+    names = zip(prepared.base.outputs, prepared.target.outputs, strict=True)
+    return [compare_values(one[name], other[its], tolerances) for name, its in names]
 
 
-def _badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
-    """Greater for what is further apart."""
-    return (
-        comparison.problem is not None,
-        not comparison.close,
-        not comparison.equal,
-        comparison.largest_absolute or 0.0,
-    )
-
-
-def _not_run(error: Exception) -> _Outcome:
+def _not_run(error: Exception) -> _Finding:
     unsettled = isinstance(error, UnsettledError)
-    return _Outcome("not-run", str(error), unsettled=unsettled, reshaped=unsettled)
+    return _Finding("not-run", str(error), unsettled=unsettled, reshaped=unsettled)
 
 
-def _is_better(outcome: _Outcome, before: _Outcome) -> bool:
-    """Whether a verdict on more nodes says more than that on fewer."""
-    return outcome.verdict != "not-run" and (before.verdict == "not-run" or outcome.verdict != "different")
+def _is_better(finding: _Finding, before: _Finding) -> bool:
+    """Whether a verdict on more nodes is more informative than one on fewer nodes."""
+    return finding.verdict != "not-run" and (before.verdict == "not-run" or finding.verdict != "different")
 
 
-def _summary(event: Event, outcomes: Sequence[_Outcome]) -> tuple[Verdict, str]:
-    """The verdict on an event, and its evidence with what was found."""
-    ran = [each for each in outcomes if each.verdict != "not-run"]
-    missed = [each for each in outcomes if each.verdict == "not-run"]
+def _summary(event: Event, findings: Sequence[_Finding]) -> tuple[Verdict, str]:
+    """Return the verdict on an event, and its evidence."""
+    ran = [each for each in findings if each.verdict != "not-run"]
+    missed = [each for each in findings if each.verdict == "not-run"]
     if not ran:
         verdict: Verdict = "not-run"
         text = f"not run: {missed[0].reason}" if missed else "not run: it has no place"
     else:
-        worst = max(ran, key=lambda each: (_RANKS[each.verdict], _badness(each.worst) if each.worst else ()))
+        worst = max(ran, key=lambda each: (_RANKS[each.verdict], badness(each.worst) if each.worst else ()))
         verdict = worst.verdict
-        text = _found(worst)
+        text = _describe(worst)
         if event.count > 1:
             text += f", at {len(ran)} of {event.count:,} places"
         if missed:
@@ -323,28 +312,28 @@ def _summary(event: Event, outcomes: Sequence[_Outcome]) -> tuple[Verdict, str]:
     return verdict, text
 
 
-def _found(outcome: _Outcome) -> str:
-    """What evaluating a place showed, for a person."""
-    if outcome.worst is None:
-        return outcome.reason
-    if not outcome.inputs:
+def _describe(finding: _Finding) -> str:
+    """Describe the result for one member to the user."""
+    if finding.worst is None:
+        return finding.reason
+    if not finding.inputs:
         tried = "evaluated once, without inputs"
     else:
-        tried = f"on {counted(outcome.runs, 'made-up input')}"
-    tried += f" ({' and '.join(sorted(outcome.engines))})"
-    if outcome.nodes:
-        tried += f", within the {outcome.nodes} nodes around it" + (f"; alone {outcome.alone}" if outcome.alone else "")
-    if outcome.verdict == "equal":
+        tried = f"on {counted(finding.runs, 'random input')}"
+    tried += f" ({' and '.join(sorted(finding.engines))})"
+    if finding.nodes:
+        tried += f", within the {finding.nodes} nodes around it" + (f"; alone {finding.alone}" if finding.alone else "")
+    if finding.verdict == "equal":
         return f"same results {tried}"
-    return f"{_figures(outcome)} {tried}"
+    return f"{_figures(finding)} {tried}"
 
 
-def _figures(outcome: _Outcome) -> str:
-    worst = outcome.worst
+def _figures(finding: _Finding) -> str:
+    worst = finding.worst
     assert worst is not None
     if worst.problem is not None:
-        return f'"{outcome.output}" has {worst.problem}'
-    share = f'{worst.unequal:,} of {worst.elements:,} elements of "{outcome.output}" differ'
+        return f'"{finding.output}" has {worst.problem}'
+    share = f'{worst.unequal:,} of {worst.elements:,} elements of "{finding.output}" differ'
     if worst.largest_absolute is None:
         return share
     return f"{share} by up to {worst.largest_absolute:.3g} among values of up to about {worst.scale or 0:.2g},"

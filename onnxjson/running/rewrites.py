@@ -1,81 +1,85 @@
-"""A rewrite as something to evaluate: both sides as models, and the same made-up values for what they take."""
+"""Prepare rewrites for evaluation: both sides of a region as models, with the same random values for both.
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+Random values almost never hit the bounds of a Clip or a value of a comparison. So some runs contain thresholds: the
+small constants of both sides, and numbers close to them.
+"""
+
+import struct
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.diffing.regions import Region
-from onnxjson.display import visible
-from onnxjson.document import Model, Node
-from onnxjson.elements import BITS, element_count
-from onnxjson.index import Scope
-from onnxjson.names import DATA_TYPES, STRING
-from onnxjson.running.dimensions import SIZES, Dimension, Dimensions, tensor_type
-from onnxjson.running.feeds import SPREADS, Spread, random_array
-from onnxjson.running.inferred_types import InferredTypes
-from onnxjson.running.integer_roles import elements as role_elements
-from onnxjson.running.integer_roles import role_of
-from onnxjson.running.parts import Elements, NotRunError, Part, UnsettledError, part
-from onnxjson.running.sessions import Values
-from onnxjson.running.thresholds import strewn, thresholds
-from onnxjson.tensors import from_numpy, numpy_dtype
+from onnxjson.model.display import visible
+from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.dtypes import BITS, STRING, WIDE_FLOATS
+from onnxjson.model.elements import element_count
+from onnxjson.model.index import Scope
+from onnxjson.model.limits import REWRITE_INPUT_ELEMENTS
+from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
+from onnxjson.running.parts import Elements, ModelPart, NotRunError, UnsettledError, extract_part
+from onnxjson.running.random_values import (
+    INDEX_TYPES,
+    SPREADS,
+    Spread,
+    indexed_axis_size,
+    random_array,
+    role_elements,
+    role_of,
+)
+from onnxjson.running.value_types import SIZES, AxisSize, Dimensions, InferredTypes, tensor_type
+from onnxjson.running.values import Values
 
 if TYPE_CHECKING:
     from numpy.random import Generator
     from numpy.typing import NDArray
 
-MOST_ELEMENTS: Final = 1 << 24
-"""Of the inputs of one run together."""
 
-_INDICES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
-_AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
-
-
-class Side(NamedTuple):
-    """What is known of one of two models."""
+class ModelSide(NamedTuple):
+    """One of two models, with its types and elements."""
 
     model: Model
     types: InferredTypes
     elements: Elements
 
 
-class Run(NamedTuple):
-    """Values for both sides."""
+class RunFeeds(NamedTuple):
+    """Input values of one run, for both sides."""
 
     sizes: int
-    """Which of `onnxjson.running.dimensions.SIZES` the open dimensions have."""
+    """Index in `onnxjson.running.value_types.SIZES` of the sizes of open dimensions."""
     base: Values
     target: Values
 
 
 class Rewrite(NamedTuple):
-    """Both sides of a region as models, and the values to try."""
+    """Both sides of a region as models, with input values."""
 
-    base: Part
-    target: Part
-    runs: tuple[Run, ...]
+    base: ModelPart
+    target: ModelPart
+    runs: tuple[RunFeeds, ...]
     alone: tuple[str, ...]
-    """Values, made visible, that one side takes and the other side does not have."""
+    """Names of inputs that only one side has; made visible."""
 
 
-class _Shared(NamedTuple):
-    """One value around a region: its names on both sides, data types, shape."""
+class _SharedValue(NamedTuple):
+    """Value around a region: its names on both sides, data types and shape."""
 
     names: tuple[tuple[str, ...], tuple[str, ...]]
     data_types: tuple[int, int]
-    shape: tuple[Dimension, ...]
+    shape: tuple[AxisSize, ...]
 
 
-def rewrite(region: Region, base: Side, target: Side, seed: Sequence[int]) -> Rewrite:
-    """What to evaluate for a region.
+def rewrite(region: Region, base: ModelSide, target: ModelSide, seed: Sequence[int]) -> Rewrite:
+    """Prepare a region for evaluation.
 
     Args:
         region: the nodes on both sides.
         base: the model before.
         target: the model after.
-        seed: where the values come from; the same ones for the same seed.
+        seed: seed of random values.
 
     Raises:
-        NotRunError: it cannot be evaluated on its own.
+        NotRunError: the region cannot be evaluated alone.
     """
     sides, scopes = (base, target), (region.pair.base, region.pair.target)
     dimensions = Dimensions()
@@ -84,7 +88,7 @@ def rewrite(region: Region, base: Side, target: Side, seed: Sequence[int]) -> Re
     for number, (side, scope, positions) in enumerate(zip(sides, scopes, (region.base, region.target), strict=True)):
         inputs = {name: (each.data_types[number], len(each.shape)) for each in shared for name in each.names[number]}
         outputs = [pair[number] for pair in region.outputs]
-        parts.append(part(side.model, scope, positions, inputs, outputs, side.elements))
+        parts.append(extract_part(side.model, scope, positions, inputs, outputs, side.elements))
     taken = [each for each in shared if any(set(each.names[number]) & set(parts[number].inputs) for number in (0, 1))]
     feeds = _Feeds(region, sides, dimensions, taken, parts)
     alone = tuple([visible(name) for each in taken if () in each.names for name in sum(each.names, ())])
@@ -92,7 +96,7 @@ def rewrite(region: Region, base: Side, target: Side, seed: Sequence[int]) -> Re
 
 
 def _joined(pairs: Sequence[tuple[str | None, str | None]]) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The names of each value on both sides; a value may have several, by Identity."""
+    """Group the names of each value on both sides; a value may have several names through Identity nodes."""
     groups: list[tuple[dict[str, None], dict[str, None]]] = []
     by_name: dict[tuple[int, str], int] = {}
     for pair in pairs:
@@ -101,33 +105,33 @@ def _joined(pairs: Sequence[tuple[str | None, str | None]]) -> list[tuple[tuple[
         if not numbers:
             numbers = [len(groups)]
             groups.append(({}, {}))
-        home = numbers[0]
+        group = numbers[0]
         for other in numbers[1:]:
             named += [(side, name) for side in (0, 1) for name in groups[other][side]]
             groups[other] = ({}, {})
         for side, name in named:
-            groups[home][side][name] = None
-            by_name[side, name] = home
+            groups[group][side][name] = None
+            by_name[side, name] = group
     return [(tuple(base), tuple(target)) for base, target in groups if base or target]
 
 
 def _shared(
     names: tuple[tuple[str, ...], tuple[str, ...]],
-    sides: tuple[Side, Side],
+    sides: tuple[ModelSide, ModelSide],
     scopes: tuple[Scope, Scope],
     dimensions: Dimensions,
-) -> _Shared:
-    """Type and shape of a value, as far as either model knows them."""
+) -> _SharedValue:
+    """Return data types and shape of a value, known from either model."""
     data_types: list[int | None] = [None, None]
-    shape: tuple[Dimension, ...] | None = None
+    shape: tuple[AxisSize, ...] | None = None
     shown = next(f'"{visible(name)}"' for each in names for name in each)
     for number in (0, 1):
         for name in names[number]:
-            said = sides[number].types.type_of(scopes[number], name)
-            found = tensor_type(said, number, name)
+            declared = sides[number].types.type_of(scopes[number], name)
+            found = tensor_type(declared, number, name)
             if found is None:
-                if said is not None and said.tensor_type is None:
-                    raise NotRunError(f"{shown}, which it takes, is not a tensor")
+                if declared is not None and declared.tensor_type is None:
+                    raise NotRunError(f"its input {shown} is not a tensor")
                 continue
             data_types[number] = data_types[number] or found[0]
             if found[1] is None:
@@ -135,27 +139,27 @@ def _shared(
             if shape is None:
                 shape = found[1]
             elif len(shape) != len(found[1]):
-                raise UnsettledError(f"{shown}, which it takes, has {len(shape)} or {len(found[1])} dimensions")
+                raise UnsettledError(f"its input {shown} has {len(shape)} or {len(found[1])} dimensions")
             for one, other in zip(shape, found[1], strict=True):
                 dimensions.join(one, other)
     one, other = data_types[0] or data_types[1], data_types[1] or data_types[0]
     if one is None or other is None:
-        raise UnsettledError(f"nothing says what type {shown}, which it takes, has")
+        raise UnsettledError(f"the type of its input {shown} is unknown")
     if shape is None:
-        raise UnsettledError(f"nothing says what shape {shown}, which it takes, has")
-    return _Shared(names, (one, other), shape)
+        raise UnsettledError(f"the shape of its input {shown} is unknown")
+    return _SharedValue(names, (one, other), shape)
 
 
 class _Feeds:
-    """Values for what the two sides of a region take."""
+    """Input values for both sides of a region."""
 
     def __init__(
         self,
         region: Region,
-        sides: tuple[Side, Side],
+        sides: tuple[ModelSide, ModelSide],
         dimensions: Dimensions,
-        taken: Sequence[_Shared],
-        parts: Sequence[Part],
+        taken: Sequence[_SharedValue],
+        parts: Sequence[ModelPart],
     ) -> None:
         self._scopes = region.pair.base, region.pair.target
         self._nodes = [
@@ -168,12 +172,12 @@ class _Feeds:
         self._inputs = [set(each.inputs) for each in parts]
         self._thresholds = thresholds(*[each.model for each in parts])
 
-    def runs(self, seed: Sequence[int]) -> tuple[Run, ...]:
-        """For each choice of sizes a run for each way to lie, and one about thresholds; one where nothing is taken."""
+    def runs(self, seed: Sequence[int]) -> tuple[RunFeeds, ...]:
+        """Return one run per choice of sizes and distribution, and one with thresholds; a single run without inputs."""
         import numpy
 
         if not self._taken:
-            return (Run(0, {}, {}),)
+            return (RunFeeds(0, {}, {}),)
         open_dimensions = self._dimensions.open_in([each.shape for each in self._taken])
         runs = []
         for number, sizes in enumerate(SIZES if open_dimensions else SIZES[:1]):
@@ -193,31 +197,31 @@ class _Feeds:
         spread: Spread,
         generator: "Generator",
         numbers: tuple[float, ...] = (),
-    ) -> Run:
+    ) -> RunFeeds:
         values: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
         shapes = [self._dimensions.sized(each.shape, given) for each in self._taken]
-        if sum(element_count(shape) for shape in shapes) > MOST_ELEMENTS:
-            raise NotRunError(f"its inputs have more than {MOST_ELEMENTS:,} elements")
+        if sum(element_count(shape) for shape in shapes) > REWRITE_INPUT_ELEMENTS:
+            raise NotRunError(f"its inputs have more than {REWRITE_INPUT_ELEMENTS:,} elements")
         for each, shape in zip(self._taken, shapes, strict=True):
-            array = strewn(self._array(each, shape, given, spread, generator), numbers, generator)
+            array = insert_thresholds(self._array(each, shape, given, spread, generator), numbers, generator)
             for side in (0, 1):
                 names = [name for name in each.names[side] if name in self._inputs[side]]
                 if names:
                     tensor = from_numpy(_cast(array, each.data_types[side]))
                     values[side].update(dict.fromkeys(names, tensor))
-        return Run(number, *values)
+        return RunFeeds(number, *values)
 
     def _array(
         self,
-        each: _Shared,
+        each: _SharedValue,
         shape: tuple[int, ...],
         given: Mapping[Hashable, int],
         spread: Spread,
         generator: "Generator",
     ) -> "NDArray[Any]":
-        # The narrower of two dtypes has no values that the other one lacks.
+        # All values of the narrower dtype exist in the other one.
         data_type = min(each.data_types, key=lambda number: BITS.get(number, 0))
-        if data_type in _INDICES:
+        if data_type in INDEX_TYPES:
             for side in (0, 1):
                 for name in each.names[side]:
                     role = role_of(name, self._nodes[side], self._axis_sizes(side, given))
@@ -229,7 +233,7 @@ class _Feeds:
             raise NotRunError(str(error)) from None
 
     def _axis_sizes(self, side: int, given: Mapping[Hashable, int]) -> Callable[[Node], int | None]:
-        """How long the axis is that the indices of a node count along."""
+        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
 
         def size(node: Node) -> int | None:
             data = node.input[0]
@@ -237,13 +241,9 @@ class _Feeds:
             if found is None or not found[1]:
                 return None
             try:
-                sizes = self._dimensions.sized(found[1], given)
+                return indexed_axis_size(node, self._dimensions.sized(found[1], given))
             except KeyError:
                 return None
-            axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)
-            if node.op_type in _AXIS_OPERATORS and -len(sizes) <= axis < len(sizes):
-                return sizes[axis]
-            return min(sizes)
 
         return size
 
@@ -255,3 +255,55 @@ def _cast(array: "NDArray[Any]", data_type: int) -> "NDArray[Any]":
         return array
     with numpy.errstate(all="ignore"):
         return array.astype(numpy_dtype(data_type))
+
+
+_THRESHOLD_ELEMENTS: Final = 4
+"""Maximum number of elements of a constant or attribute with thresholds; longer ones are weights."""
+
+_GREATEST: Final = 1024.0
+"""Maximum of a threshold. Greater numbers, such as those of masks, are not thresholds and cause overflows."""
+
+_SHARE: Final = 0.5
+"""Share of the elements that become thresholds or numbers close to one."""
+
+_FACTORS: Final = (1.0, 0.75, 1.25)
+
+
+def thresholds(*parts: Model) -> tuple[float, ...]:
+    """Return the small floating-point constants and attributes of models, with numbers close to each; sorted."""
+    found = {number for part in parts for number in _numbers(part.graph or Graph())}
+    return tuple(sorted({number * factor for number in found if abs(number) <= _GREATEST for factor in _FACTORS}))
+
+
+def _numbers(graph: Graph) -> Iterator[float]:
+    constants = list(graph.initializer)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.t is not None:
+                constants.append(attribute.t)
+            for stored in (attribute.f, attribute.floats):
+                if stored is not None and len(stored) <= 4 * _THRESHOLD_ELEMENTS:
+                    yield from struct.unpack(f"<{len(stored) // 4}f", stored)
+    for tensor in constants:
+        yield from _threshold_elements(tensor)
+
+
+def _threshold_elements(tensor: Tensor) -> Iterator[float]:
+    if tensor.data_type in WIDE_FLOATS and element_count(tensor.dims) <= _THRESHOLD_ELEMENTS:
+        yield from map(float, to_numpy(tensor).reshape(-1))
+
+
+def insert_thresholds(array: "NDArray[Any]", numbers: tuple[float, ...], generator: "Generator") -> "NDArray[Any]":
+    """Replace some elements of an array by some of `numbers`; arrays of other dtypes than floats do not change.
+
+    Args:
+        array: of any shape and dtype.
+        numbers: finite numbers.
+        generator: source of randomness.
+    """
+    import numpy
+
+    if array.dtype.kind != "f" or not numbers:
+        return array
+    chosen = numpy.asarray(numbers)[generator.integers(0, len(numbers), array.shape)].astype(array.dtype)
+    return numpy.where(generator.random(array.shape) < _SHARE, chosen, array)

@@ -1,23 +1,27 @@
-"""What the guarded process is asked to do with models, and what it tells while it does.
+"""Tasks for the guarded process, and the reports that it writes while it executes them.
 
-Reports go to a file, each with its length before it, so that whatever was found is there even where the process
-crashes, is killed, or is interrupted by the person who waits for it.
+Reports go to a file, each preceded by its length. So all results up to a crash, a kill or an interruption are kept.
 """
 
+import os
 import struct
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
 import msgspec
 
-from onnxjson.running.tolerances import Comparison, Tolerance
-from onnxjson.worker_tasks import ENGINES, Engine
+from onnxjson.running.comparison import Comparison, Tolerance
+
+Engine = Literal["onnxruntime", "reference"]
+"""Evaluator of models: onnxruntime, or the reference evaluator of onnx."""
+
+ENGINES: Final[tuple[Engine, ...]] = ("onnxruntime", "reference")
 
 Level = Literal["off", "basic", "extended", "layout", "all"]
-"""How much onnxruntime optimises a graph before it runs; each level has those before it."""
+"""Level of optimization by onnxruntime before a run; each level includes the ones before it."""
 
 REPORTS: Final = "reports"
-"""The name of the file of reports, in the folder of the task."""
+"""Name of the file of reports, in the folder of the task."""
 
 _LENGTH: Final = struct.Struct(">Q")
 
@@ -26,14 +30,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How models are evaluated."""
 
     engines: tuple[Engine, ...] = ENGINES
-    """The first one that takes a model evaluates it."""
+    """The first one that supports a model evaluates it."""
     level: Level = "off"
     providers: tuple[str, ...] = ("CPUExecutionProvider",)
     """Execution providers of onnxruntime, best first."""
     threads: int = 1
-    """Within an operator; 0 for as many as onnxruntime takes."""
+    """Threads within an operator; 0 lets onnxruntime choose."""
     parallel: int = 0
-    """Operators side by side, in so many threads; 0 for one after the other."""
+    """Threads that run operators in parallel; 0 runs operators one after the other."""
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,46 +46,48 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     model: bytes
     """Serialised."""
     data_folder: str | None = None
-    """Where its external data is; None where every tensor stands in it."""
+    """Folder of its external data; None if all tensors are inside the model."""
+    data_files: tuple[str, ...] = ()
+    """Absolute paths of its external data files."""
     seed: int = 1
-    """Of the operators that give random results."""
+    """Seed of operators with random results."""
 
 
 class RunTask(msgspec.Struct, frozen=True, kw_only=True, tag="run"):
-    """Run one model; tell what it gives and how long that takes."""
+    """Run one model; report its outputs and times."""
 
     subject: Subject
     settings: Settings
     feeds: tuple[bytes, ...]
-    """Values for its inputs, as `onnxjson.running.values.packed_values` writes them; the first ones are timed."""
+    """Values of its inputs for each run, written by `onnxjson.running.values.packed_values`; the first run is timed."""
     warm_up: int = 0
     repeat: int = 0
-    """How many runs are timed."""
+    """Number of timed runs."""
     profiled: int = 0
-    """How many runs are profiled, in a session of their own."""
+    """Number of profiled runs, in a separate session."""
 
 
 class CompareTask(msgspec.Struct, frozen=True, kw_only=True, tag="compare"):
-    """Run two models on the same values and compare what they give."""
+    """Run two models on the same values and compare their results."""
 
     base: Subject
     target: Subject
     settings: Settings
     feeds: tuple[tuple[bytes, bytes], ...]
-    """For each run the values for both."""
+    """For each run the values of the inputs of both models."""
     pairs: tuple[tuple[str, str], ...]
-    """Values to compare, by their names in both main graphs; outputs or not."""
+    """Names of the values to compare, in both main graphs; outputs or inner values."""
     batches: tuple[tuple[int, ...], ...]
-    """The numbers of pairs that are compared together, so that memory stays bounded."""
+    """Numbers of the pairs that are compared together, so that memory stays bounded."""
     reshaped: bool = False
-    """Whether values of another shape are compared all the same where they have as many elements."""
+    """Whether values of different shapes with equal numbers of elements are compared."""
     tolerances: dict[str, Tolerance]
     target_settings: Settings | None = None
-    """How the target is evaluated, where that is another way."""
+    """Settings of the target, if they differ."""
 
 
 class SeriesTask(msgspec.Struct, frozen=True, kw_only=True, tag="series"):
-    """Run many models one after the other, since a new process costs more than a small model."""
+    """Run many models one after the other: a new process costs more than a small model."""
 
     tasks: tuple[RunTask, ...]
 
@@ -92,41 +98,41 @@ class Runner(msgspec.Struct, frozen=True, kw_only=True):
     subject: Subject
     settings: Settings
     feed: bytes
-    """Values for its inputs."""
+    """Values of its inputs."""
 
 
 class RaceTask(msgspec.Struct, frozen=True, kw_only=True, tag="race"):
-    """Time models side by side: round for round each of them runs once, in an order of chance."""
+    """Time several models: in each round every model runs once, in random order."""
 
     runners: tuple[Runner, ...]
     warm_up: int = 1
     rounds: int = 0
     starts: int = 0
-    """How often each model is opened, as it is and as it was optimised before."""
+    """Number of times each model is opened, both as it is and optimized in advance."""
     seconds: float = 1e9
-    """No round begins later than that."""
+    """Seconds after which no further round begins."""
     seed: int = 0
-    """Of the order."""
+    """Seed of the random order."""
 
 
 class ScoreTask(msgspec.Struct, frozen=True, kw_only=True, tag="score"):
-    """Let a script of the person who asks judge a model."""
+    """Score a model with a script of the user."""
 
     subject: Subject
     settings: Settings
     script: str
     """Its path; it defines ``evaluate(run)``."""
     inputs: dict[str, tuple[str, int]] = {}
-    """What the script calls an input -> what the model calls it, and its data type, 0 where nobody knows it."""
+    """Name of an input in the script -> its name in the model and its data type, 0 if unknown."""
     outputs: dict[str, str] = {}
-    """What the model calls an output -> what the script calls it."""
+    """Name of an output in the model -> its name in the script."""
 
 
 Task = RunTask | CompareTask | SeriesTask | RaceTask | ScoreTask
 
 
 class Began(msgspec.Struct, frozen=True, kw_only=True, tag="began"):
-    """What follows is about this task of a series."""
+    """The following reports are about this task of a series."""
 
     task: int
 
@@ -138,19 +144,19 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True, tag="opened"):
     engine: Engine
     seconds: float
     providers: tuple[str, ...] = ()
-    """Those that onnxruntime uses."""
+    """Execution providers that onnxruntime uses."""
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True, tag="refused"):
-    """No engine takes a model."""
+    """No engine supports a model."""
 
     side: int = 0
     problem: str
-    """For a person; made visible."""
+    """Reason for the user; made visible."""
 
 
-class Gave(msgspec.Struct, frozen=True, kw_only=True, tag="gave"):
-    """What a run gave."""
+class Output(msgspec.Struct, frozen=True, kw_only=True, tag="output"):
+    """Outputs of a run."""
 
     run: int
     values: bytes
@@ -158,22 +164,22 @@ class Gave(msgspec.Struct, frozen=True, kw_only=True, tag="gave"):
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, tag="failed"):
-    """A run gave nothing."""
+    """A run failed."""
 
     run: int
     side: int = 0
     problem: str
-    """For a person; made visible."""
+    """Reason for the user; made visible."""
 
 
 class Timed(msgspec.Struct, frozen=True, kw_only=True, tag="timed"):
-    """What one run took."""
+    """Time of one run."""
 
     seconds: float
 
 
 class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
-    """What one node of the optimised graph took, in all runs of a profile."""
+    """Time of one node of the optimized graph, over all runs of a profile."""
 
     name: str
     operator: str
@@ -183,69 +189,72 @@ class NodeTime(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True, tag="profiled"):
-    """Where the time went, in all runs until now; the last one of a task is about all of them."""
+    """Times of nodes in all profiled runs so far; the last report of a task covers all runs."""
 
     runs: int
     nodes: tuple[NodeTime, ...]
-    """The slowest first."""
+    """Slowest first."""
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True, tag="compared"):
-    """Two values of one run."""
+    """Comparison of two values of one run."""
 
     run: int
     pair: int
     comparison: Comparison
     dtypes: tuple[str, str]
-    """Of both; "" for what has none."""
+    """Dtypes of both values, as `onnxjson.running.comparison.dtype_of` writes them."""
 
 
-class Lap(msgspec.Struct, frozen=True, kw_only=True, tag="lap"):
-    """What one run of a race took."""
+class Timing(msgspec.Struct, frozen=True, kw_only=True, tag="timing"):
+    """Time of one run in a race."""
 
     runner: int
     seconds: float
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True, tag="started"):
-    """What it took to open a model of a race."""
+    """Time to open a model in a race."""
 
     runner: int
     seconds: float
     offline: bool
-    """Whether it was optimised before, so that it is not when it is opened."""
+    """Whether the model was optimized in advance and not while it was opened."""
 
 
-class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="scored"):
-    """What a script says of a model."""
+class Scored(msgspec.Struct, frozen=True, kw_only=True, tag="run_script"):
+    """Scores of a model, computed by a script."""
 
     scores: dict[str, float]
 
 
-Report = Began | Opened | Refused | Gave | Failed | Timed | Profiled | Compared | Lap | Started | Scored
+Report = Began | Opened | Refused | Output | Failed | Timed | Profiled | Compared | Timing | Started | Scored
 
 
-Tell = Callable[[Report], None]
-"""Is told every finding at once."""
-Told = Callable[[str], str]
-"""Makes a message of native code safe to print, on one line."""
+Emit = Callable[[Report], None]
+"""Function that receives each report immediately."""
+Sanitizer = Callable[[str], str]
+"""Function that turns a message of native code into one line that is safe to print."""
 
 
 def write_report(report: Report, file: BinaryIO) -> None:
-    """Appends a report to an unbuffered file."""
+    """Append a report to an unbuffered file."""
     data = msgspec.msgpack.encode(report)
     file.write(_LENGTH.pack(len(data)) + data)
 
 
 def read_reports(file: BinaryIO) -> Iterator[Report]:
-    """The reports from where a file stands to the last whole one, which it stands behind then."""
+    """Yield the reports from the position of a file to the last complete one, and move the position after that."""
     while True:
         start = file.tell()
         head = file.read(_LENGTH.size)
-        data = file.read(_LENGTH.unpack(head)[0]) if len(head) == _LENGTH.size else b""
-        if len(head) < _LENGTH.size or len(data) < _LENGTH.unpack(head)[0]:
+        end = file.seek(0, os.SEEK_END)
+        # The job may lie about the length: no memory is taken for what is not there.
+        if len(head) < _LENGTH.size or _LENGTH.unpack(head)[0] > end - start - _LENGTH.size:
             file.seek(start)
             return
+        file.seek(start + _LENGTH.size)
+        data = file.read(_LENGTH.unpack(head)[0])
         try:
             yield msgspec.msgpack.decode(data, type=Report)
         except msgspec.MsgspecError:

@@ -1,7 +1,7 @@
-"""What inputs and outputs hold: tensors, sequences and maps of them, and nothing where an optional value is absent.
+"""Values of inputs and outputs: tensors, sequences and maps of tensors, and absent optional values.
 
-Between processes values travel as bytes: the tensors as a serialised model that has initializers and nothing else, so
-that every dtype passes exactly, and how they stand together as MessagePack.
+Between processes, values are passed as bytes: the tensors as a serialized model with only initializers, so that every
+dtype is exact, and the structure of the values as MessagePack.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,41 +9,41 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from onnxjson import serde
-from onnxjson.document import Graph, Model, Tensor
-from onnxjson.errors import DecodeError, WireError
-from onnxjson.tensors import from_numpy, to_numpy
-from onnxjson.wire.writing import message_bytes
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.document import Graph, Model, Tensor
+from onnxjson.model.errors import DecodeError, WireError
+from onnxjson.model.tensors import from_numpy, to_numpy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_DEPTH: Final = 50
-"""How deep sequences may nest."""
+_MAX_DEPTH: Final = 50
+"""Maximum depth of nested sequences."""
 
 
 class Dictionary(NamedTuple):
-    """A map of ONNX: keys and their values, one-dimensional and in the same order."""
+    """Map of ONNX: its keys and their values, one-dimensional and in the same order."""
 
     keys: Tensor
     values: Tensor
 
 
 Value: TypeAlias = "Tensor | Dictionary | tuple[Value, ...] | None"
-"""A sequence is a tuple; an optional value that is absent is None."""
+"""A sequence is a tuple; an absent optional value is None."""
 
 Values = Mapping[str, Value]
 
 
 class _Packed(msgspec.Struct, frozen=True, array_like=True):
-    """Named values: for each name its form, a number for each tensor in turn."""
+    """Named values: for each name its structure, in which a number refers to a tensor."""
 
     forms: dict[str, Any]
     tensors: bytes
 
 
 def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Tensor]]:
-    """The tensors of a value, each with its place: "", "[0]", ".keys", "[2].values"."""
+    """Yield the tensors of a value, each with its path: "", "[0]", ".keys", "[2].values"."""
     if isinstance(value, Tensor):
         yield path, value
     elif isinstance(value, Dictionary):
@@ -55,7 +55,7 @@ def leaves(value: Value, path: str = "") -> Iterator[tuple[str, Tensor]]:
 
 
 def as_array(value: Value) -> Any:
-    """A value as an array of numpy, a list, a dictionary or None."""
+    """Convert a value to a numpy array, a list, a dictionary or None."""
     if value is None:
         return None
     if isinstance(value, Tensor):
@@ -66,7 +66,7 @@ def as_array(value: Value) -> Any:
 
 
 def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
-    """An array of numpy, a list of them, or None, as a value.
+    """Convert a numpy array, a list of arrays, or None to a value.
 
     Raises:
         TypeError: ONNX has no such data type.
@@ -75,15 +75,15 @@ def as_value(given: "NDArray[Any] | Value | Sequence[Any]") -> Value:
         return given
     if isinstance(given, list | tuple):
         return tuple([as_value(item) for item in given])
-    return from_numpy(given)  # type: ignore[arg-type] # anything that numpy takes for an array
+    return from_numpy(given)  # type: ignore[arg-type] # anything that numpy converts to an array
 
 
 def packed_values(values: Values) -> bytes:
-    """Named values as bytes.
+    """Encode named values as bytes.
 
     Raises:
         WeightsMissingError, FileError: the bytes of a tensor cannot be read.
-        LimitError: they are more than a message holds.
+        LimitError: they are larger than a message may be.
     """
     tensors: list[Tensor] = []
 
@@ -97,22 +97,22 @@ def packed_values(values: Values) -> bytes:
             return {"keys": form(value.keys), "values": form(value.values)}
         return [form(item) for item in value]
 
-    # Bad UTF-8 in a name is no text for MessagePack.
+    # MessagePack rejects names with invalid UTF-8.
     forms = {name.encode("utf-8", "surrogateescape").decode("latin-1"): form(value) for name, value in values.items()}
     return msgspec.msgpack.encode(_Packed(forms, message_bytes(Model(graph=Graph(initializer=tuple(tensors))))))
 
 
 def unpacked_values(data: bytes) -> dict[str, Value]:
-    """The inverse of `packed_values`.
+    """Decode the bytes of `packed_values`.
 
     Raises:
-        DecodeError: these bytes are none.
+        DecodeError: the bytes are invalid.
     """
     try:
         packed = msgspec.msgpack.decode(data, type=_Packed)
         graph = serde.parse(packed.tensors).model.graph
     except (msgspec.MsgspecError, WireError) as error:
-        raise DecodeError(f"these bytes are no values: {error}") from error
+        raise DecodeError(f"these bytes do not encode values: {error}") from error
     tensors: Sequence[Tensor] = () if graph is None else graph.initializer
 
     def value(form: Any, depth: int = 0) -> Value:
@@ -123,9 +123,9 @@ def unpacked_values(data: bytes) -> dict[str, Value]:
                 return tensors[form]
             case {"keys": int(keys), "values": int(items)}:
                 return Dictionary(tensors[keys], tensors[items])
-            case list() if depth < _DEPTH:
+            case list() if depth < _MAX_DEPTH:
                 return tuple([value(item, depth + 1) for item in form])
-        raise DecodeError("these bytes are no values")
+        raise DecodeError("these bytes do not encode values")
 
     names = {name: name.encode("latin-1").decode("utf-8", "surrogateescape") for name in packed.forms}
     return {names[name]: value(form) for name, form in packed.forms.items()}

@@ -1,4 +1,4 @@
-"""Whether two models compute the same: run on the same values, their outputs compared one by one.
+"""Verify that two models compute the same: run both on the same values and compare their outputs.
 
 ::
 
@@ -6,7 +6,7 @@
     if not result.equal:
         print(result.failed, "of", len(result.runs), [each.name for each in result.outputs if each.failed])
 
-That no difference shows on some inputs makes two models believable, and no more; a difference is a proof.
+A difference is a proof; equal results on some inputs only make it plausible that the models are equivalent.
 """
 
 import itertools
@@ -16,112 +16,111 @@ from typing import Final, Literal, Self
 
 import msgspec
 
-from onnxjson.display import visible
-from onnxjson.document import Model
-from onnxjson.errors import EvaluationError
-from onnxjson.running.dimensions import SIZES
-from onnxjson.running.feeds import SPREADS, Spread
-from onnxjson.running.guarded import TIMEOUT, Listener, Outcome, Sent, execute, sendable
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EvaluationError
+from onnxjson.running.comparison import EXACT, TOLERANCES, Comparison, Tolerance, badness, furthest, tolerance_of
 from onnxjson.running.input_files import DataSet
-from onnxjson.running.inputs import Inputs, Wishes
+from onnxjson.running.inputs import InputOptions, Inputs
 from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.random_values import SPREADS, Spread
+from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import Compared, CompareTask, Failed, Opened, Refused, Settings
-from onnxjson.running.tolerances import EXACT, TOLERANCES, Comparison, Tolerance
-from onnxjson.running.value_comparison import badness, furthest, tolerance_of
+from onnxjson.running.value_types import SIZES
 from onnxjson.running.values import Value, packed_values
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 
 SEEDS: Final = 3
-"""Sets of made-up values if nobody says otherwise."""
+"""Default number of sets of random values."""
 
 DEFAULT: Final = Settings()
-"""Graphs as they stand, without what onnxruntime would make of them, in one thread."""
+"""Default settings: no optimization by onnxruntime, one thread."""
 
 _OTHER_SEED: Final = 7919
 _SIDES: Final = ("the base", "the target")
 
 Verdict = Literal["equal", "within-tolerance", "different", "failed"]
-"""Of a run: bit for bit the same values, close, not close, or one of the models gave nothing."""
+"""Verdict on a run: equal values, values within the tolerance, other values, or a failure of one model."""
 
 
 class OutputResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One output, over all runs."""
+    """Result for one output over all runs."""
 
     name: str
-    """In the base."""
+    """Name in the base."""
     target_name: str | None
-    """In the target; None where it has no counterpart."""
+    """Name in the target; None if it has no counterpart."""
     dtype: str = ""
     tolerance: Tolerance = EXACT
     compared: int = 0
-    """In how many runs it was compared."""
+    """Number of runs in which it was compared."""
     failed: int = 0
-    """In how many of them it is not close."""
+    """Number of these runs in which it is not close."""
     elements: int = 0
-    """Over all these runs."""
+    """Number of elements over all these runs."""
     worst: Comparison | None = None
-    """Of the run in which it is furthest apart, with the greatest differences of any run."""
+    """Comparison of the worst run, with the greatest differences of all runs."""
     worst_run: int | None = None
 
 
 class RunVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """One run of both models."""
+    """Verdict on one run of both models."""
 
     name: str
     """Where its values come from: "seed 0", the name of a folder."""
     sizes: dict[str, int]
-    """Of open dimensions."""
+    """Sizes of open dimensions, by name."""
     verdict: Verdict
     problem: str = ""
     """Why it failed."""
 
 
 class Verification(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found."""
+    """Result of a verification."""
 
     runs: tuple[RunVerdict, ...]
     outputs: tuple[OutputResult, ...]
     engines: tuple[str, str]
     notes: tuple[str, ...] = ()
-    """What else a person should know; made visible."""
+    """Further notes for the user; made visible."""
     is_interrupted: bool = False
 
     @property
     def failed(self) -> int:
-        """In how many runs the models do not give the same."""
+        """Number of runs in which the results differ or a model fails."""
         return sum(run.verdict in ("different", "failed") for run in self.runs)
 
     @property
     def equal(self) -> bool:
-        """Whether they gave the same within the tolerance in every run, and all outputs have counterparts."""
+        """Whether all runs are equal within the tolerance, and all outputs have counterparts."""
         return bool(self.runs) and not self.failed and all(each.target_name is not None for each in self.outputs)
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What to try."""
+    """Plan of a verification."""
 
     seed: int = 0
     seeds: int = SEEDS
-    """How many sets of values are made up."""
+    """Number of sets of random values."""
     dims: Mapping[str, Sequence[int]] = {}
-    """Sizes of open dimensions, by name; every combination is tried with every set."""
-    wishes: Wishes = Wishes()
-    """How values are made up; its own `dims` count too."""
+    """Sizes of open dimensions, by name; each combination is tried with each set."""
+    input_options: InputOptions = InputOptions()
+    """Options for random values; their `dims` apply too."""
     spreads: Sequence[Spread] = SPREADS
-    """How their numbers lie, in turn."""
+    """Distributions of random numbers, in turn."""
     sets: Sequence[DataSet] = ()
-    """Values that are given, in place of seeds."""
+    """Given values, instead of random ones."""
     tolerances: Mapping[str, Tolerance] = {}
-    """By name of a dtype, in place of those of `onnxjson.running.tolerances.TOLERANCES`."""
+    """By name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`."""
     settings: Settings = DEFAULT
     target_settings: Settings | None = None
-    """How the target runs, where that is another way."""
+    """Settings of the target, if they differ."""
     timeout: float = TIMEOUT
     trust_links: bool = False
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """The values of one run."""
+    """Input values of one run."""
 
     name: str
     sizes: dict[str, int]
@@ -139,24 +138,24 @@ def verify(
     settings: Settings = DEFAULT,
     timeout: float = TIMEOUT,
 ) -> Verification:
-    """Whether two models compute the same, in a guarded process.
+    """Verify that two models compute the same, in a guarded process.
 
     Args:
-        base: the model that is right, or its file.
-        target: the model that is to compute the same, or its file.
-        seeds: how many sets of values are made up.
-        seed: where they come from.
-        dims: sizes of open dimensions by name, one or several; every combination is tried.
-        tolerances: by name of a dtype, in place of `onnxjson.running.tolerances.TOLERANCES`.
-        settings: how both run.
-        timeout: seconds for everything.
+        base: the reference model, or its file.
+        target: the model that should compute the same, or its file.
+        seeds: number of sets of random values.
+        seed: seed of the first set.
+        dims: sizes of open dimensions by name, one or several; each combination is tried.
+        tolerances: by name of a dtype; they override `onnxjson.running.comparison.TOLERANCES`.
+        settings: how both models run.
+        timeout: time limit for everything, in seconds.
 
     Raises:
-        EvaluationError: nothing runs one of the models, or the base fails on all values that were tried.
-        FeedError: no values can be made up for an input.
+        EvaluationError: no engine supports one of the models, or the base fails on all values.
+        FeedError: there are no random values for an input.
         MissingInputError, AccessDeniedError, FileError, DecodeError, LimitError: a file cannot be read as a model.
     """
-    from onnxjson import files
+    from onnxjson.storage import files
 
     models, paths = [], []
     for each in (base, target):
@@ -169,14 +168,14 @@ def verify(
 
 
 def _require_open(outcome: Outcome) -> None:
-    """Do nothing if both models could be opened, or nobody waited for that.
+    """Raise unless both models were opened, or the user interrupted it.
 
     Raises:
-        EvaluationError: one could not.
+        EvaluationError: a model cannot be opened.
     """
     refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
     if refused is not None:
-        raise EvaluationError(f"nothing runs {_SIDES[refused.side]}: {refused.problem}", refused.side)
+        raise EvaluationError(f"no engine runs {_SIDES[refused.side]}: {refused.problem}", refused.side)
     open_sides = {each.side for each in outcome.reports if isinstance(each, Opened)}
     if outcome.problem and len(open_sides) < len(_SIDES):
         side = 1 if 0 in open_sides else 0
@@ -184,26 +183,26 @@ def _require_open(outcome: Outcome) -> None:
 
 
 class Verifier:
-    """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` goes on from what it found.
+    """Compares two models; use it in a ``with`` statement. `onnxjson.running.locating` continues from its result.
 
     Args:
-        models: both.
+        models: both models.
         plan: what to try.
         worker: the guarded process, if there is one already.
-        heard: is told everything at once, in a thread of its own.
+        on_report: called with each report as it arrives, in another thread.
     """
 
     def __init__(
-        self, models: TwoModels, plan: Plan, *, worker: Worker | None = None, heard: Listener | None = None
+        self, models: TwoModels, plan: Plan, *, worker: Worker | None = None, on_report: Listener | None = None
     ) -> None:
         self.models = models
         self.plan = plan
         self._own = Worker() if worker is None else None
         self.worker = worker or self._own or Worker()
-        self._heard = heard
-        self.sent: tuple[Sent, Sent] = (self._sent(0), self._sent(1))
+        self._on_report = on_report
+        self.packed: tuple[PackedModel, PackedModel] = (self._packed(0), self._packed(1))
         self.trials: list[Trial] = []
-        """The runs that count: those of the first sizes that the base takes."""
+        """The runs that count: those with the first sizes that the base accepts."""
 
     def __enter__(self) -> Self:
         return self
@@ -212,22 +211,22 @@ class Verifier:
         if self._own is not None:
             self._own.close()
 
-    def _sent(self, side: int) -> Sent:
+    def _packed(self, side: int) -> PackedModel:
         model, path = (self.models.base, self.models.target)[side], self.models.paths[side]
-        return sendable(model, None if path is None else path.parent, trust_links=self.plan.trust_links)
+        return pack_model(model, None if path is None else path.parent, trust_links=self.plan.trust_links)
 
     def result(self) -> Verification:
-        """Runs both models and compares their outputs.
+        """Run both models and compare their outputs.
 
         Raises:
-            EvaluationError: nothing runs one of the models, or the base fails on all values that were tried.
-            FeedError: no values can be made up for an input.
+            EvaluationError: no engine supports one of the models, or the base fails on all values.
+            FeedError: there are no random values for an input.
         """
         pairs = self.models.interface.outputs
         if not pairs and not self.models.interface.missing:
             raise EvaluationError("the base has no outputs, so there is nothing to compare", 0)
         for attempt in range(len(SIZES) + 1):
-            # At first every set of values has sizes of its own: a size that was baked in shows at another one.
+            # At first each set of values has its own sizes, which reveals sizes that became constants in the target.
             cycle = SIZES[max(attempt - 1, 0)]
             self.trials = list(self._trials(cycle, turned=attempt == 0))
             outcome = self.compare([(trial.feeds[0], trial.feeds[1]) for trial in self.trials], pairs)
@@ -239,7 +238,7 @@ class Verifier:
                 break
         if len(base_failed) == len(self.trials) and not outcome.interrupted:
             raise EvaluationError(
-                f"the base does not run on the values that were tried: {base_failed[0].problem}; give it others with "
+                f"the base fails on all values that were tried: {base_failed[0].problem}; choose others with "
                 "--input or --dim"
             )
         return self._verification(outcome)
@@ -253,16 +252,16 @@ class Verifier:
         batches: Sequence[Sequence[int]] | None = None,
         reshaped: bool = False,
     ) -> Outcome:
-        """Runs two models on the same values and compares values of theirs.
+        """Run two models on the same values and compare some of their values.
 
         Args:
-            feeds: for each run the values for both.
-            pairs: what to compare.
-            sides: which models; the base twice shows whether it gives the same twice.
-            batches: which pairs are compared together; all of them if it is None.
-            reshaped: whether values of another shape are compared where they have as many elements.
+            feeds: for each run the inputs of both models.
+            pairs: names of the values to compare.
+            sides: the two models; the base twice shows whether its results are deterministic.
+            batches: pairs that are compared together; all of them if None.
+            reshaped: whether values of different shapes with equal numbers of elements are compared.
         """
-        one, other = self.sent[sides[0]], self.sent[sides[1]]
+        one, other = self.packed[sides[0]], self.packed[sides[1]]
         twice = sides[0] == sides[1]
         task = CompareTask(
             base=one.subject,
@@ -275,7 +274,9 @@ class Verifier:
             tolerances={**TOLERANCES, **self.plan.tolerances},
             target_settings=self.plan.target_settings if sides[1] else None,
         )
-        return execute(self.worker, task, timeout=self.plan.timeout, heard=self._heard, size=max(one.size, other.size))
+        return execute(
+            self.worker, task, timeout=self.plan.timeout, on_report=self._on_report, size=max(one.size, other.size)
+        )
 
     def _trials(self, cycle: Sequence[int], *, turned: bool) -> Iterator[Trial]:
         plan, interface = self.plan, self.models.interface
@@ -283,10 +284,12 @@ class Verifier:
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
         choices = [[(name, size) for size in sizes] for name, sizes in plan.dims.items()]
         for chosen in itertools.product(*choices):
-            wishes = msgspec.structs.replace(plan.wishes, dims={**plan.wishes.dims, **dict(chosen)})
+            input_options = msgspec.structs.replace(
+                plan.input_options, dims={**plan.input_options.dims, **dict(chosen)}
+            )
             for number, each in enumerate(sets):
-                inputs = Inputs(self.models.indices, interface.inputs, wishes, self.worker)
-                given = inputs.checked(each.inputs)
+                inputs = Inputs(self.models.indices, interface.inputs, input_options, self.worker)
+                given = inputs.check_values(each.inputs)
                 self._has_open_dimensions |= bool(inputs.open_dimensions())
                 spread = plan.spreads[number % len(plan.spreads)]
                 turn = number % len(cycle) if turned else 0
@@ -295,7 +298,7 @@ class Verifier:
                 yield Trial(name=each.name, sizes=inputs.sizes(own), feeds=(first, second))
 
     def _verification(self, outcome: Outcome) -> Verification:
-        # Values that the base does not take say nothing about the target.
+        # Values that the base rejects prove nothing about the target.
         useless = {each.run for each in outcome.reports if isinstance(each, Failed) and each.side == 0}
         kept = [number for number in range(len(self.trials)) if number not in useless]
         numbers = {number: place for place, number in enumerate(kept)}
@@ -319,16 +322,16 @@ class Verifier:
         engines = {each.side: each.engine for each in outcome.reports if isinstance(each, Opened)}
         results = [self._output(pair, names, compared) for pair, names in enumerate(pairs)]
         results += [OutputResult(name=name, target_name=None) for name in self.models.interface.missing]
-        made = Verification(
+        result = Verification(
             runs=tuple(runs),
             outputs=tuple(results),
             engines=(engines.get(0, ""), engines.get(1, "")),
             is_interrupted=outcome.interrupted,
         )
-        notes = list(self._notes(made))
+        notes = list(self._notes(result))
         if useless:
-            notes.append(f"the base fails on {len(useless)} more sets of values, which tell nothing")
-        return msgspec.structs.replace(made, notes=tuple(notes))
+            notes.append(f"the base fails on {len(useless)} more sets of values, which do not count")
+        return msgspec.structs.replace(result, notes=tuple(notes))
 
     def _verdict(
         self, number: int, trial: Trial, found: Sequence[Compared], failed: Failed | None, outcome: Outcome
@@ -341,7 +344,7 @@ class Verifier:
         elif failed is not None:
             verdict, problem = "failed", f"{_SIDES[failed.side]}: {failed.problem}"
         elif len(found) < len(self.models.interface.outputs):
-            verdict, problem = "failed", f"the run {outcome.problem or 'gave nothing'}"
+            verdict, problem = "failed", f"the run {outcome.problem or 'reported nothing'}"
         elif not all(each.comparison.close for each in found):
             verdict = "different"
         elif not all(each.comparison.equal for each in found):
@@ -367,11 +370,11 @@ class Verifier:
             worst_run=next(run for (run, its), report in compared.items() if report is worst and its == pair),
         )
 
-    def _notes(self, made: Verification) -> Iterator[str]:
+    def _notes(self, result: Verification) -> Iterator[str]:
         interface = self.models.interface
         for one, other in interface.inputs:
             if one is None:
-                yield f'only the target has the input "{visible(str(other))}"; it got made-up values'
+                yield f'only the target has the input "{visible(str(other))}"; it got random values'
             elif other is None:
                 yield f'only the base has the input "{visible(one)}"'
         for name in interface.added:
@@ -379,19 +382,19 @@ class Verifier:
         renamed = [f'"{visible(one)}" is "{visible(other)}"' for one, other in interface.outputs if one != other]
         if renamed:
             yield f"outputs by structure: {', '.join(renamed[:5])}"
-        for each in made.outputs:
+        for each in result.outputs:
             if each.compared and not each.elements and each.dtype != "nothing":
-                yield f'"{visible(each.name)}" has no elements on these values, so nothing of it was compared'
-        if made.engines[0] != made.engines[1] and all(made.engines):
-            yield f"the base was evaluated by {made.engines[0]}, the target by {made.engines[1]}"
-        if made.failed and not made.is_interrupted:
-            yield from self._unsettled()
+                yield f'"{visible(each.name)}" has no elements on these values, so nothing was compared'
+        if result.engines[0] != result.engines[1] and all(result.engines):
+            yield f"the base was evaluated by {result.engines[0]}, the target by {result.engines[1]}"
+        if result.failed and not result.is_interrupted:
+            yield from self._nondeterminism()
 
-    def _unsettled(self) -> Iterator[str]:
-        """Whether the base gives the same twice."""
+    def _nondeterminism(self) -> Iterator[str]:
+        """Yield a note for each output of the base that differs between two runs."""
         pairs = [(one, one) for one, _ in self.models.interface.outputs]
         feeds = [(trial.feeds[0], trial.feeds[0]) for trial in self.trials[:1]]
         outcome = self.compare(feeds, pairs, sides=(0, 0))
         for report in outcome.reports:
             if isinstance(report, Compared) and not report.comparison.close:
-                yield f'the base itself gives another "{visible(pairs[report.pair][0])}" each time it runs'
+                yield f'the base itself returns another "{visible(pairs[report.pair][0])}" each time it runs'

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from onnxjson.document import Graph, Model
-from onnxjson.index import Index
-from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.rendering.line_changes import changes
-from onnxjson.rendering.unified import digest_text
+from onnxjson.diffing.line_changes import changes
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.unified import digest_text
+from onnxjson.model.document import Graph, Model
+from onnxjson.model.index import Index
 from tests.diffing.judging import GraphPairs
 
 MAIN: Final = "/graph"
@@ -81,7 +81,7 @@ def pairs_but(base: Model, target: Model, removed: Iterable[Sequence[str]]) -> l
 
 def pairs_by_names(base: Model, target: Model) -> list[GraphPairs]:
     """Nodes of graphs at the same address that make values of the same names: what a differ by names can find."""
-    others = {scope.address: scope for scope in Index(target).scopes}
+    others = Index(target).by_address
     found = []
     for scope in Index(base).scopes:
         if scope.address in others:

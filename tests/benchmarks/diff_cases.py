@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import onnxjson
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 from tests.benchmarks.diff_environment import PACKAGES, Environment, MissingError
 from tests.diffing.edits import EDITS, STRUCTURAL, random_edits
 from tests.diffing.judging import Judge

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from onnxjson.document import Model
-from onnxjson.index import Index, Scope
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index, Scope
 from tests.diffing.judging import GraphPairs, Judge, Mistake
 
 
 def described(base: Model, target: Model, judge: Judge, pairs: Sequence[GraphPairs], most: int) -> Iterator[str]:
     """Lines about at most so many mistakes: the node of each side, its inputs and who takes its outputs."""
-    sides = [{scope.address: scope for scope in Index(model).scopes} for model in (base, target)]
+    sides = [Index(model).by_address for model in (base, target)]
     said: list[dict[str, str]] = [{}, {}]
     for graph in pairs:
         for node, other in enumerate(graph.target_of):
@@ -40,15 +40,15 @@ def _around(address: str, scopes: dict[str, Scope]) -> str:
     scope = scopes[graph]
     node = scope.graph.node[int(place)]
     inputs = [_source(scope, name) for name in node.input]
-    takers = [_taker(scope, taker) for name in node.output for taker, _ in scope.takers.get(name, ())]
+    takers = [_taker(scope, taker) for name in node.output for taker, _ in scope.consumers.get(name, ())]
     return (
         f"{_short(address)} {node.op_type}({', '.join(inputs)}) -> {', '.join(takers) or 'nobody'}  {node.name or ''}"
     )
 
 
 def _source(scope: Scope, name: str) -> str:
-    if name in scope.makers:
-        place = scope.makers[name][0]
+    if name in scope.producers:
+        place = scope.producers[name][0]
         return f"{scope.graph.node[place].op_type}#{place}"
     if name in scope.initializers:
         return "weight"

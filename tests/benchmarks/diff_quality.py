@@ -11,8 +11,8 @@ from typing import Final
 
 import onnxjson
 from onnxjson.diffing.events import Event
-from onnxjson.document import Model
-from onnxjson.matching.aligning import align
+from onnxjson.diffing.matching.aligning import align
+from onnxjson.model.document import Model
 from tests.benchmarks import diff_cases
 from tests.benchmarks.diff_baselines import pairs_but, pairs_by_text
 from tests.benchmarks.diff_cases import Case, Sides

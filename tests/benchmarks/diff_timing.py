@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import onnxjson
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 from tests.diffing.adversarial import ADVERSARIAL
 from tests.diffing.edits import EDITS, STRUCTURAL, random_edits
 from tests.diffing.judging import Judge, pairs_of

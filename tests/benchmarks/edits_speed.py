@@ -12,11 +12,11 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.document import Model, Node, Tensor
-from onnxjson.edits.catalogue import NAMES
-from onnxjson.edits.declaration import Edit
-from onnxjson.edits.script import Script
-from onnxjson.edits.spelling import parse_line
+from onnxjson.editing.catalogue import NAMES
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.script import Script
+from onnxjson.editing.spelling import parse_line
+from onnxjson.model.document import Model, Node, Tensor
 from onnxjson.patching import Patch
 from tests.benchmarks.graphs import layers
 from tests.benchmarks.report import table

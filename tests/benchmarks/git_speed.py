@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import onnxjson
-from onnxjson.document import Model
-from onnxjson.edits import SetAttribute
+from onnxjson.editing.edits import SetAttribute
 from onnxjson.git.driver_lines import settings_for
+from onnxjson.model.document import Model
 from tests.benchmarks.graphs import layers
 from tests.benchmarks.measuring import Figures
 from tests.benchmarks.report import table

@@ -15,14 +15,14 @@ import onnx
 from onnx.backend.test.case.test_case import TestCase
 
 import onnxjson
-from onnxjson.errors import EvaluationError
-from onnxjson.names import DATA_TYPE_NAMES
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.errors import EvaluationError
+from onnxjson.running.comparison import TOLERANCES, Tolerance
 from onnxjson.running.input_files import DataSet, value_of_message
 from onnxjson.running.model_run import RunResult, run_many
 from onnxjson.running.tasks import Settings
-from onnxjson.running.tolerances import TOLERANCES, Tolerance
 from onnxjson.running.values import Value, as_value, leaves
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 
 BATCH: Final = 100
 """Cases that share a process."""

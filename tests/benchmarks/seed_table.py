@@ -1,4 +1,4 @@
-"""The table of `onnxjson bench --preset seed`, twice: ``python -m tests.benchmarks.seed_table MODEL... [-n RUNS]``.
+"""The table of `onnxjson bench --preset baseline`, twice: ``python -m tests.benchmarks.seed_table MODEL... [-n RUNS]``.
 
 Prints the first table, and in which columns the second one differs, which may only be those of time. Exits 1 if another
 one differs, if a row was not compared with its model, or if one that is to leave the numbers as they are did not.
@@ -33,7 +33,7 @@ def table(models: Sequence[Path], runs: int, folder: Path) -> Table:
         SystemExit: the command gave no table.
     """
     out = folder / "table.csv"
-    command = [sys.executable, "-m", "onnxjson", "bench", *map(str, models), "--preset", "seed", "-n", str(runs)]
+    command = [sys.executable, "-m", "onnxjson", "bench", *map(str, models), "--preset", "baseline", "-n", str(runs)]
     done = subprocess.run([*command, "-o", str(out)], capture_output=True, text=True, check=False)
     if done.returncode not in (0, 1):
         raise SystemExit(done.stderr)

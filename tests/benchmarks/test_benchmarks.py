@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 import onnxjson
-from onnxjson.structure import check_structure
+from onnxjson.model.structure import check_structure
 from tests.benchmarks import cases, graphs, text_size
 from tests.benchmarks.measuring import Figures, Run, run_process
 from tests.benchmarks.report import Results, report

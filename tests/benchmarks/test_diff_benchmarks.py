@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.alignment import UNMATCHED
 from tests.benchmarks import diff_cases, diff_quality, diff_speed, diff_timing
 from tests.benchmarks.diff_baselines import pairs_but, pairs_by_names, pairs_by_text
 from tests.benchmarks.diff_environment import Environment, MissingError
@@ -24,6 +24,7 @@ from tests.diffing.stacks import STYLES, WEIGHTS, stack
 MODELS = HERE.parent / "models"
 
 
+@pytest.mark.exhaustive
 def test_quality_is_one_table_with_every_row_and_what_is_missing_says_so(tmp_path: Path) -> None:
     output, mistakes = tmp_path / "out.md", tmp_path / "mistakes.txt"
     few = tmp_path / "models"

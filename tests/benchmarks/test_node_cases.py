@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 from tests.benchmarks.node_cases import Verdict, cases, judged, table
 
 KNOWN = (
@@ -32,6 +32,7 @@ def unexpected(verdicts: list[Verdict]) -> list[Verdict]:
     return [each for each in verdicts if each.outcome == "fail" and not each.name.startswith(KNOWN)]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.timeout(300)
 def test_all_cases_that_onnxruntime_loads_come_out_as_recorded(worker: Worker) -> None:
     verdicts = list(judged(cases(), worker))

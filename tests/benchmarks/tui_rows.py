@@ -12,13 +12,13 @@ from unittest import mock
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
-from onnxjson.index import Index
-from onnxjson.selectors import select_nodes
-from onnxjson.types import parse_type
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.model.index import Index
+from onnxjson.model.selectors import select_nodes
+from onnxjson.model.types import parse_type
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
 from onnxjson_tui.rows.outline import Outline
-from onnxjson_tui.session import Session
+from onnxjson_tui.session.session import Session
 from tests.benchmarks.report import table
 
 NODES: Final = 100_000
@@ -122,7 +122,7 @@ def rows_of_edits(model: Model) -> list[tuple[str, str]]:
         opened = Session.open(path)
         assert isinstance(opened, Session)
         with opened as session:
-            assert session.index.scopes[0].makers
+            assert session.index.scopes[0].producers
             changes = {
                 "one attribute": edits.SetAttribute(node="/layers.9/attn/Softmax", attribute="axis", value=1),
                 "one name": edits.Rename(kind="node", from_="/layers.9/mlp/act/Relu", to="other"),

@@ -39,7 +39,7 @@ _FOLLOWS: Final = 0.4
 _PROGRAM: Final = """
 import sys, time
 from pathlib import Path
-from onnxjson_tui.session import Session
+from onnxjson_tui.session.session import Session
 note = Path(sys.argv[1])
 real = Session.open.__func__
 def measured(kind, *arguments, **options):

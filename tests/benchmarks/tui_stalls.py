@@ -29,10 +29,10 @@ from textual.widgets import Input
 
 import onnxjson
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.app import WorkbenchApp
-from onnxjson_tui.session import Session
-from onnxjson_tui.terminal import Terminal
-from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.workbench.app import WorkbenchApp
+from onnxjson_tui.workbench.screen import Workbench
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson import api, example
+from onnxjson import example
+from onnxjson.storage import api
 
 
 @pytest.fixture(scope="session")

@@ -30,13 +30,12 @@ class Terminal:
     def __init__(self, *arguments: str | Path, more: Mapping[str, str] | None = None) -> None:
         self._master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-        environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "PAGER")}
         self.process = subprocess.Popen(
             command_line(*arguments),
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env=environment | {"TERM": "xterm"} | dict(more or {}),
+            env=os.environ | {"TERM": "xterm"} | dict(more or {}),
             start_new_session=True,
             preexec_fn=_take_terminal,
         )

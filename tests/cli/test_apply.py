@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson import document as d
+from onnxjson.model import document as d
 from onnxjson.patching import Patch
 from tests.cli.running import run, run_process
 
@@ -50,13 +50,13 @@ def test_the_ending_or_the_option_says_the_form(binary: Path, change: Path) -> N
     run("apply", change, binary, "-o", text)
     assert text.read_text().startswith('{\n"format": "onnxjson/1"')
     other = binary.with_name("other")
-    run("apply", change, text, "--reverse", "-o", other, "--format", "onnx")
+    run("apply", change, text, "--reverse", "-o", other, "--to", "onnx")
     assert other.read_bytes() == binary.read_bytes()
 
 
 def test_dash_is_standard_output_in_the_form_of_the_model(binary: Path, text: Path, change: Path) -> None:
     assert '"name": "renamed"' in run("apply", change, text, "-o", "-").stdout
-    assert '"name": "renamed"' in run("apply", change, binary, "-o", "-", "--format", "json").stdout
+    assert '"name": "renamed"' in run("apply", change, binary, "-o", "-", "--to", "json").stdout
 
 
 def test_a_folder_gets_a_file_of_the_same_name(binary: Path, change: Path) -> None:
@@ -106,8 +106,8 @@ def test_same_base_wants_the_very_model(binary: Path, change: Path) -> None:
     ("options", "says"),
     [
         ((), "-o OUT for a file, or -i to change MODEL itself"),
-        (("-i", "-o", "x.onnx"), "-o OUT writes another file, -i changes MODEL itself; give one of them"),
-        (("-i", "--format", "json"), "-i keeps the form of MODEL"),
+        (("-i", "-o", "x.onnx"), "-o OUT writes another file, and -i changes MODEL itself; choose one of them"),
+        (("-i", "--to", "json"), "-i keeps the form of MODEL"),
     ],
 )
 def test_usage_names_what_fits(binary: Path, change: Path, options: tuple[str, ...], says: str) -> None:
@@ -119,15 +119,15 @@ def test_usage_names_what_fits(binary: Path, change: Path, options: tuple[str, .
 def test_several_models_need_in_place(binary: Path, text: Path, change: Path) -> None:
     result = run("apply", change, binary, text, "-o", "x.onnx")
     assert result.exit_code == 2
-    assert "2 models cannot all become x.onnx; -i changes each in place" in result.stderr
+    assert "2 models cannot all be written to x.onnx; -i changes each in place" in result.stderr
 
 
 def test_what_is_no_change_is_refused_by_what_it_is(binary: Path, text: Path, change: Path) -> None:
     result = run("apply", binary, change, "-i")
     assert result.exit_code == 65
-    assert "it is no JSON; the order is onnxjson apply CHANGE MODEL" in result.stderr
+    assert "it is not JSON; the order is onnxjson apply CHANGE MODEL" in result.stderr
     assert (
-        "its format is onnxjson/1, and onnxjson-patch/1 and onnxjson-rewrite/1 are known"
+        "its format is onnxjson/1; known formats are onnxjson-patch/1 and onnxjson-rewrite/1"
         in run("apply", text, binary, "-i").stderr
     )
     change.write_text('{"format": "onnxjson-patch/1", "operations": [{"set": "/domian", "new": ""}]}')
@@ -163,7 +163,7 @@ def test_two_models_do_not_become_one_file(tmp_path: Path, binary: Path, change:
     other.write_bytes(binary.read_bytes())
     result = run("apply", change, binary, other, "-o", folder)
     assert result.exit_code == 2
-    assert f"{binary} and {other} cannot both become {folder / binary.name}" in result.stderr
+    assert f"{binary} and {other} cannot both be written to {folder / binary.name}" in result.stderr
     assert not list(folder.iterdir())
 
 
@@ -171,7 +171,7 @@ def test_an_empty_change_in_place_changes_nothing(binary: Path, change: Path) ->
     Patch().save(change)
     before = binary.stat()
     result = run("apply", change, binary, "-i")
-    assert (result.exit_code, result.stderr) == (0, f"nothing changes; {binary} stays as it is\n")
+    assert (result.exit_code, result.stderr) == (0, f"nothing changed in {binary}\n")
     assert binary.stat().st_mtime_ns == before.st_mtime_ns
 
 
@@ -182,7 +182,7 @@ def test_weights_that_the_change_has_not_come_from_another_model(tmp_path: Path,
     bare = replace(whole, graph=replace(whole.graph, initializer=()))
     digests = tmp_path / "digests.onnx.json"
     onnxjson.save(whole, digests, weights="digest")
-    from onnxjson import files
+    from onnxjson.storage import files
 
     change = tmp_path / "change.json"
     Patch.between(bare, files.load(digests).model).save(change)
@@ -226,7 +226,7 @@ def test_files_that_the_result_needs_are_named(tmp_path: Path, binary: Path) -> 
 def test_weights_that_only_the_result_names_are_not_said_to_be_beside_the_model(tmp_path: Path, binary: Path) -> None:
     outside, inside = tmp_path / "outside.onnx", tmp_path / "inside" / "m.onnx"
     inside.parent.mkdir()
-    run("convert", binary, "--externalize", "--threshold", "100", "--file", "w.data", "-o", outside)
+    run("convert", binary, "--externalize", "--threshold", "100", "--data-file", "w.data", "-o", outside)
     run("convert", outside, "--internalize", "-o", inside)
     change = tmp_path / "change.json"
     assert run("diff", outside, inside, "--format", "patch", "-o", change).exit_code == 1

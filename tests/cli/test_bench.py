@@ -16,7 +16,7 @@ from tests.cli.running import run, run_process
 from tests.running.small_models import scaled
 
 MODELS = Path(__file__).parent.parent / "models"
-QUICK = ("-n", "2", "--warm-up", "0", "--seeds", "1")
+QUICK = ("-n", "2", "--warm-up", "0", "--samples", "1")
 
 
 def rows_without_times(path: Path) -> list[dict[str, Any]]:
@@ -26,13 +26,14 @@ def rows_without_times(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.exhaustive
 def test_the_table_of_the_seed_for_two_exports_differs_only_in_its_times(tmp_path: Path) -> None:
     models = [MODELS / "mobile_ts.onnx", MODELS / "mobile_dynamo.onnx"]
     results = []
     for number in range(2):
         outs = [tmp_path / f"{number}.{ending}" for ending in ("json", "csv")]
         arguments = [word for out in outs for word in ("-o", out)]
-        results.append(run_process("bench", *models, "--preset", "seed", *QUICK, *arguments))
+        results.append(run_process("bench", *models, "--preset", "baseline", *QUICK, *arguments))
         assert results[-1].exit_code == 0, results[-1].stderr + results[-1].stdout
     first, second = [rows_without_times(tmp_path / f"{number}.json") for number in range(2)]
     assert first == second
@@ -87,29 +88,29 @@ def test_forms_say_the_same(binary: Path, tmp_path: Path) -> None:
 
 
 def test_words_after_tune_are_its_grid(binary: Path) -> None:
-    result = run("bench", binary, "--tune", "threads=1,2", "mode=sequential,parallel", "level=basic,all", *QUICK,
-                 "--format", "json")  # fmt: skip
+    tuned = ("--tune", "threads=1,2", "--tune", "mode=sequential,parallel", "--tune", "level=basic,all")
+    result = run("bench", binary, *tuned, *QUICK, "--format", "json")  # fmt: skip
     assert result.exit_code == 0, result.stderr
     rows = json.loads(result.stdout)["rows"]
     assert len(rows) == 8
     assert sum(row["best"] for row in rows) == 1
-    shown = run("bench", binary, "--tune", "threads=1,2 level=all", *QUICK, "--format", "table").stdout
+    shown = run("bench", binary, "--tune", "threads=1,2 level=all", *QUICK, "--format", "text").stdout
     assert "best of original: --threads " in shown
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["threads=1"], 2, "stand after --tune"),
-        (["--tune", "speed=1"], 2, "is no KEY=VALUE"),
-        (["--variant", "onnxsim"], 2, "is no variant"),
-        (["--variant", "a=prune", "--variant", "a=onnxsim"], 2, "two variants are called 'a'"),
-        (["-o", "report.pdf"], 2, "the ending says the form"),
+        (["threads=1"], 66, "does not exist"),
+        (["--tune", "speed=1"], 2, "is not NAME=VALUE"),
+        (["--variant", "onnxsim"], 2, "is not a variant"),
+        (["--variant", "a=prune", "--variant", "a=onnxsim"], 2, "two variants have the name 'a'"),
+        (["-o", "report.pdf"], 2, "end the name with one of .csv"),
         (["--dim", "N=1,2"], 2, "several sizes"),
         (["--dim", "M=1"], 65, "open dimension"),
         (["--score", "none.py"], 66, "does not exist"),
         (["--tune", "threads="], 2, "has no value to try"),
-        (["-o", "/none/report.csv"], 73, "make it first"),
+        (["-o", "/none/report.csv"], 73, "create it first"),
     ],
 )
 def test_what_cannot_be_is_said(binary: Path, arguments: list[str], code: int, said: str) -> None:
@@ -145,7 +146,7 @@ def test_a_variant_that_differs_and_should_not_is_exit_code_1(binary: Path) -> N
     wrong = "wrong=set-attribute{node=op:LeakyRelu,attribute=alpha,value=0.5}"
     result = run("bench", binary, "--variant", wrong, *QUICK)
     assert result.exit_code == 1
-    assert "wrong: it computes something else" in result.stdout
+    assert "wrong: it computes other results" in result.stdout
     assert run("bench", binary, "--variant", "int8=quantize-dynamic", *QUICK).exit_code == 0
 
 

@@ -10,9 +10,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from onnxjson.checking import Finding
-from onnxjson.errors import WorkerError
-from onnxjson.worker import Worker
+from onnxjson.model.errors import Finding, WorkerError
+from onnxjson.running.worker import Worker
 from tests.cli.running import run
 
 FIELDS = set(Finding.__struct_fields__)
@@ -28,7 +27,7 @@ def _rename_output(text: Path) -> None:
 
 def test_sound_model_is_code_0_and_nothing_on_standard_output(binary: Path) -> None:
     result = run("check", binary)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "1 file: nothing wrong\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "1 file: no errors\n")
 
 
 def test_mistake_in_a_text_is_a_line_with_its_place_and_code_1(text: Path) -> None:
@@ -127,7 +126,7 @@ def test_deep_finds_what_only_onnx_knows(text: Path) -> None:
 def stopping(monkeypatch: pytest.MonkeyPatch) -> None:
     """A native analysis that comes to no end."""
 
-    def check(self: Worker, model: bytes | Path, full: bool = False, *, folder: Path | None = None) -> None:
+    def check(self: Worker, model: bytes | Path, full: bool = False, **_: object) -> None:
         raise WorkerError("the shape inference of onnx does not come to an end on this model")
 
     monkeypatch.setattr(Worker, "check", check)
@@ -161,7 +160,7 @@ def test_json_has_the_files_that_could_not_be_looked_at(binary: Path) -> None:
     (finding,) = json.loads(result.stdout)
     assert (finding["severity"], finding["code"], finding["file"]) == ("error", "not-checked", str(missing))
     assert finding["message"] == f"{missing} does not exist"
-    assert result.stderr.endswith("1 file: nothing wrong\n")
+    assert result.stderr.endswith("1 file: no errors\n")
 
 
 def test_findings_come_in_the_order_of_the_lines(text: Path) -> None:

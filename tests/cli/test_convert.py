@@ -6,7 +6,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from onnxjson import api, files
+from onnxjson.storage import api, files
 from tests.cli.running import Result, run, run_process
 
 
@@ -71,14 +71,14 @@ def test_output_folder_keeps_what_is_there(binary: Path, folder: str, monkeypatc
     text.parent.mkdir(exist_ok=True)
     text.write_text("mine")
     error = _only_error(run("convert", binary, "-o", folder), 73)
-    assert f"{text} is already there; to replace it: -o {text}" in error
+    assert f"{text} already exists; to replace it: -o {text}" in error
     assert text.read_text() == "mine"
 
 
 @pytest.mark.parametrize("arguments", [["", "-o", "x.onnx.json"], ["digits.onnx", "-o", ""]])
 def test_empty_name_is_no_folder(binary: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(binary.parent)
-    assert "it is empty, which names no file" in _only_error(run("convert", *arguments), 2)
+    assert "an empty string does not name a file" in _only_error(run("convert", *arguments), 2)
     assert [path.name for path in binary.parent.iterdir()] == ["digits.onnx"]
 
 
@@ -96,9 +96,9 @@ def test_a_name_with_a_slash_at_its_end_is_a_folder_or_refused(binary: Path, nam
 @pytest.mark.parametrize("name", ["m", " ", "m.txt", "m.pbtxt", "m.textproto", "m.onnxtxt", "m.bin"])
 def test_an_ending_that_says_nothing_needs_a_format(binary: Path, name: str) -> None:
     destination = binary.with_name(name)
-    assert "say with --format what to write" in _only_error(run("convert", binary, "-o", destination), 2)
+    assert "choose the form with --to" in _only_error(run("convert", binary, "-o", destination), 2)
     assert not destination.exists()
-    assert run("convert", binary, "-o", destination, "--format", "onnx").exit_code == 0
+    assert run("convert", binary, "-o", destination, "--to", "onnx").exit_code == 0
     assert destination.read_bytes() == binary.read_bytes()
 
 
@@ -109,7 +109,7 @@ def test_the_ending_says_what_is_written(binary: Path, name: str, form: str) -> 
     assert files.load(destination).format == form
 
 
-@pytest.mark.parametrize("arguments", [[], ["--format", "json"]])
+@pytest.mark.parametrize("arguments", [[], ["--to", "json"]])
 def test_standard_output_is_the_other_form(binary: Path, arguments: list[str]) -> None:
     result = run("convert", binary, "-o", "-", *arguments)
     assert result.exit_code == 0
@@ -132,7 +132,7 @@ def test_source_is_never_its_own_destination(binary: Path) -> None:
 
 
 def test_form_that_the_source_has_already_needs_a_name(text: Path) -> None:
-    assert "-o DST" in _only_error(run("convert", text, "--format", "json"), 73)
+    assert "-o OUT" in _only_error(run("convert", text, "--to", "json"), 73)
 
 
 @pytest.mark.parametrize(
@@ -168,12 +168,12 @@ def test_ending_of_the_destination_decides(binary: Path) -> None:
 
 def test_format_goes_before_the_ending(binary: Path) -> None:
     destination = binary.with_name("m.json")
-    assert run("convert", binary, "-o", destination, "--format", "onnx").exit_code == 0
+    assert run("convert", binary, "-o", destination, "--to", "onnx").exit_code == 0
     assert destination.read_bytes() == binary.read_bytes()
 
 
 def test_proto_json_is_read_by_onnx_and_read_back(binary: Path) -> None:
-    assert run("convert", binary, "--format", "protojson").exit_code == 0
+    assert run("convert", binary, "--to", "protojson").exit_code == 0
     proto_json = binary.with_name("digits.onnxjson")
     assert onnx.load(proto_json) == onnx.load(binary)
     assert run("convert", proto_json, "-o", binary.with_name("back.onnx")).exit_code == 0
@@ -183,15 +183,15 @@ def test_proto_json_is_read_by_onnx_and_read_back(binary: Path) -> None:
 def test_what_proto_json_cannot_hold_is_refused_and_lossy_writes_it(binary: Path) -> None:
     binary.write_bytes(binary.read_bytes() + b"\xa0\x06\x01")  # field 100 of ModelProto
     destination = binary.with_name("digits.onnxjson")
-    result = run("convert", binary, "--format", "protojson")
+    result = run("convert", binary, "--to", "protojson")
     assert result.exit_code == 65
-    message = "the message holds fields that onnx.proto does not name; "
+    message = "the message has fields that onnx.proto does not define; "
     assert f"{binary}: /: error[unknown-fields]: {message}" in result.stderr
     assert "--lossy" in result.stderr
     assert not destination.exists()
-    result = run("convert", binary, "--format", "protojson", "--lossy")
+    result = run("convert", binary, "--to", "protojson", "--lossy")
     assert result.exit_code == 0
-    assert f"{binary}: /: warning[unknown-fields]: {message}it is lost, as --lossy allows\n" in result.stderr
+    assert f"{binary}: /: warning[unknown-fields]: {message}--lossy writes the model without it\n" in result.stderr
     assert destination.exists()
 
 
@@ -205,7 +205,7 @@ def test_what_proto_json_loses_of_a_text_has_its_line(binary: Path, lossy: bool,
     lines[number] = lines[number].replace("0.01", '"NaN(0x7fc00001)"')
     text.write_text("\n".join(lines))
     destination = "-" if output == "-" else binary.with_name(output)
-    result = run("convert", text, "--format", "protojson", "-o", destination, *(["--lossy"] if lossy else []))
+    result = run("convert", text, "--to", "protojson", "-o", destination, *(["--lossy"] if lossy else []))
     assert result.exit_code == (0 if lossy else 65)
     assert f"{text}:{number + 1}:" in result.stderr
     assert f" {'warning' if lossy else 'error'}[nan-payload]: NaN(0x7fc00001)" in result.stderr
@@ -265,7 +265,7 @@ def test_external_data_that_must_go_along_is_named(binary: Path) -> None:
     folder.mkdir()
     result = run("convert", binary, "-o", folder)
     assert result.exit_code == 0
-    assert f"onnxjson: warning: weights of the model stay in 'w.bin' beside {binary}; copy" in result.stderr
+    assert f"onnxjson: warning: weights of the model remain in 'w.bin' next to {binary}; copy" in result.stderr
     assert result.stderr.count("warning") == 1
     assert "warning" not in run("convert", binary).stderr
 

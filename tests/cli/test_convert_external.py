@@ -8,10 +8,10 @@ import pytest
 from onnx import TensorProto, helper
 
 import onnxjson
-from onnxjson.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
-from onnxjson.errors import OutputError
-from onnxjson.external_files import internalize, locations
-from onnxjson.walking import walk
+from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor, ValueInfo
+from onnxjson.model.errors import OutputError
+from onnxjson.model.walking import walk
+from onnxjson.storage.external_files import internalize, locations
 from tests.cli.running import Result, run
 
 
@@ -84,42 +84,44 @@ def test_threshold_takes_sizes(binary: Path, threshold: str, moved: int) -> None
     external = [tensor for tensor in walk(onnxjson.load(binary.with_name("m.onnx")), Tensor) if tensor.external_data]
     assert len(external) == moved
     assert binary.with_name("m.data").exists() == bool(moved)
-    assert ("there is no" in result.stderr) == (not moved)
+    assert ("was not written" in result.stderr) == (not moved)
 
 
 @pytest.mark.parametrize("threshold", ["", "-1", "4kB", "1.5M", "k", "４", "1 M", "9" * 16])
 def test_threshold_that_is_no_size_is_refused(binary: Path, threshold: str) -> None:
     error = refused(run("convert", binary, "--externalize", "--threshold", threshold), 2)
-    assert "is no size; write bytes, or 4k, 1M, 2G" in error
+    assert "is not a size; write bytes, or 4k, 1M, 2G" in error
     assert names(binary.parent) == ["digits.onnx"]
 
 
 def test_the_data_file_has_the_name_that_was_asked_for(binary: Path) -> None:
-    result = run("convert", binary, "--externalize", "--file", "weights.bin", "-o", binary.with_name("m.onnx"))
+    result = run("convert", binary, "--externalize", "--data-file", "weights.bin", "-o", binary.with_name("m.onnx"))
     assert result.exit_code == 0
     assert names(binary.parent) == ["digits.onnx", "m.onnx", "weights.bin"]
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "sub/w", "/w", "../w", "w/"])
 def test_a_data_file_stands_beside_the_model(binary: Path, name: str) -> None:
-    result = run("convert", binary, "--externalize", "--file", name, "-o", binary.with_name("m.onnx"))
-    assert "--file is a name without a folder" in refused(result, 2)
+    result = run("convert", binary, "--externalize", "--data-file", name, "-o", binary.with_name("m.onnx"))
+    assert "--data-file is a name without a folder" in refused(result, 2)
     assert names(binary.parent) == ["digits.onnx"]
 
 
 def test_a_data_file_that_is_there_is_left_alone_and_the_option_named(binary: Path) -> None:
     binary.with_name("m.data").write_bytes(b"mine")
     error = refused(run("convert", binary, "--externalize", "-o", binary.with_name("m.onnx")), 73)
-    assert "m.data is already there; name another data file with --file" in error
+    assert "m.data already exists; choose another data file with --data-file" in error
     assert binary.with_name("m.data").read_bytes() == b"mine"
     assert not binary.with_name("m.onnx").exists()
 
 
 def test_the_data_file_is_not_the_model(binary: Path) -> None:
-    error = refused(run("convert", binary, "--externalize", "--file", "m.onnx", "-o", binary.with_name("m.onnx")), 2)
-    assert "both the model and its data; name another file with --file" in error
+    error = refused(
+        run("convert", binary, "--externalize", "--data-file", "m.onnx", "-o", binary.with_name("m.onnx")), 2
+    )
+    assert "both the model and its data; choose another --data-file" in error
     binary.with_name("link.onnx").symlink_to("w.data")
-    refused(run("convert", binary, "--externalize", "--file", "w.data", "-o", binary.with_name("link.onnx")), 2)
+    refused(run("convert", binary, "--externalize", "--data-file", "w.data", "-o", binary.with_name("link.onnx")), 2)
     assert names(binary.parent) == ["digits.onnx"]
 
 
@@ -127,14 +129,16 @@ def test_a_file_that_the_model_names_is_not_copied_where_the_model_goes(split: P
     folder = binary.with_name("elsewhere")
     folder.mkdir()
     assert "both the model" in refused(
-        run("convert", split, "--with-external", "--format", "onnx", "-o", folder / "w.bin"), 73
+        run("convert", split, "--with-external", "--to", "onnx", "-o", folder / "w.bin"), 73
     )
     (folder / "m.onnx").symlink_to("w.bin")
     assert "both the model" in refused(run("convert", split, "--with-external", "-o", folder / "m.onnx"), 73)
     assert names(folder) == []
 
 
-@pytest.mark.parametrize("arguments", [["--threshold", "1k"], ["--file", "w"], ["--internalize", "--with-external"]])
+@pytest.mark.parametrize(
+    "arguments", [["--threshold", "1k"], ["--data-file", "w"], ["--internalize", "--with-external"]]
+)
 def test_options_that_do_not_fit_each_other_are_refused(binary: Path, arguments: list[str]) -> None:
     refused(run("convert", binary, *arguments), 2)
     assert names(binary.parent) == ["digits.onnx"]
@@ -142,7 +146,7 @@ def test_options_that_do_not_fit_each_other_are_refused(binary: Path, arguments:
 
 @pytest.mark.parametrize("option", ["--externalize", "--with-external"])
 def test_no_file_stands_beside_standard_output(binary: Path, option: str) -> None:
-    assert "-o DST" in refused(run("convert", binary, "-o", "-", option), 2)
+    assert "-o OUT" in refused(run("convert", binary, "-o", "-", option), 2)
 
 
 def test_a_data_file_goes_again_when_the_model_cannot_be_saved(binary: Path) -> None:
@@ -168,7 +172,7 @@ def test_tensors_that_stay_are_counted(binary: Path) -> None:
     model = Model(graph=Graph(initializer=(Tensor(dims=(500,), data_type=1, name="w", float_data=bytes(2000)),)))
     onnxjson.save(model, binary)
     result = run("convert", binary, "--externalize", "-o", binary.with_name("m.onnx"))
-    assert "1 big tensor stays in the model: not raw bytes that fit type and shape\n" in result.stderr
+    assert "1 big tensor stays in the model: the data are not raw bytes of its type and shape\n" in result.stderr
     assert onnxjson.load(binary.with_name("m.onnx")) == model
 
 
@@ -191,7 +195,7 @@ def test_a_different_file_in_the_other_folder_stops_it_before_anything_is_writte
     folder.mkdir()
     (folder / "w.bin").write_bytes(b"mine")
     error = refused(run("convert", split, "--with-external", "-o", folder), 73)
-    assert f"{folder}/w.bin is already there with other bytes" in error
+    assert f"{folder}/w.bin already exists with other bytes" in error
     assert names(folder) == ["w.bin"]
 
 
@@ -213,7 +217,7 @@ def test_a_missing_file_is_named_with_its_tensor(split: Path, binary: Path, opti
     folder = binary.with_name("elsewhere")
     folder.mkdir()
     error = refused(run("convert", split, option, "-o", folder / "m.onnx"), 66)
-    assert "external data of tensor 'conv.weight' in 'w.bin': the file is not there" in error
+    assert "external data of tensor 'conv.weight' in 'w.bin': the file is missing" in error
     assert names(folder) == []
 
 
@@ -277,7 +281,7 @@ def test_the_files_that_hold_the_weights_of_the_source_are_not_replaced(split: P
     elif how == "taken in":
         options = ["--internalize"]
     before = data.read_bytes()
-    message = refused(run("convert", split, *options, "--format", form, "-o", destination), 73)
+    message = refused(run("convert", split, *options, "--to", form, "-o", destination), 73)
     assert f"{destination} holds weights of {split}; name another file" in message
     assert data.read_bytes() == before
 
@@ -286,14 +290,14 @@ def test_the_model_that_has_the_weights_of_a_text_is_not_replaced(binary: Path) 
     text = binary.with_name("digits.onnx.json")
     assert run("convert", binary, "--weights", "digest").exit_code == 0
     before = binary.read_bytes()
-    message = refused(run("convert", text, "--weights-from", binary, "--format", "json", "-o", binary), 73)
+    message = refused(run("convert", text, "--weights-from", binary, "--to", "json", "-o", binary), 73)
     assert f"{binary} is the model that has the weights; name another file" in message
     assert binary.read_bytes() == before
 
 
 def test_saving_does_not_replace_the_weights_beside_the_model(split: Path) -> None:
     before = split.with_name("w.bin").read_bytes()
-    with pytest.raises(OutputError, match=r"w\.bin is the file that tensors of the model stand in"):
+    with pytest.raises(OutputError, match=r"w\.bin has tensors of the model"):
         onnxjson.save(onnxjson.load(split), split.with_name("w.bin"))
     assert split.with_name("w.bin").read_bytes() == before
 

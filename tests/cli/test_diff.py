@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxjson import api, example
-from onnxjson.rendering.diff_schema import diff_schema
+from onnxjson import example
+from onnxjson.rendering.diff_json import diff_schema
+from onnxjson.storage import api
 from tests.cli.running import command_line, run, run_process
 from tests.cli.terminal import Terminal
 
@@ -63,8 +64,8 @@ def test_fusion_is_found_whatever_the_names_are(unfused: Path, leaky: Path) -> N
 
 
 def test_both_sides_of_a_rewrite_are_run_when_asked_for(unfused: Path, binary: Path) -> None:
-    assert "1 rewrite not verified; --prove runs both sides of each" in run("diff", unfused, binary).stdout
-    proved = run("diff", unfused, binary, "--prove", "--format", "json")
+    assert "1 rewrite not verified; --test-rewrites runs both sides of each" in run("diff", unfused, binary).stdout
+    proved = run("diff", unfused, binary, "--test-rewrites", "--format", "json")
     assert proved.exit_code == 1
     fused = next(event for event in json.loads(proved.stdout)["events"] if event["kind"] == "fused")
     assert fused["verdict"] in ("equal", "within-tolerance")
@@ -139,7 +140,7 @@ def test_weights_in_other_files_that_differ_are_a_difference_in_every_format(
     old, new = (tmp_path / folder / "m.onnx" for folder in "ab")
     for model in (old, new):
         model.parent.mkdir()
-        run("convert", binary, "--externalize", "--threshold", "100", "--file", "m.data", "-o", model)
+        run("convert", binary, "--externalize", "--threshold", "100", "--data-file", "m.data", "-o", model)
     weights = new.with_name("m.data")
     weights.write_bytes(weights.read_bytes()[::-1])
     assert old.read_bytes() == new.read_bytes()
@@ -172,7 +173,7 @@ def test_what_is_ignored_is_no_difference(unfused: Path, text: Path, leaky: Path
     assert run("diff", text, leaky, "--nodes-only").exit_code == 1
     wrong = run("diff", text, renamed, "--ignore", "naems")
     assert wrong.exit_code == 2
-    assert "'naems' is none of metadata, docs, names, order, weights" in wrong.stderr
+    assert "'naems' is not one of metadata, docs, names, order, weights" in wrong.stderr
 
 
 def test_weights_are_compared_as_asked(binary: Path, tmp_path: Path) -> None:
@@ -187,7 +188,7 @@ def test_weights_are_compared_as_asked(binary: Path, tmp_path: Path) -> None:
     assert exact.exit_code == 1
     assert "weights-changed" in exact.stdout
     assert "max absolute difference" in exact.stdout
-    for options in (("--weights", "tolerance"), ("--weights", "skip"), ("--ignore", "weights")):
+    for options in (("--compare-weights", "tolerance"), ("--compare-weights", "skip"), ("--ignore", "weights")):
         assert run("diff", binary, other, *options).exit_code == 0, options
 
 
@@ -196,18 +197,18 @@ def test_weights_that_cannot_be_compared_are_said_and_are_no_sameness(form: str,
     old, new = (tmp_path / folder / "m.onnx" for folder in "ab")
     for model in (old, new):
         model.parent.mkdir()
-        run("convert", binary, "--externalize", "--threshold", "100", "--file", "m.data", "-o", model)
+        run("convert", binary, "--externalize", "--threshold", "100", "--data-file", "m.data", "-o", model)
     assert run("diff", old, new).exit_code == 0
     new.with_name("m.data").unlink()
     for more in ((), ("--exit-zero",)):
         result = run("diff", old, new, "--format", form, *more)
         assert result.exit_code == 66
         assert "warning" in result.stderr
-        assert "the file is not there" in result.stderr
-        assert "the file is not there" in result.stdout
+        assert "the file is missing" in result.stderr
+        assert "the file is missing" in result.stdout
     if form == "json":
         assert json.loads(result.stdout)["equal"] is False
-    assert run("diff", old, new, "--weights", "skip").exit_code == 0
+    assert run("diff", old, new, "--compare-weights", "skip").exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -215,9 +216,9 @@ def test_weights_that_cannot_be_compared_are_said_and_are_no_sameness(form: str,
     [
         ("--format", "unified", "--nodes-only"),
         ("--format", "unified", "--ignore", "names"),
-        ("--format", "patch", "--weights", "skip"),
+        ("--format", "patch", "--compare-weights", "skip"),
         ("--format", "markdown", "--matches"),
-        ("--format", "json", "--details"),
+        ("--format", "json", "--verbose"),
     ],
 )
 def test_options_without_effect_are_refused(options: tuple[str, ...], binary: Path) -> None:
@@ -277,7 +278,7 @@ def test_models_of_a_revision_are_compared(repository: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "unified"])
 def test_weights_that_a_revision_lacks_are_said_under_its_name(form: str, repository: Path) -> None:
-    convert = ["convert", "m.onnx", "--externalize", "--threshold", "100", "--file", "m.data", "-o", "e.onnx"]
+    convert = ["convert", "m.onnx", "--externalize", "--threshold", "100", "--data-file", "m.data", "-o", "e.onnx"]
     assert run_process(*convert, folder=repository).exit_code == 0
     subprocess.run(["git", "add", "e.onnx"], cwd=repository, check=True, capture_output=True)
     result = run_process("diff", ":e.onnx", "e.onnx", "--format", form, folder=repository)

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from onnxjson.git.driver_lines import settings_for
-from onnxjson.rendering.diffs_schema import diffs_schema
+from onnxjson.rendering.diff_json import diffs_schema
 from tests.cli.running import Result, command_line, run
 from tests.cli.terminal import Terminal
 from tests.git.conftest import Repository
@@ -23,12 +23,9 @@ SCHEMA = Draft202012Validator(diffs_schema())
 @pytest.fixture
 def history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """main: one, two (alpha 0.2); side, from one: theirs (beta 0.75)."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
     config = tmp_path / "gitconfig"
     config.write_text("[user]\n\tname = T\n\temail = t@example.org\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     made = Repository(tmp_path / "repository")
     monkeypatch.chdir(made.top)
     made.commit("one", **{"m.onnx": binary(), "sub/n.onnx.json": text(), "read.me": b"text"})
@@ -130,7 +127,7 @@ def test_all_formats_are_there(history: Any) -> None:
     for form in ("html", "patch", "script"):
         refused = run("diff", "HEAD~2", "HEAD", "--format", form)
         assert refused.exit_code == 2
-        assert "2 changed (m.onnx, sub/n.onnx.json); name one behind --" in refused.stderr
+        assert "2 changed (m.onnx and sub/n.onnx.json); name one after --" in refused.stderr
         result = run("diff", "--format", form, "-o", f"out.{form}", "HEAD~2", "HEAD", "--", "m.onnx")
         assert result.exit_code == 1
         assert (history.top / f"out.{form}").stat().st_size > 100
@@ -157,7 +154,7 @@ def test_model_that_cannot_be_read_hides_no_other(history: Any) -> None:
 
 def test_what_is_nowhere_is_named(history: Any) -> None:
     for words, told in (
-        (["nope..HEAD"], '"nope" is no revision of this repository'),
+        (["nope..HEAD"], '"nope" is not a revision of this repository'),
         (["--git", "mian", "--"], 'did you mean "main"?'),
         (["HEAD", "--", "nope.onnx"], "nope.onnx is on neither side"),
         (["HEAD", "--", "../outside.onnx"], "../outside.onnx is outside the repository"),

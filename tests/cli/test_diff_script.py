@@ -1,4 +1,4 @@
-"""``onnxjson diff --format script`` and what `onnxjson apply` makes of it."""
+"""``onnxjson diff --to script`` and what `onnxjson apply` makes of it."""
 
 from pathlib import Path
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.document import Graph, Model, StringStringEntry, Tensor
-from onnxjson.external import ExternalSlice
+from onnxjson.model.document import Graph, Model, StringStringEntry, Tensor
 from onnxjson.rendering.external_weights import Place, compare
+from onnxjson.storage.external import ExternalSlice
 from tests.cli.running import run, run_process
 from tests.cli.terminal import Terminal
 
@@ -102,7 +102,7 @@ def outside(binary: Path, tmp_path: Path) -> tuple[Path, Path]:
     models = tmp_path / "a" / "m.onnx", tmp_path / "b" / "m.onnx"
     for model in models:
         model.parent.mkdir()
-        result = run("convert", binary, "--externalize", "--threshold", "100", "--file", "m.data", "-o", model)
+        result = run("convert", binary, "--externalize", "--threshold", "100", "--data-file", "m.data", "-o", model)
         assert result.exit_code == 0
     return models
 
@@ -145,9 +145,9 @@ def test_weights_that_cannot_be_compared_are_said_and_are_no_sameness(outside: t
         assert (result.exit_code, result.stdout) == (66, "")
         assert result.stderr.count("warning") == 1
         assert "'m.data'" in result.stderr
-        assert "the file is not there" in result.stderr
+        assert "the file is missing" in result.stderr
         assert "weights not compared: " in result.stderr
-        assert "(nor those of 1 more tensor of that file)" in result.stderr
+        assert "(the same for 1 more tensor in that file)" in result.stderr
     new.with_name("m.data").symlink_to(old.with_name("m.data"))
     result = run("diff", *UNIFIED, old, new)
     assert result.exit_code == 66

@@ -17,8 +17,9 @@ import psutil
 import pytest
 from onnx import helper, numpy_helper
 
-from onnxjson import api, drafts
-from onnxjson.state import state_folder
+from onnxjson.editing import drafts
+from onnxjson.storage import api
+from onnxjson.storage.state import state_folder
 from tests.cli.running import Result, command_line, run, run_process
 from tests.cli.terminal import Terminal
 
@@ -80,7 +81,7 @@ def test_valid_change_is_shown_saved_in_the_form_the_file_has_and_can_be_undone(
     binary: Path, editor: Editor, form: str
 ) -> None:
     path = binary.with_name("m.any")
-    assert run("convert", binary, "-o", path, "--format", form).exit_code == 0
+    assert run("convert", binary, "-o", path, "--to", form).exit_code == 0
     before = path.read_bytes()
     result = edit(path, editor(CHANGE), "--yes")
     assert result.exit_code == 0, result.stderr
@@ -202,20 +203,20 @@ def test_file_changed_underneath_is_not_overwritten(binary: Path, editor: Editor
     (draft,) = kept()
     assert f"--draft {draft}" in result.stderr
     result = edit(binary, editor(""), "--yes", "--draft", draft)
-    assert "has changed since the draft was begun" in result.stderr
+    assert "has changed since the draft was started" in result.stderr
 
 
 def test_editor_that_fails_or_is_killed_saves_nothing_and_loses_nothing(binary: Path, editor: Editor) -> None:
     before = binary.read_bytes()
     write = "; path.write_text(text, encoding='utf-8'); "
-    for end, says in (("os._exit(3)", "ended with 3"), ("os.kill(os.getpid(), 9)", "SIGKILL")):
+    for end, says in (("os._exit(3)", "exited with 3"), ("os.kill(os.getpid(), 9)", "SIGKILL")):
         result = edit(binary, editor(CHANGE + write + end), "--yes")
         assert result.exit_code == 74
         assert says in result.stderr
         (draft,) = kept()
         assert '"alpha": 0.2' in draft.read_text(encoding="utf-8")
         assert f"--draft {draft}" in result.stderr
-        drafts.take_up(draft).remove()
+        drafts.open_draft(draft).remove()
     assert binary.read_bytes() == before
 
 
@@ -308,7 +309,7 @@ def test_new_errors_of_structure_are_not_saved_without_a_question(binary: Path, 
     assert result.exit_code == 65
     assert 'error[undefined-input]: nothing makes the input "active"' in result.stderr
     assert ":29:" in result.stderr
-    assert "it would have 1 new error, which --yes does not save" in result.stderr
+    assert "the change adds 1 new error, which --yes does not save" in result.stderr
     assert binary.read_bytes() == before
     (draft,) = kept()
     assert f"--draft {draft}" in result.stderr
@@ -446,7 +447,7 @@ def test_draft_is_kept_when_the_person_quits_or_says_no(edited: Callable[[str], 
         assert code == expected
         (draft,) = kept()
         assert str(draft) in shown.replace("\n", "")
-        drafts.take_up(draft).remove()
+        drafts.open_draft(draft).remove()
     assert alpha_of(binary) == 0.01
 
 
@@ -481,7 +482,7 @@ def test_killed_edit_leaves_the_draft(binary: Path, editor: Editor) -> None:
     body = f"{CHANGE}\npath.write_text(text, encoding='utf-8')\nos.kill(os.getppid(), {int(signal.SIGKILL)})"
     assert edit(binary, editor(body), "--yes").exit_code == -signal.SIGKILL
     assert alpha_of(binary) == 0.01
-    assert drafts.kept_for(binary) == kept()
+    assert drafts.unsaved_drafts(binary) == kept()
     assert len(kept()) == 1
 
 

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from onnxjson import api
+from onnxjson.storage import api
 from tests.cli.running import run
 
 

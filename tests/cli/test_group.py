@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson import errors
 from onnxjson.cli import failures, group, output
+from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
 
 
@@ -46,13 +46,16 @@ def test_version_names_the_program() -> None:
 def test_wrong_command_names_the_nearest() -> None:
     result = run("covert")
     assert result.exit_code == 2
-    assert result.stderr == "onnxjson: error[2]: no command 'covert'; did you mean convert?; see `onnxjson --help`\n"
+    assert (
+        result.stderr
+        == "onnxjson: error[2]: there is no command 'covert'; did you mean convert?; see `onnxjson --help`\n"
+    )
 
 
 def test_a_second_file_is_answered_with_how_to_name_the_one_to_write() -> None:
     said = run("convert", "m.onnx", "m.onnx.json")
     assert said.exit_code == 2
-    assert "a file to write is named with -o" in said.stderr
+    assert "name the file to write with -o" in said.stderr
     assert "-o" not in run("check", "--nope").stderr
 
 
@@ -102,8 +105,8 @@ def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.
 
 
 def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.schema.document_schema", None)
-    monkeypatch.setattr("onnxjson.cli.schema.MODULES", {})
+    monkeypatch.setattr("onnxjson.codecs.schema.document_schema", None)
+    monkeypatch.setattr("onnxjson.cli.lists.SCHEMAS", {})
     result = run("schema")
     assert result.exit_code == 70
     assert "Traceback" not in result.stderr
@@ -112,7 +115,7 @@ def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeyp
 
 
 def test_debugging_shows_the_traceback_of_a_mistake_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.cli.schema.MODULES", {})
+    monkeypatch.setattr("onnxjson.cli.lists.SCHEMAS", {})
     monkeypatch.setenv("ONNXJSON_DEBUG", "1")
     with pytest.raises(KeyError):
         group.onnxjson.main(["schema"])
@@ -163,9 +166,9 @@ def test_closed_standard_output_is_code_73() -> None:
 
 def test_control_c_is_code_130(tmp_path: Path) -> None:
     fifo_code = (
-        "import time, onnxjson.files\n"
+        "import time, onnxjson.storage.files\n"
         "def wait(*a, **k):\n    print('waiting', flush=True); time.sleep(60)\n"
-        "onnxjson.files.load = wait\n"
+        "onnxjson.storage.files.load = wait\n"
         "from onnxjson.cli import main\n"
         "import sys; sys.argv = ['onnxjson', 'check', 'm.onnx']\n"
         "main()"
@@ -219,7 +222,7 @@ def test_shell_completes_commands_and_options() -> None:
 
 
 def test_schema_prints_the_document_schema() -> None:
-    from onnxjson import schema
+    from onnxjson.codecs import schema
 
     assert run("schema").stdout == run("schema", "document").stdout == schema.render(schema.document_schema())
 

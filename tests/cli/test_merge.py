@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.conflicts import Conflict
-from onnxjson.document import Model
 from onnxjson.merging.merge import merge
 from onnxjson.merging.storing import save
+from onnxjson.model.document import Model
+from onnxjson.model.errors import Conflict
 from tests.cli.running import run, run_process
 from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
 
@@ -137,7 +137,7 @@ def test_choices_that_do_not_go_together_are_written_and_exit_1(tmp_path: Path, 
     assert result.exit_code == 1
     assert "which is a model again" not in result.stderr
     assert 'nothing makes the input "nothing"' in result.stderr
-    assert "it is written, and has 1 error" in result.stderr
+    assert "the file is written, and has 1 error" in result.stderr
     assert "git checkout -m" in result.stderr
     assert run("check", out).exit_code == 1
     assert run("undo-save", out).exit_code == 0

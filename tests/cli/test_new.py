@@ -6,8 +6,8 @@ import onnx
 import pytest
 
 import onnxjson
-from onnxjson.operator_signatures import all_operators
-from onnxjson.types import format_type
+from onnxjson.model.operator_signatures import all_operators
+from onnxjson.model.types import format_type
 from tests.cli.running import run
 
 
@@ -32,7 +32,7 @@ def test_an_operator_is_made_from_its_schema(tmp_path: Path) -> None:
         ["Conv", "--input", "X:float32[1,3,8,8]"],
         ["Conv", "--attr", "pods=[1]"],
         ["Add", "--input", "a:float32[2,3]", "--input", "b:float32[4]"],
-        ["Abs", "--type", "T=foo"],
+        ["Abs", "--type-constraint", "T=foo"],
         ["Abs", "--opset", "1000"],
         ["--component", "Z999"],
     ],
@@ -58,8 +58,8 @@ def test_a_text_goes_to_standard_output() -> None:
 
 def test_the_yard_has_a_file_for_every_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     some = tuple(each for each in all_operators() if each[1] in ("Abs", "Upsample", "LabelEncoder"))
-    monkeypatch.setattr("onnxjson.making.yard.all_operators", lambda: some)
-    result = run("new", "--all", tmp_path / "parts", "--format", "json")
+    monkeypatch.setattr("onnxjson.editing.new_models.catalog.all_operators", lambda: some)
+    result = run("new", "--all", tmp_path / "parts", "--to", "json")
     assert result.exit_code == 0, result.stderr
     names = sorted(path.relative_to(tmp_path / "parts").as_posix() for path in (tmp_path / "parts").rglob("*.json"))
     assert names == [

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.passes import PASSES
-from onnxjson.passes.declaration import name_of
-from onnxjson.passes.onnxoptimizer import PARTS
+from onnxjson.editing.declaration import name_of
+from onnxjson.optimizing.passes import PASSES
+from onnxjson.optimizing.passes.onnxoptimizer import PARTS
 from tests.cli.running import run, run_process
 
 RENAME = "def optimize(model, name='renamed'):\n    model.graph.name = name\n    return model\n"
@@ -119,7 +119,7 @@ def test_going_on_leaves_it_out_and_exits_with_1(binary: Path, rename: Path, fai
     out = binary.with_name("new.onnx")
     result = run("optimize", binary, "-p", fail, "-p", rename, "--keep-going", "-o", out)
     assert result.exit_code == 1
-    assert result.stderr.startswith(f"left out: {fail} failed: ")
+    assert result.stderr.startswith(f"skipped: {fail} failed: ")
     assert graph_name(out) == "renamed"
 
 
@@ -128,9 +128,7 @@ def test_a_crash_is_one_line_too(binary: Path) -> None:
     crash.write_text("import ctypes\ndef optimize(model): ctypes.string_at(0)\n")
     result = run_process("optimize", binary, "-p", crash, "-o", binary.with_name("new.onnx"))
     assert result.exit_code == 76
-    assert result.stderr == (
-        f"onnxjson: error[76]: {crash} crashed: signal SIGSEGV; the model is as it was before it\n"
-    )
+    assert result.stderr == (f"onnxjson: error[76]: {crash} crashed: signal SIGSEGV; the model is unchanged\n")
 
 
 def test_until_and_skip_choose_passes(binary: Path, rename: Path, fail: Path) -> None:
@@ -193,10 +191,10 @@ def test_several_models_go_on_after_one_that_fails(binary: Path, rename: Path) -
         (("-p", "onnxsim{fodl=1}"), 'onnxsim has no option "fodl"; did you mean "fold"?'),
         (("-p", "onnxsim", "a=1"), "quote the braces, so that the shell leaves them: -p 'NAME{a=1}'"),
         (("-p", "onnxsimfold=true", "onnxsimcheck=1"), "quote the braces, so that the shell leaves them: -p 'onnxsim{"),
-        (("-p", "prune", "--skip", "prun"), "--skip: 'prun' is none of the passes; did you mean \"prune\"?"),
-        (("-p", "prune", "--until", "x"), "--until: 'x' is none of the passes; it runs prune"),
-        (("-p", "prune", "--skip", "prune"), "every pass is skipped; nothing is left to run"),
-        (("-p", "prune", "--max-size", "big"), "'big' is no size; write bytes, or 4k, 1M, 2G"),
+        (("-p", "prune", "--skip", "prun"), "--skip: 'prun' is not one of the passes; did you mean \"prune\"?"),
+        (("-p", "prune", "--until", "x"), "--until: 'x' is not one of the passes; the passes are prune"),
+        (("-p", "prune", "--skip", "prune"), "all passes are skipped; nothing is left to run"),
+        (("-p", "prune", "--max-size", "big"), "'big' is not a size; write bytes, or 4k, 1M, 2G"),
     ],
 )
 def test_a_mistake_is_one_line_that_says_what_to_do(binary: Path, words: tuple[str, ...], said: str) -> None:
@@ -210,13 +208,13 @@ def test_an_edit_that_gives_more_than_max_size_is_refused(binary: Path) -> None:
     edit = f"set-metadata{{key=k,value={'x' * 5000}}}"
     result = run("optimize", binary, "-p", edit, "-o", binary.with_name("o.onnx"), "--max-size", "6k")
     assert result.exit_code == 76
-    assert "and 6,144 are allowed" in result.stderr
+    assert "at most 6,144 are allowed" in result.stderr
 
 
 def test_more_than_max_size_is_refused(binary: Path) -> None:
     result = run("optimize", binary, "-p", "onnxoptimizer:nop", "--max-size", "1k", "-o", binary.with_name("n.onnx"))
     assert result.exit_code == 76
-    assert "and 1,024 are allowed" in result.stderr
+    assert "at most 1,024 are allowed" in result.stderr
 
 
 def test_passes_lists_every_pass_and_how_to_see_more() -> None:
@@ -230,17 +228,17 @@ def test_passes_lists_every_pass_and_how_to_see_more() -> None:
 
 def test_passes_name_says_what_it_takes() -> None:
     result = run("passes", "onnxoptimizer")
-    assert "  fixed_point  Run the set again and again until it changes nothing." in result.stdout
+    assert "  fixed_point  Repeat the set until it changes nothing." in result.stdout
     assert all(part in result.stdout for part in PARTS)
     assert run("passes", "onnxoptimizer:nop").stdout.startswith("onnxoptimizer:nop\n")
     assert run("passes", "prune").exit_code == 0
 
 
 def test_passes_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson.passes import declaration
+    from onnxjson.optimizing.passes import declaration
 
     monkeypatch.setattr(declaration, "is_installed", lambda package: package != "onnxsim")
-    assert "not here: it needs onnxsim, which is not installed" in " ".join(run("passes").stdout.split())
+    assert "not available: it needs onnxsim, which is not installed" in " ".join(run("passes").stdout.split())
     found = {each["name"]: each for each in json.loads(run("passes", "--json").stdout)}
     assert (found["onnxsim"]["available"], found["onnxsim"]["extra"]) == (False, "passes")
     assert found["onnxoptimizer"]["available"]

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson.cli.group import onnxjson as program
-from onnxjson.edits import ConvertOpset, InferShapes, StampOpset, apply
+from onnxjson.editing.edits import ConvertOpset, InferShapes, StampOpset, apply
 
 EXPORT = Path(__file__).parents[1] / "models" / "encoder_dynamo.onnx"
 

@@ -76,13 +76,13 @@ def test_a_folder_of_test_data_is_written_and_held_against(saved: Path, tmp_path
     ("arguments", "code", "said"),
     [
         (["--dim", "M=2"], 65, 'no open dimension "M"; there is N'),
-        (["--dim", "N"], 2, "no NAME=VALUE"),
+        (["--dim", "N"], 2, "not NAME=VALUE"),
         (["--dim", "N=1,2"], 2, "verify"),
-        (["--range", "2:1"], 2, "the first one is to be the least"),
+        (["--range", "2:1"], 2, "LOW must not exceed HIGH"),
         (["--input", "none.npy"], 66, "does not exist"),
         (["--provider", "cuda"], 76, "CUDA"),
         (["--provider", "cpu", "--engine", "reference"], 2, "--provider is for onnxruntime"),
-        (["-o", "out.json"], 2, "the ending says the form"),
+        (["-o", "out.json"], 2, "write outputs to a .npz"),
         (["--fill", "1e300"], 65, '"x" is float32, which does not hold 1e+300'),
         (["--threads", "-1"], 2, "0<=x<=1024"),
     ],
@@ -144,7 +144,7 @@ def test_outputs_that_are_no_tensors_are_written_to_what_holds_them(tmp_path: Pa
     onnxjson.save(onnxjson.from_proto(made), path)
     refused = run("run", path, "-o", tmp_path / "y.npy")
     assert refused.exit_code == 65
-    assert "no tensor; write it to a .pb" in refused.stderr
+    assert "not a tensor; write it to a .pb" in refused.stderr
     assert run("run", path, "-o", tmp_path / "y.pb").exit_code == 0
     assert run("run", path, "-o", tmp_path / "recorded").exit_code == 0
     assert "y: as recorded" in run("run", path, "--input", tmp_path / "recorded").stdout

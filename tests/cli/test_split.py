@@ -58,7 +58,7 @@ def test_nothing_is_overwritten(binary: Path, tmp_path: Path) -> None:
     assert run("split", binary, "--at", "pooled", "-o", tmp_path / "out").exit_code == 0
     result = run("split", binary, "--at", "flat", "-o", tmp_path / "out")
     assert result.exit_code == 73
-    assert "is already there" in result.stderr
+    assert "already exists" in result.stderr
 
 
 def test_where_to_cut_must_be_said_once(binary: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_tensor_get_does_not_replace_the_model_that_it_reads(folder: Path) -> No
     before = text.read_bytes()
     result = run("tensor", "get", text, "fc.weight", "-o", text)
     assert result.exit_code == 73
-    assert "is the source itself" in result.stderr
+    assert "is the input itself" in result.stderr
     assert text.read_bytes() == before
 
 
@@ -37,7 +37,7 @@ def test_tensor_get_does_not_replace_the_model_that_has_the_weights(folder: Path
 def test_convert_does_not_replace_a_blob_that_the_text_names(folder: Path) -> None:
     (blob,) = (folder / "b.blobs").iterdir()
     before = blob.read_bytes()
-    result = run("convert", folder / "b.onnx.json", "--format", "onnx", "-o", blob)
+    result = run("convert", folder / "b.onnx.json", "--to", "onnx", "-o", blob)
     assert result.exit_code == 73
     assert "holds weights of" in result.stderr
     assert blob.read_bytes() == before

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxjson import files
+from onnxjson.optimizing.trace_records import Size
 from onnxjson.rendering.stage_table import Column, table_lines, table_rows
-from onnxjson.rendering.trace_schema import trace_schema
-from onnxjson.tracing import Size
+from onnxjson.rendering.trace_json import trace_schema
+from onnxjson.storage import files
 from tests.cli.running import run
-from tests.tracing.networks import convolution
+from tests.optimizing.networks import convolution
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_markdown_has_a_row_for_each_pass_and_each_event(folder: Path) -> None:
     assert "| `onnxruntime{level=extended}` | 4 → 2 |" in text
     assert "| `ConvBNFusion` | fused | `Conv+BatchNormalization -> Conv` |" in text
     assert "| **nodes** | 4 | 2 |" in text
-    assert "made of" in run("trace", folder / "t", "--format", "markdown", "--node", "op:FusedConv").stdout
+    assert "from " in run("trace", folder / "t", "--format", "markdown", "--node", "op:FusedConv").stdout
 
 
 def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path) -> None:
@@ -104,7 +104,7 @@ def test_the_page_is_whole_and_asks_nothing_of_the_network(folder: Path) -> None
 
 def test_what_does_not_fit_together_is_a_usage_error(folder: Path) -> None:
     for arguments in (
-        ["--format", "json", "--details"],
+        ["--format", "json", "--verbose"],
         ["--format", "html", "--node", "bn"],
     ):
         assert run("trace", folder / "t", *arguments).exit_code == 2

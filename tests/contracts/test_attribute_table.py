@@ -10,8 +10,8 @@ import re
 import sys
 from pathlib import Path
 
-from onnxjson.names import ATTRIBUTE_TYPE_NAMES
-from onnxjson.operators import ATTRIBUTE_TYPES_BY_OPERATOR, attribute_types
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.operators import ATTRIBUTE_TYPES_BY_OPERATOR, attribute_types
 
 FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
 
@@ -81,7 +81,7 @@ def test_the_default_domain_is_empty_or_absent() -> None:
 def test_operators_are_known_without_onnx() -> None:
     import subprocess
 
-    check = "import sys, onnxjson.operators; assert 'onnx' not in sys.modules and 'numpy' not in sys.modules"
+    check = "import sys, onnxjson.model.operators; assert 'onnx' not in sys.modules and 'numpy' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True, cwd=FORMAT.parents[1])
 
 

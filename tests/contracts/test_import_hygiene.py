@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from onnxjson.cli.group import COMMANDS
 
 HEAVY = {"numpy", "onnx", "onnxruntime", "textual", "ml_dtypes", "deepdiff", "rich", "google"}
 
@@ -33,7 +34,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_importing_every_module_of_the_text_path_loads_nothing_heavy() -> None:
-    light = [name for name in _modules() if not name.startswith(("onnxjson.cli", "onnxjson.matching."))]
+    light = [name for name in _modules() if not name.startswith(("onnxjson.cli", "onnxjson.diffing.matching."))]
     assert not _loaded_by("\n".join(f"import {name}" for name in light)) & (HEAVY | {"click"})
 
 
@@ -42,12 +43,19 @@ def test_importing_every_command_loads_nothing_heavy() -> None:
     assert not _loaded_by("\n".join(f"import {name}" for name in commands)) & HEAVY
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["convert", "--help"], ["--version"], ["nonsense"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["nonsense"], ["completion", "bash"]])
 def test_help_imports_no_codec(arguments: list[str]) -> None:
     statement = (
         f"import onnxjson.cli.group\ntry: onnxjson.cli.group.onnxjson.main({arguments!r})\nexcept SystemExit: pass"
     )
     assert not _loaded_by(statement) & (HEAVY | {"pybase64", "orjson"})
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_a_command_loads_nothing_heavy(name: str) -> None:
+    call = f"onnxjson.cli.group.onnxjson.main([{name!r}, '--help'])"
+    statement = f"import onnxjson.cli.group\ntry: {call}\nexcept SystemExit: pass"
+    assert not _loaded_by(statement) & HEAVY
 
 
 def test_text_to_binary_and_back_needs_neither_numpy_nor_onnx(tmp_path: Path) -> None:

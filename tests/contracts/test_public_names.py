@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson import checking, document, errors
+from onnxjson.model import document, errors
 
 PACKAGE = Path(onnxjson.__file__)
 
@@ -26,7 +26,7 @@ def _names_for_type_checkers() -> dict[str, str]:
 
 
 def test_type_checkers_see_the_names_that_exist() -> None:
-    assert _names_for_type_checkers() == onnxjson._MODULES
+    assert _names_for_type_checkers() == {**onnxjson._MODULES, "edits": "onnxjson.editing"}
 
 
 @pytest.mark.parametrize("name", EXPORTED)
@@ -51,7 +51,7 @@ def test_every_error_is_public() -> None:
         if isinstance(value, type) and issubclass(value, errors.OnnxJsonError)
     }
     assert raised <= set(EXPORTED)
-    assert onnxjson.Finding is checking.Finding
+    assert onnxjson.Finding is errors.Finding
 
 
 def test_version_is_that_of_the_distribution() -> None:

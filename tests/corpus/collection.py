@@ -8,6 +8,8 @@ from typing import NamedTuple
 import onnx
 from onnx import ModelProto
 
+import onnxjson
+
 
 class CorpusModel(NamedTuple):
     """One model as the exporter or onnx wrote it."""
@@ -34,6 +36,12 @@ def file_models() -> tuple[CorpusModel, ...]:
     return tuple(
         CorpusModel(str(path.relative_to(folder)), path.read_bytes()) for path in sorted(folder.rglob("*.onnx"))
     )
+
+
+@cache
+def texts() -> dict[str, str]:
+    """The canonical text of every model, by its name."""
+    return {model.name: onnxjson.dumps(onnxjson.from_proto(proto(model))) for model in corpus()}
 
 
 def corpus() -> tuple[CorpusModel, ...]:

@@ -6,7 +6,7 @@ import pytest
 from onnx import ModelProto
 
 import onnxjson
-from tests.corpus.collection import CorpusModel, corpus, file_models, node_models
+from tests.corpus.collection import CorpusModel, corpus, file_models, node_models, texts
 
 
 def failing(holds: Callable[[CorpusModel], bool], models: tuple[CorpusModel, ...]) -> list[str]:
@@ -23,20 +23,15 @@ def failing(holds: Callable[[CorpusModel], bool], models: tuple[CorpusModel, ...
     return found
 
 
-@pytest.fixture(scope="session")
-def texts() -> dict[str, str]:
-    return {model.name: onnxjson.dumps(onnxjson.from_proto(ModelProto.FromString(model.data))) for model in corpus()}
-
-
 def test_the_corpus_is_whole() -> None:
     assert len(node_models()) >= 1_884
     assert len(file_models()) >= 149
     assert len({model.name for model in corpus()}) == len(corpus())
 
 
-def test_every_model_is_byte_identical_through_the_text(texts: dict[str, str]) -> None:
+def test_every_model_is_byte_identical_through_the_text() -> None:
     def holds(model: CorpusModel) -> bool:
-        return onnxjson.to_proto(onnxjson.loads(texts[model.name])).SerializeToString() == model.data
+        return onnxjson.to_proto(onnxjson.loads(texts()[model.name])).SerializeToString() == model.data
 
     assert failing(holds, corpus()) == []
 
@@ -53,24 +48,24 @@ def test_every_file_is_byte_identical_through_a_text_file(tmp_path_factory: pyte
     assert failing(holds, file_models()) == []
 
 
-def test_canonical_text_is_a_fixed_point(texts: dict[str, str]) -> None:
+def test_canonical_text_is_a_fixed_point() -> None:
     def holds(model: CorpusModel) -> bool:
-        return onnxjson.dumps(onnxjson.loads(texts[model.name])) == texts[model.name]
+        return onnxjson.dumps(onnxjson.loads(texts()[model.name])) == texts()[model.name]
 
     assert failing(holds, corpus()) == []
 
 
-def test_the_text_is_smaller_than_a_third_of_the_lines_of_proto_json(texts: dict[str, str]) -> None:
+def test_the_text_is_smaller_than_a_third_of_the_lines_of_proto_json() -> None:
     from google.protobuf import json_format
 
     ours = theirs = 0
     for model in file_models():
-        ours += texts[model.name].count("\n")
+        ours += texts()[model.name].count("\n")
         theirs += json_format.MessageToJson(ModelProto.FromString(model.data), indent=2).count("\n") + 1
     assert ours * 3 <= theirs
 
 
-def test_the_text_of_a_node_depends_on_that_node_alone(texts: dict[str, str]) -> None:
+def test_the_text_of_a_node_depends_on_that_node_alone() -> None:
     """Each node of each model has the text that it has in a graph of its own."""
 
     def holds(model: CorpusModel) -> bool:
@@ -81,7 +76,7 @@ def test_the_text_of_a_node_depends_on_that_node_alone(texts: dict[str, str]) ->
             block = (
                 onnxjson.dumps(onnxjson.from_proto(alone)).split('  "node": [\n', 1)[1].rpartition("\n  ]\n}\n}\n")[0]
             )
-            if f"\n{block}" not in texts[model.name]:
+            if f"\n{block}" not in texts()[model.name]:
                 return False
         return True
 

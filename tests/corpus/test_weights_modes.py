@@ -7,7 +7,7 @@ from pathlib import Path
 from onnx import ModelProto
 
 import onnxjson
-from onnxjson.reading import exact_reader, fast
+from onnxjson.codecs.reading import exact_reader, fast
 from tests.corpus.collection import CorpusModel, corpus
 
 

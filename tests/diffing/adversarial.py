@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 from typing import Final
 
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 from tests.diffing.stacks import Builder, with_weights
 
 

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.diffing.events import Kind
-from onnxjson.document import Attribute, Node, Tensor
-from onnxjson.tensors import raw_bytes, to_numpy
+from onnxjson.model.document import Attribute, Node, Tensor
+from onnxjson.model.tensors import raw_bytes, to_numpy
 from tests.diffing.workbench import Workbench
 
 TRIES: Final = 300

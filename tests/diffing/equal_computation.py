@@ -10,10 +10,10 @@ import hashlib
 from collections.abc import Hashable
 from typing import Final
 
-from onnxjson.document import Attribute, Model, Node, Tensor
-from onnxjson.index import Index, Scope
-from onnxjson.payloads import Payload
-from onnxjson.tensors import raw_bytes
+from onnxjson.model.document import Attribute, Model, Node, Tensor
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.payloads import Payload
+from onnxjson.model.tensors import raw_bytes
 
 LONGEST_KEY: Final = 64
 """Bytes of a constant beyond which its digest stands for it."""
@@ -48,7 +48,7 @@ class Classes:
 
     def names(self, address: str) -> set[str]:
         """What nodes of a graph make."""
-        return set(self.scopes[address].makers)
+        return set(self.scopes[address].producers)
 
     def makers(self, address: str) -> dict[Key, dict[str, int]]:
         """By the class of a value: the classes of the nodes of a graph that make it, by operator."""
@@ -109,8 +109,8 @@ def _changes_nothing(scope: Scope, node: Node) -> bool:
         return True
     said = Index.type_of(scope, node.input[0])
     known = None if said is None or said.tensor_type is None else said.tensor_type.elem_type
-    if known is None and node.input[0] in scope.makers:
-        known = _MAKES.get(scope.graph.node[scope.makers[node.input[0]][0]].op_type or "")
+    if known is None and node.input[0] in scope.producers:
+        known = _MAKES.get(scope.graph.node[scope.producers[node.input[0]][0]].op_type or "")
     return known is not None and any([each.name == "to" and each.i == known for each in node.attribute])
 
 

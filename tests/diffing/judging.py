@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.events import Event, Member
-from onnxjson.document import Model
-from onnxjson.index import Scope
-from onnxjson.matching.alignment import UNMATCHED, Alignment
+from onnxjson.diffing.matching.alignment import UNMATCHED, Alignment
+from onnxjson.model.document import Model
+from onnxjson.model.index import Scope
 from tests.diffing.equal_computation import Classes
 from tests.diffing.mutations import Mutation, Place, Planted
 

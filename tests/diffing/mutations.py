@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from onnxjson.diffing.events import Kind
-from onnxjson.document import Function, Graph, Model
-from onnxjson.index import Index, Scope
-from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.model.document import Function, Graph, Model
+from onnxjson.model.index import Index, Scope
 from tests.diffing.edits import EDITS, Done
 from tests.diffing.renaming import renamed
 from tests.diffing.workbench import Workbench

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from onnxjson.document import (
+from onnxjson.model.document import (
     Attribute,
     Function,
     Graph,

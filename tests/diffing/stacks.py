@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from onnxjson.document import (
+from onnxjson.model.document import (
     Attribute,
     Dimension,
     Graph,

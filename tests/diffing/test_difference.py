@@ -1,5 +1,6 @@
 """`onnxjson.diff`: what it takes, what it leaves out, and everything that is no graph structure."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -7,9 +8,10 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson import document as d
 from onnxjson.diffing.difference import Diff, diff
-from onnxjson.document import Graph, Model
+from onnxjson.diffing.texts import scope_parts
+from onnxjson.model import document as d
+from onnxjson.model.document import Graph, Model
 from tests.diffing.renaming import renamed
 from tests.diffing.stacks import stack
 from tests.diffing.written import details, explained, model, said
@@ -188,11 +190,11 @@ def test_order_and_weights_can_be_ignored() -> None:
 
 
 def test_words_that_nobody_knows_are_refused() -> None:
-    with pytest.raises(ValueError, match="ignore has 'everything'"):
+    with pytest.raises(ValueError, match="ignore has the unknown word 'everything'"):
         diff(PLAIN, PLAIN, ignore=("everything",))  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match=r"ignore is the text 'names'; give a list of words, such as \['"):
+    with pytest.raises(TypeError, match=r"ignore is the string 'names'; pass a list of words, such as \['"):
         diff(PLAIN, PLAIN, ignore="names")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="weights has 'some'"):
+    with pytest.raises(ValueError, match="weights has the unknown word 'some'"):
         diff(PLAIN, PLAIN, weights="some")  # type: ignore[arg-type]
 
 
@@ -230,3 +232,10 @@ def test_places_are_name_scopes() -> None:
     nodes[position] = replace(nodes[position], op_type="LogSoftmax")
     found = diff(base, replace(base, graph=replace(base.graph, node=tuple(nodes))))
     assert found.events[0].members[0].place.startswith("/layer.0")
+
+
+@pytest.mark.parametrize("text", ["{{}}", "[{{}}]", "['a.b\\\x1b', 'c']", "[" * 300, "-" * 20_000 + "1", "'a'"])
+def test_name_scopes_that_are_no_list_of_names_are_no_place(text: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert scope_parts(d.Node(op_type="Relu", metadata_props=entries(**{"pkg.torch.onnx.name_scopes": text}))) == ()

@@ -5,14 +5,14 @@ import random
 import pytest
 
 from onnxjson.diffing.difference import diff
-from onnxjson.diffing.edited_models import diff_edited
-from onnxjson.document import Model
-from onnxjson.edits.applying import run
-from onnxjson.edits.spelling import parse_line
-from onnxjson.errors import OnnxJsonError
-from onnxjson.matching.alignment import UNMATCHED
+from onnxjson.diffing.edited_models import diff_edited, edited_alignment
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.editing.applying import run
+from onnxjson.editing.spelling import parse_line
+from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.diff_report import report
-from tests.edits.random_models import random_edit, random_model
+from tests.editing.random_models import random_edit, random_model
 
 NAMES = ("before", "after")
 
@@ -79,3 +79,10 @@ def test_an_edit_is_what_it_is_even_where_structure_finds_something_else_that_is
         tried += 1
         assert {event.kind for event in diff_edited(base, target, None, NAMES).events} == {"attribute-changed"}
     assert tried
+
+
+def test_only_onnx_constants_are_counterparts_of_initializers() -> None:
+    base = Model(graph=Graph(initializer=(Tensor(name="w", data_type=1, raw_data=b"\0" * 4),)))
+    for domain, pairs in (("", {"w": "w"}), ("ai.onnx", {"w": "w"}), ("mine", {})):
+        target = Model(graph=Graph(node=(Node(op_type="Constant", domain=domain, output=("w",)),)))
+        assert edited_alignment(base, target).graphs[0].values == pairs, domain

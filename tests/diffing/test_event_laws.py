@@ -10,9 +10,9 @@ from random import Random
 import pytest
 
 import onnxjson
-from onnxjson import serde
+from onnxjson.codecs import serde
 from onnxjson.diffing.difference import Diff, diff
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 from tests.diffing.edits import random_edits
 from tests.diffing.mutations import mutated
 from tests.diffing.renaming import renamed

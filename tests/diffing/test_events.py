@@ -1,7 +1,8 @@
-"""What a diff says of small models of which everybody knows what happened."""
+"""Events of small models with known changes; the table of kinds."""
 
 import pytest
 
+from onnxjson.diffing.events import KIND_PROPERTIES, KINDS
 from tests.diffing.written import Said, details, explained, model, said
 
 G = "g (float[N,4] x) => (float[N,4] y) "
@@ -308,3 +309,11 @@ def test_rewrites_that_follow_each_other_end_where_other_nodes_take_what_they_ma
     ]
     assert found.regions[0, 1].inputs == (("b0", "b0"),)
     assert found.regions[0, 1].outputs == (("b1", "b1"),)
+
+
+def test_every_kind_has_properties_in_the_order_of_the_kinds() -> None:
+    assert list(KIND_PROPERTIES) == list(KINDS)
+
+
+def test_what_leaves_all_results_unchanged_is_not_about_nodes() -> None:
+    assert not [kind for kind, each in KIND_PROPERTIES.items() if each.effect == "quiet" and each.about_nodes]

@@ -7,10 +7,10 @@ import pytest
 
 import onnxjson
 from onnxjson.diffing.events import Event, Member
-from onnxjson.document import Model, Node
-from onnxjson.index import Index
-from onnxjson.matching.alignment import UNMATCHED
-from onnxjson.structure import check_structure
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.model.document import Model, Node
+from onnxjson.model.index import Index
+from onnxjson.model.structure import check_structure
 from tests.diffing.edits import EDITS, STRUCTURAL, random_edits
 from tests.diffing.equal_computation import Classes
 from tests.diffing.judging import GraphPairs, Judge, judge_events

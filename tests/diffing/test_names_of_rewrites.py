@@ -8,7 +8,7 @@ from msgspec.structs import replace
 import onnxjson
 from onnxjson import edits
 from onnxjson.diffing.difference import Diff, diff
-from onnxjson.document import (
+from onnxjson.model.document import (
     Graph,
     Model,
     NodeDeviceConfiguration,
@@ -18,7 +18,7 @@ from onnxjson.document import (
 )
 from tests.diffing.renaming import renamed
 from tests.diffing.test_event_laws import broken_laws
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 from tests.laws.test_differences import pair
 
 

@@ -9,18 +9,18 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
+from onnxjson.diffing.constant_elements import TensorSource
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.tensor_sources import TensorSource
-from onnxjson.diffing.weight_changes import TensorChange, Weights
-from onnxjson.document import Tensor
-from onnxjson.errors import WeightsMissingError
-from onnxjson.payloads import Digest, Payload
-from onnxjson.tensors import from_numpy, with_storage
+from onnxjson.diffing.weight_changes import ConstantComparer, TensorChange
+from onnxjson.model.document import Tensor
+from onnxjson.model.errors import WeightsMissingError
+from onnxjson.model.payloads import Digest, Payload
+from onnxjson.model.tensors import from_numpy, with_storage
 
 
 def compared(one: Tensor, other: Tensor, **options: Any) -> TensorChange | None:
     sources = TensorSource(None, "the base"), TensorSource(None, "the target")
-    return Weights(*sources, **options).compare(one, other)
+    return ConstantComparer(*sources, **options).compare(one, other)
 
 
 def told(change: TensorChange | None) -> dict[str, tuple[str | None, str | None]]:

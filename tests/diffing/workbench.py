@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from onnxjson.addresses import attribute_segments, escape
-from onnxjson.document import Attribute, Function, Graph, Node, Tensor
-from onnxjson.index import Scope
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.document import Attribute, Function, Graph, Node, Tensor
+from onnxjson.model.index import Scope
 
 
 class Workbench:

@@ -4,7 +4,7 @@ import onnx.parser
 
 import onnxjson
 from onnxjson.diffing.difference import Diff, diff
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 
 HEADER = '<ir_version: 8, opset_import: ["" : {opset}{domains}]>\n'
 

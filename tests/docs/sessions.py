@@ -57,6 +57,8 @@ def run(command: str, folder: Path) -> str:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": str(folder.parent),
         "XDG_STATE_HOME": str(folder.parent / "state"),
+        "TMPDIR": str(folder.parent),
+        "GIT_CONFIG_NOSYSTEM": "1",
         "LC_ALL": "C.UTF-8",
         "COLUMNS": "80",
         "NO_COLOR": "1",

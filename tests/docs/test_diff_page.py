@@ -5,9 +5,8 @@ from pathlib import Path
 
 import click
 
-from onnxjson.cli.diff import command
-from onnxjson.diffing.events import KINDS
-from onnxjson.diffing.options import IGNORABLE
+from onnxjson.cli.diff import diff_command as command
+from onnxjson.diffing.events import IGNORABLE, KINDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "diff.md").read_text(encoding="utf-8")
 

@@ -6,11 +6,11 @@ Run as a program, it writes the table of today: ``python -m tests.docs.test_edit
 import re
 from typing import Final
 
-from onnxjson.edits.catalogue import EDITS
-from onnxjson.edits.declaration import Edit, name_of
-from onnxjson.edits.parameters import COMMON, parameters
-from onnxjson.edits.spelling import positional, summary
-from onnxjson.edits.values import plain_value, write_value
+from onnxjson.editing.catalogue import EDITS
+from onnxjson.editing.declaration import Edit, name_of, summary
+from onnxjson.editing.parameters import COMMON, parameters
+from onnxjson.editing.spelling import positional
+from onnxjson.editing.values import plain_value, write_value
 from tests.docs.sessions import ROOT
 
 PAGE: Final = ROOT / "docs" / "edits.md"

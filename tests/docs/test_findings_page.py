@@ -6,14 +6,14 @@ import tomllib
 from pathlib import Path
 from typing import get_args
 
-from onnxjson import errors
 from onnxjson.cli import failures
 from onnxjson.diffing.events import KINDS, Verdict
-from onnxjson.edits.catalogue import EDITS as EDIT_CLASSES
-from onnxjson.edits.catalogue import NAMES
-from onnxjson.edits.parameters import parameters
-from onnxjson.passes.catalogue import NAMES as PASSES
-from onnxjson.running.integer_roles import Role
+from onnxjson.editing.catalogue import EDITS as EDIT_CLASSES
+from onnxjson.editing.catalogue import NAMES
+from onnxjson.editing.parameters import parameters
+from onnxjson.model import errors
+from onnxjson.optimizing.passes.catalogue import NAMES as PASSES
+from onnxjson.running.random_values import Role
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")

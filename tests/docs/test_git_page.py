@@ -29,9 +29,6 @@ def steps() -> dict[str, str]:
 @pytest.fixture
 def request_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
     """A repository as the server checks it out: the merge of a branch, whose commits are its parents."""
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")

@@ -5,8 +5,9 @@ Run as a program, it writes today's list into the page: ``python -m tests.docs.t
 
 import re
 
-from onnxjson.passes.catalogue import NAMES
-from onnxjson.passes.declaration import options, summary
+from onnxjson.editing.declaration import summary
+from onnxjson.editing.parameters import parameters
+from onnxjson.optimizing.passes.catalogue import NAMES
 from tests.docs.sessions import ROOT
 
 PAGE = ROOT / "docs" / "passes.md"
@@ -18,7 +19,7 @@ def listed() -> str:
     rows = ["| pass | does | options | needs |", "|---|---|---|---|"]
     parts: list[str] = []
     for name, kind in NAMES.items():
-        names = ", ".join([f"`{option.name}`" for option in options(kind)])
+        names = ", ".join([f"`{option.name}`" for option in parameters(kind)])
         needs = ", ".join(kind.packages) or "nothing more"
         rows.append(f"| `{name}` | {summary(kind)} | {names} | {needs} |")
         if kind.parts:

@@ -1,6 +1,5 @@
 """Real repositories in temporary folders, with nothing of the git of the person who runs the tests."""
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -38,12 +37,9 @@ class Repository:
 
 @pytest.fixture(autouse=True)
 def _plain_git(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in [name for name in os.environ if name.startswith("GIT_")]:
-        monkeypatch.delenv(name)
     config = tmp_path / "gitconfig"
     config.write_text("[user]\n\tname = T\n\temail = t@example.org\n[commit]\n\tgpgsign = false\n")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
-    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
 
 

@@ -1,8 +1,8 @@
 """A model of two nodes with values to change, as text and as binary."""
 
-from onnxjson import api
-from onnxjson.files import write
-from onnxjson.sinks import Sink
+from onnxjson.storage import api
+from onnxjson.storage.files import write
+from onnxjson.storage.sinks import Sink
 
 _TEXT = """{
 "format": "onnxjson/1",

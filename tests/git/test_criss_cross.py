@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson import files
-from onnxjson.document import Model
-from onnxjson.errors import ConflictError
 from onnxjson.git.uncertain_merges import merge_uncertain
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.document import Model
+from onnxjson.model.errors import ConflictError
+from onnxjson.storage import files
 from tests.git.test_merge_driver import NAMES, Merging
 from tests.merging.models import BASE, Change, attribute, both, metadata
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson import api, document, files
-from onnxjson.canonical.payload_forms import WeightsMode
 from onnxjson.cli import group
+from onnxjson.codecs.tensor_text import WeightsMode
 from onnxjson.git import installation
+from onnxjson.model import document
+from onnxjson.storage import api, files
 from tests.cli.running import run
 from tests.git.conftest import Repository
 from tests.git.small_models import binary, text
@@ -74,7 +75,7 @@ def test_weights_in_a_text_are_found_and_agree_in_every_form(mode: WeightsMode, 
     assert run("git", "check-inline", "m.onnx", "m.onnx.json").exit_code == 0
     result = run("git", "check-inline", "--limit", "39999", "m.onnx", "m.onnx.json")
     assert result.exit_code == (1 if mode == "inline" else 0)
-    assert ("m.onnx.json has big weights in it (1 tensor, 40,000 bytes)" in result.stdout) == (mode == "inline")
+    assert ("m.onnx.json contains large weights (1 tensor, 40,000 bytes)" in result.stdout) == (mode == "inline")
 
 
 def test_hook_catches_a_merge_for_which_git_calls_no_driver(repository: Repository) -> None:
@@ -85,7 +86,7 @@ def test_hook_catches_a_merge_for_which_git_calls_no_driver(repository: Reposito
     changed = "$(git diff --cached --name-only --diff-filter=d HEAD)"
     hook.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -m onnxjson check {changed}\n")
     hook.chmod(0o755)
-    installation.install(installation.place_of("local"))
+    installation.install(installation.target_of("local"))
     base = text().decode()
     repository.commit("base", **{"m.onnx.json": base.encode()})
     first = '    {"op_type": "Relu", "output": ["extra"],\n     "input": ["x"]},\n'

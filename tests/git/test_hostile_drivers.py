@@ -1,47 +1,12 @@
 """A repository full of traps: what `onnxjson git install` set up shows and merges its models, and springs none."""
 
-import os
 import shutil
-import stat
-import subprocess
 from pathlib import Path
 
 import onnxjson
 from tests.cli.running import command_line
-from tests.git.conftest import Repository
 from tests.git.small_models import binary, text
-
-MODULES = (
-    "json.py",
-    "onnx.py",
-    "sitecustomize.py",
-    "usercustomize.py",
-    "msgspec.py",
-    "click.py",
-    "numpy.py",
-    "encodings/__init__.py",
-    "onnxjson/__init__.py",
-    "onnxjson/git/textconv.py",
-    "onnxjson/git/merge_driver.py",
-    "onnxjson_tui/__init__.py",
-    "lib/python3.11/site-packages/trap.pth",
-)
-
-PROGRAMS = ("sha256sum", "cat", "rm", "sh", "python", "python3", "git", "git-onnxdiff", "mktemp", "less")
-
-SETTINGS = (
-    ".onnxjson",
-    ".onnxjson.toml",
-    "onnxjson.toml",
-    "pyproject.toml",
-    "setup.cfg",
-    "tox.ini",
-    ".pydistutils.cfg",
-)
-
-ATTRIBUTES = b"""* conflict-marker-size=2147483647 whitespace=tab-in-indent encoding=evil
-[attr]binary diff=evil merge=evil
-"""
+from tests.git.traps import ATTRIBUTES, Traps
 
 NAMES = (
     "m.onnx",
@@ -62,49 +27,6 @@ NAMES = (
 
 
 GIT = shutil.which("git") or "git"
-
-
-class Traps(Repository):
-    """A repository whose every file is after whoever reads it; anything that runs leaves a mark."""
-
-    def __init__(self, top: Path) -> None:
-        super().__init__(top)
-        self.mark = top.parent / "sprung"
-        program = top.parent / "trap"
-        program.write_text(f"#!/bin/sh\ntouch '{self.mark}'\ncat\n")
-        program.chmod(program.stat().st_mode | stat.S_IXUSR)
-        code = f"import os\nos.close(os.open({str(self.mark)!r}, os.O_CREAT))\nraise SystemExit(16)\n".encode()
-        for name in MODULES:
-            self.write(name, code.replace(b"\n", b";") if name.endswith(".pth") else code)
-        for name in PROGRAMS:
-            self.write(name, program.read_bytes()).chmod(0o755)
-        for name in SETTINGS:
-            self.write(
-                name, f'[tool.onnxjson]\npython = "{program}"\ntextconv = "{program}"\nplugins = ["json"]\n'.encode()
-            )
-        self.environment = os.environ | {
-            "PYTHONPATH": str(top),
-            "PYTHONHOME": str(top),
-            "PYTHONUSERBASE": str(top),
-            "PYTHONSTARTUP": str(top / "json.py"),
-            "PYTHONINSPECT": "1",
-            "PYTHONBREAKPOINT": "json.trap",
-            "PYTHONWARNINGS": "error::json.Trap",
-            "PYTHONPLATLIBDIR": "lib",
-            "PYTHONCASEOK": "1",
-            "PYTHONOPTIMIZE": "2",
-            "ONNXJSON_PYTHON": str(program),
-            "ONNXJSON_CONFIG": str(top / ".onnxjson"),
-        }
-
-    def call(self, *command: str) -> subprocess.CompletedProcess[bytes]:
-        """A command at the top of the repository, in an environment full of traps."""
-        result = subprocess.run(
-            command, cwd=self.top, env=self.environment, capture_output=True, timeout=110, stdin=subprocess.DEVNULL
-        )
-        assert not self.mark.exists(), command
-        assert not list(self.top.rglob("sprung*")), command
-        return result
 
 
 def set_up(top: Path, names: tuple[str, ...] = ("m.onnx",), rival: tuple[float, float] = (0.1, 0.75)) -> Traps:

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 import onnxjson
-from onnxjson.errors import FileError, MissingInputError
-from onnxjson.git.repository import opened
+from onnxjson.git.repository import open_revision
 from onnxjson.git.revisions import is_revision_spec
+from onnxjson.model.errors import FileError, MissingInputError
 
 MODEL = b'{"format": "onnxjson/1",\n"ir_version": 8,\n"graph": {\n  "name": "g"\n}\n}\n'
 
 READING = """
 import sys
 sys.path[:0] = [sys.argv[1]]
-from onnxjson.git.repository import opened
+from onnxjson.git.repository import open_revision
 for spec in sys.argv[2:]:
-    with opened(spec) as checkout:
+    with open_revision(spec) as checkout:
         print(checkout.loaded.model.graph.name, checkout.path.read_bytes() == checkout.path.read_bytes())
 """
 
@@ -92,10 +92,10 @@ def test_nothing_of_a_repository_runs(repository: Any, trap: str, tmp_path: Path
             timeout=60,
         )
         assert (result.stdout, result.stderr) == ("g True\n", ""), spec
-        with opened(spec) as checkout:
+        with open_revision(spec) as checkout:
             assert checkout.path.read_bytes() == MODEL  # neither CRLF nor a filter
     for spec in ("HEAD~1:new.onnx.json", "HEAD:old.onnx.json", "HEAD:nothing.onnx", "none:m.onnx.json"):
-        with pytest.raises(MissingInputError), opened(spec):
+        with pytest.raises(MissingInputError), open_revision(spec):
             pass
     assert not (tmp_path / "sprung").exists()
     assert not (tmp_path / "trace").exists()
@@ -111,9 +111,9 @@ def test_object_that_a_partial_clone_left_out_is_not_fetched(
     repository.git("clone", "-q", "--filter=blob:none", f"file://{repository.top}", str(clone))
     monkeypatch.chdir(clone)
     repository.git("-C", str(clone), "config", "remote.origin.uploadpack", trap)
-    with opened("HEAD:m.onnx.json") as checkout:
+    with open_revision("HEAD:m.onnx.json") as checkout:
         assert checkout.loaded.model.ir_version == 9
-    with pytest.raises(FileError, match="partial clone"), opened("HEAD~1:m.onnx.json"):
+    with pytest.raises(FileError, match="partial clone"), open_revision("HEAD~1:m.onnx.json"):
         pass
     assert not (tmp_path / "sprung").exists()
 
@@ -127,9 +127,9 @@ def test_reading_writes_nothing_into_the_repository(repository: Any) -> None:
 
     before = state()
     for spec in ("HEAD:m.onnx.json", ":m.onnx.json"):
-        with opened(spec):
+        with open_revision(spec):
             assert state() == before
-    with pytest.raises(MissingInputError), opened("HEAD:n.onnx.json"):
+    with pytest.raises(MissingInputError), open_revision("HEAD:n.onnx.json"):
         pass
     assert state() == before
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from onnxjson.git import attribute_files
+from onnxjson.git import installation
 from tests.cli.running import run
 from tests.git.small_models import binary, text
 from tests.git.test_shown_by_git import set_up
@@ -22,7 +22,7 @@ def tracked(repository: Any) -> Any:
     repository.git("lfs", "install", "--local")
     set_up(repository)
     repository.git("lfs", "track", "*.onnx")
-    attribute_files.put_block(repository.top / ".gitattributes")
+    installation.put_block(repository.top / ".gitattributes")
     repository.commit("one", **{"m.onnx": binary()})
     repository.git("checkout", "-q", "-b", "side")
     repository.commit("theirs", **{"m.onnx": binary(beta=0.75)})

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson import files
-from onnxjson.document import Model
-from onnxjson.errors import ConflictError
 from onnxjson.git import driver_lines
 from onnxjson.git.merge_driver import main
-from onnxjson.git.repository import opened
+from onnxjson.git.repository import open_revision
 from onnxjson.git.unmerged import unmerged
 from onnxjson.merging.resolving import resolve
+from onnxjson.model.document import Model
+from onnxjson.model.errors import ConflictError
+from onnxjson.storage import files
 from tests.cli.running import run
 from tests.git.conftest import Repository
 from tests.merging.models import BASE, Change, attribute, both, metadata, renamed
@@ -160,7 +160,7 @@ def test_whole_sides_of_a_conflict_are_where_git_keeps_them(
     repository.run("merge", "topic")
     conflicted = repository.path.read_bytes()
     for stage, model in sides.items():
-        with opened(f"{stage}:{name}") as found:
+        with open_revision(f"{stage}:{name}") as found:
             assert found.path.read_bytes() == repository.bytes_of(model)
     assert run("merge", *[f"{stage}:{name}" for stage in sides], "-o", name).exit_code == 16
     assert repository.path.read_bytes() == conflicted
@@ -170,7 +170,7 @@ def test_whole_sides_of_a_conflict_are_where_git_keeps_them(
         repository.git("checkout", "-m", name)
         assert repository.path.read_bytes() == conflicted
     repository.commit("with conflicts")
-    with opened(f"HEAD^2:{name}") as found:
+    with open_revision(f"HEAD^2:{name}") as found:
         assert found.loaded.model == theirs(BASE)
 
 

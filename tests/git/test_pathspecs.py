@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from onnxjson.git.changed_models import is_range
-from onnxjson.git.pathspecs import literal_path
+from onnxjson.git.revisions import is_range, literal_path
 from tests.cli.running import run
 from tests.git.small_models import binary
 
@@ -64,7 +63,7 @@ def test_several_are_taken_together_and_one_that_git_does_not_know_is_said(two: 
     assert compared("HEAD~1", "HEAD", "--", "*.onnx", ":!sub", ":(exclude,glob)[[]*") == (1, ["m.onnx"])
     result = run("diff", "HEAD~1", "HEAD", "--", ":(nothing)m.onnx")
     assert result.exit_code == 66
-    assert "git does not take what is behind --: fatal: Invalid pathspec magic 'nothing'" in result.stderr
+    assert "git rejects the arguments after --: fatal: Invalid pathspec magic 'nothing'" in result.stderr
 
 
 @pytest.mark.parametrize("sides", [("HEAD~1", "HEAD"), ("--staged", "HEAD~1"), ("HEAD~1",), ()])
@@ -112,7 +111,7 @@ def test_tree_is_compared_with_what_is_on_the_disk_and_a_first_commit_with_nothi
     assert compared("main~1^{tree}") == (1, ["[m].onnx", "m.onnx", "sub/n.onnx"])
     result = run("diff", "main~1^!", "--format", "json")
     assert {each["status"] for each in json.loads(result.stdout)["files"]} == {"added"}
-    assert '"main^2" is no revision' in run("diff", "main^-2").stderr
+    assert '"main^2" is not a revision' in run("diff", "main^-2").stderr
 
 
 def test_paths_with_dots_are_no_ranges() -> None:

@@ -9,11 +9,11 @@ import pytest
 
 import onnxjson
 from onnxjson import Graph, Model, Node, OnnxJsonError, ValueInfo
-from onnxjson.errors import DecodeError, FileError, MissingInputError, UntrustedError
-from onnxjson.external_files import externalize, internalize
-from onnxjson.git.repository import is_revision_spec, opened
-from onnxjson.payloads import Digest
-from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.git.repository import is_revision_spec, open_revision
+from onnxjson.model.errors import DecodeError, FileError, MissingInputError, UntrustedError
+from onnxjson.model.payloads import Digest
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.storage.external_files import externalize, internalize
 
 BIG = np.arange(3000, dtype=np.float32)
 
@@ -33,13 +33,13 @@ def binary(producer: str = "one") -> bytes:
 
 
 def producer(spec: str) -> str | None:
-    with opened(spec) as checkout:
+    with open_revision(spec) as checkout:
         assert checkout.problems == ()
         return checkout.loaded.model.producer_name
 
 
 def refusal(spec: str, kind: type[OnnxJsonError] = MissingInputError) -> str:
-    with pytest.raises(kind) as caught, opened(spec):
+    with pytest.raises(kind) as caught, open_revision(spec):
         pass
     assert "onnxjson-" not in str(caught.value)
     return str(caught.value)
@@ -128,7 +128,7 @@ def test_relative_paths_begin_in_the_current_folder(repository: Any, monkeypatch
     assert producer(":./m.onnx") == "inner"
     assert producer(":m.onnx") == "outer"
     assert "outside the repository" in refusal("HEAD:../../m.onnx")
-    with opened("HEAD:./m.onnx", folder=repository.top) as checkout:
+    with open_revision("HEAD:./m.onnx", folder=repository.top) as checkout:
         assert checkout.loaded.model.producer_name == "outer"
 
 
@@ -163,7 +163,7 @@ def test_sides_of_a_merge_are_the_stages_of_the_index(repository: Any) -> None:
 
 def test_big_payloads_stay_in_a_file_and_outlive_it(repository: Any) -> None:
     repository.commit("one", **{"m.onnx": binary()})
-    with opened("HEAD:m.onnx") as checkout:
+    with open_revision("HEAD:m.onnx") as checkout:
         folder = checkout.path.parent
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         assert checkout.loaded.model.graph
@@ -181,14 +181,14 @@ def test_text_with_blobs_has_those_of_its_revision(repository: Any) -> None:
     for blob in place.with_name("m.blobs").iterdir():
         blob.unlink()
     repository.commit("blobs lost")
-    with opened("HEAD~1:sub/m.onnx.json") as checkout:
+    with open_revision("HEAD~1:sub/m.onnx.json") as checkout:
         assert checkout.problems == ()
         assert checkout.loaded.model.graph
         assert (to_numpy(checkout.loaded.model.graph.initializer[0]) == BIG).all()
-    with opened("HEAD~1:sub/m.onnx.json", beside=False) as checkout:
+    with open_revision("HEAD~1:sub/m.onnx.json", beside=False) as checkout:
         assert checkout.loaded.model.graph
         assert isinstance(checkout.loaded.model.graph.initializer[0].raw_data, Digest)
-    with opened("HEAD:sub/m.onnx.json") as checkout:
+    with open_revision("HEAD:sub/m.onnx.json") as checkout:
         (problem,) = checkout.problems
         assert "which HEAD:sub/m.onnx.json names, is not in that revision" in problem
         assert checkout.loaded.model.graph
@@ -202,7 +202,7 @@ def test_external_data_is_that_of_the_revision(repository: Any) -> None:
     onnxjson.save(changed, folder / "m.onnx")
     repository.commit("one")
     (folder / "w é.bin").write_bytes(b"\0" * 12000)
-    with opened("HEAD:sub/m.onnx") as checkout:
+    with open_revision("HEAD:sub/m.onnx") as checkout:
         assert checkout.problems == ()
         whole = internalize(checkout.loaded.model, checkout.path.parent, model_file=checkout.path)
         assert whole.graph
@@ -223,7 +223,7 @@ def test_location_that_a_model_may_not_name_is_not_followed(repository: Any, loc
     repository.write("folder/x", b"")
     (repository.top / "link.bin").symlink_to(tmp_path / "secret.bin")
     repository.commit("one")
-    with opened("HEAD:m.onnx") as checkout:
+    with open_revision("HEAD:m.onnx") as checkout:
         with pytest.raises((UntrustedError, MissingInputError)):
             internalize(checkout.loaded.model, checkout.path.parent, model_file=checkout.path)
         assert [path.name for path in checkout.path.parent.iterdir()] == ["m.onnx"]
@@ -271,12 +271,12 @@ def test_lfs_pointer_of_external_data_is_a_problem_and_no_failure(repository: An
     onnxjson.save(changed, repository.top / "m.onnx")
     content = (repository.top / "w.bin").read_bytes()
     repository.commit("one", **{"w.bin": pointer(content)})
-    with opened("HEAD:m.onnx") as checkout:
+    with open_revision("HEAD:m.onnx") as checkout:
         assert len(checkout.problems) == 1
         assert checkout.problems[0].startswith("w.bin, which HEAD:m.onnx names, is a Git LFS pointer")
         assert not (checkout.path.parent / "w.bin").exists()
     store(repository.top / ".git", content)
-    with opened("HEAD:m.onnx") as checkout:
+    with open_revision("HEAD:m.onnx") as checkout:
         assert checkout.problems == ()
         assert (checkout.path.parent / "w.bin").read_bytes() == content
 
@@ -300,7 +300,7 @@ def test_missing_things_are_named_with_what_is_near(repository: Any) -> None:
     repository.git("mv", "old.onnx", "new.onnx")
     repository.commit("renamed")
     repository.write("fresh-file.onnx", binary())
-    assert '"mian" is no revision' in refusal("mian:new.onnx")
+    assert '"mian" is not a revision' in refusal("mian:new.onnx")
     assert 'did you mean "main"?' in refusal("mian:new.onnx")
     assert 'it was renamed; there it is "old.onnx"' in refusal("HEAD~1:new.onnx")
     assert 'it was renamed; there it is "new.onnx"' in refusal("HEAD:old.onnx")
@@ -310,8 +310,8 @@ def test_missing_things_are_named_with_what_is_near(repository: Any) -> None:
     assert "range of revisions" in refusal("HEAD~1..HEAD:new.onnx")
     assert "it is on the disk" in refusal("HEAD:fresh-file.onnx")
     assert "is not staged" in refusal(":fresh-file.onnx")
-    assert "no revision" in refusal("--help:new.onnx")
-    assert '"HEAD\\u{1b}[31m" is no revision' in refusal("HEAD\x1b[31m:new.onnx")
+    assert "not a revision" in refusal("--help:new.onnx")
+    assert '"HEAD\\u{1b}[31m" is not a revision' in refusal("HEAD\x1b[31m:new.onnx")
 
 
 def test_paths_from_a_subfolder_are_put_right(repository: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -373,7 +373,7 @@ def test_what_is_no_model_is_called_by_its_name_in_the_revision(repository: Any)
         "one", **{"m.onnx": b"\x08\x08\x3a\xff", "d/m.onnx.json": b'{"format": "onnxjson/1", "grph": {}}'}
     )
     assert refusal("HEAD:m.onnx", DecodeError).startswith("HEAD:m.onnx is not an ONNX model")
-    with pytest.raises(DecodeError) as caught, opened("HEAD:d/m.onnx.json"):
+    with pytest.raises(DecodeError) as caught, open_revision("HEAD:d/m.onnx.json"):
         pass
     assert [finding.file for finding in caught.value.findings] == ["HEAD:d/m.onnx.json"]
     assert "onnxjson-" not in str(caught.value)

@@ -12,17 +12,18 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxjson import api, document, files
-from onnxjson.errors import OnnxJsonError
-from onnxjson.git import text_cache, textconv
+from onnxjson.git import shown_text, textconv
 from onnxjson.git.shown_text import VERSION
+from onnxjson.model import document
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.storage import api, files
 from tests.git.small_models import binary, text
 
 MODULE = [sys.executable, "-I", "-m", "onnxjson.git.textconv"]
 
 
 def converted(path: Path) -> str:
-    return b"".join(bytes(piece) for piece in textconv.converted(path)).decode()
+    return b"".join(bytes(piece) for piece in textconv.convert(path)).decode()
 
 
 def run(*words: str, folder: Path | None = None) -> str:
@@ -158,14 +159,14 @@ def test_conversion_that_hears_no_alarm_is_ended_by_the_system(tmp_path: Path) -
 
 def test_mistake_of_the_program_is_a_line(tmp_path: Path) -> None:
     result = run_with_load("1 / 0", tmp_path)
-    assert result.stdout.startswith("not shown: a mistake in onnxjson itself (ZeroDivisionError); ")
+    assert result.stdout.startswith("not shown: an error in onnxjson itself (ZeroDivisionError); ")
     assert result.returncode == 0
 
 
 def test_texts_that_took_a_while_are_kept_by_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(textconv, "_WORTH_KEEPING", 0)
-    monkeypatch.setattr(textconv, "_ASKED_FROM", 0)
+    monkeypatch.setattr(textconv, "_CACHED_FROM", 0)
     path = tmp_path / "m.onnx"
     path.write_bytes(binary())
     shown = converted(path)
@@ -184,7 +185,7 @@ def test_texts_that_took_a_while_are_kept_by_content(tmp_path: Path, monkeypatch
 def test_only_successes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(textconv, "_WORTH_KEEPING", 0)
-    monkeypatch.setattr(textconv, "_ASKED_FROM", 0)
+    monkeypatch.setattr(textconv, "_CACHED_FROM", 0)
     for name, content in (("m.onnx", binary()[:50]), ("m.onnx.json", text()[:50])):
         (tmp_path / name).write_bytes(content)
         with suppress(OnnxJsonError):
@@ -194,15 +195,15 @@ def test_only_successes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_least_recently_used_texts_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(text_cache, "LARGEST", 1000)
+    monkeypatch.setattr(shown_text, "LARGEST", 1000)
     for number, name in enumerate("abcdef"):
-        text_cache.keep(name * 64, [b"x" * 200])
-        place = text_cache.folder()
+        shown_text.cache(name * 64, [b"x" * 200])
+        place = shown_text.cache_folder()
         assert place is not None
         os.utime(place / (name * 64), (number, number))
-    text_cache.keep("0" * 64, [b"y"])
-    assert text_cache.kept("a" * 64) is None
-    assert text_cache.kept("f" * 64) == b"x" * 200
+    shown_text.cache("0" * 64, [b"y"])
+    assert shown_text.read_cached("a" * 64) is None
+    assert shown_text.read_cached("f" * 64) == b"x" * 200
 
 
 def test_full_disk_and_no_place_for_a_cache_are_no_failure(weighty: Path, tmp_path: Path) -> None:

@@ -31,14 +31,14 @@ def listed() -> list[tuple[str, str]]:
     result, found = run("conflicts"), json.loads(run("conflicts", "--json").stdout)
     assert result.exit_code == (16 if found else 0)
     for each in found:
-        assert f"{each['file']}: git has not merged it ({each['state']}): {each['what']}\n" in result.stdout
+        assert f"{each['file']}: not merged by git ({each['state']}): {each['what']}\n" in result.stdout
         assert f"       {each['advice']}\n" in result.stdout
     return [(each["file"], each["state"]) for each in found]
 
 
 def advised(repository: Merging) -> list[str]:
     """The first command of each piece of advice, which is run."""
-    commands = [each.advice.split(" keeps ")[0].split(" merges ")[0].split(" takes ")[0].split(" says ")[0]
+    commands = [each.advice.split(" keeps ")[0].split(" merges ")[0].split(" restores ")[0].split(" records ")[0]
                 for each in unmerged(Path()).leftovers]  # fmt: skip
     for command in commands:
         words = shlex.split(command)
@@ -90,7 +90,7 @@ def test_markers_of_git_are_named_from_a_subfolder(merging: Merging, monkeypatch
     assert merging.run("merge", "topic") == 1
     assert b"<<<<<<<" in merging.path.read_bytes()
     assert listed() == [(f"../{TEXT}", "UU")]
-    assert "git, which merged lines, left its markers in it" in run("conflicts").stdout
+    assert "git merged its lines and left markers in it" in run("conflicts").stdout
     assert advised(merging) == [f"onnxjson merge :1:{TEXT} :2:{TEXT} :3:{TEXT} -o ../{TEXT}"]
     assert run("conflicts").stdout.startswith(f"../{TEXT}: 1 conflict\n")
 
@@ -99,8 +99,8 @@ def test_settled_model_is_listed_until_git_is_told(merging: Merging) -> None:
     assert merging.run("merge", "topic") == 1
     assert run("resolve", BINARY, "--theirs").exit_code == 0
     assert listed() == [(BINARY, "UU")]
-    assert "no conflict stands in it any more" in run("conflicts").stdout
-    assert run("conflicts").stdout.endswith(f"where the file is right: git add -- {BINARY}\n")
+    assert "it has no conflicts any more" in run("conflicts").stdout
+    assert run("conflicts").stdout.endswith(f"if the file is right: git add -- {BINARY}\n")
     merging.git("add", BINARY)
     assert listed() == []
 

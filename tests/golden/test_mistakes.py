@@ -7,11 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from onnxjson.checking import Finding
-from onnxjson.errors import DecodeError
-from onnxjson.reading.exact_reader import read
-from onnxjson.reading.location import locate
-from onnxjson.structure import check_structure
+from onnxjson.codecs.reading.exact_reader import read
+from onnxjson.codecs.reading.location import locate
+from onnxjson.model.errors import DecodeError, Finding
+from onnxjson.model.structure import check_structure
 
 FOLDER = Path(__file__).parent / "mistakes"
 BASE = (FOLDER / "model.onnx.json").read_bytes()

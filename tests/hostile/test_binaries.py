@@ -8,7 +8,7 @@ import pytest
 from onnx import ModelProto
 
 import onnxjson
-from onnxjson.errors import DecodeError, LimitError, MissingInputError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, LimitError, MissingInputError, OnnxJsonError
 from tests.generation.wire_encoding import END_GROUP, START_GROUP, tag
 from tests.hostile.binaries import (
     CATEGORIES,

@@ -8,10 +8,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 
-from onnxjson import api, example
-from onnxjson.document import Attribute, Model, Node, StringStringEntry
-from onnxjson.rendering.diff_schema import diff_schema
-from onnxjson.rendering.unified import digest_text
+from onnxjson import example
+from onnxjson.diffing.unified import digest_text
+from onnxjson.model.document import Attribute, Model, Node, StringStringEntry
+from onnxjson.rendering.diff_json import diff_schema
+from onnxjson.storage import api
 from tests.cli.running import run
 from tests.rendering.differences import HOSTILE
 

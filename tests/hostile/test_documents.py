@@ -7,8 +7,7 @@ import pytest
 from onnx import ModelProto
 
 import onnxjson
-from onnxjson.checking import Finding
-from onnxjson.errors import DecodeError, LimitError, OnnxJsonError
+from onnxjson.model.errors import DecodeError, Finding, LimitError, OnnxJsonError
 from tests.hostile.documents import BASE, CATEGORIES, BrokenDocument, documents
 
 

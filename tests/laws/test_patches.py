@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import onnxjson
-from onnxjson import document as d
-from onnxjson import serde
-from onnxjson.addresses import resolve, walk
-from onnxjson.errors import AddressError, LimitError
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model import document as d
+from onnxjson.model.addresses import resolve, walk
+from onnxjson.model.errors import AddressError, LimitError
 from onnxjson.patching import Patch
-from onnxjson.wire.writing import message_bytes
 from tests.generation.messages import generate, generate_from
 from tests.patching.mutating import mutated
 

@@ -5,16 +5,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from onnxjson.conflicts import Conflict
-from onnxjson.document import Attribute, Graph, Model, Node, Tensor, ValueInfo
-from onnxjson.errors import ConflictError
-from onnxjson.index import Index
+from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import Merged, merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.storing import conflicted_bytes
-from onnxjson.structure import check_structure
-from onnxjson.text_file import read_bytes
-from onnxjson.walking import walk
+from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, ValueInfo
+from onnxjson.model.errors import Conflict, ConflictError
+from onnxjson.model.index import Index
+from onnxjson.model.structure import check_structure
+from onnxjson.model.walking import walk
 from tests.merging.triples import Triple, triple
 
 
@@ -139,17 +138,17 @@ def _mistakes(model: Model) -> list[str]:
 
 
 def _settled(merged: Merged, choice: Any, steps: list[list[str]]) -> Model | None:
-    """The model when all conflicts are settled, some at a time; None where a name cannot be had, as something has it.
+    """The model when all conflicts are resolved, some at a time; None where a name is taken.
 
-    Names that were swapped go only together. The base is refused, too, where what it takes went without a conflict.
+    Swapped names can only be chosen together. The base is refused, too, if producers of its inputs were removed.
     """
     model, left = merged.model, merged.conflicts
     for ids in steps:
         try:
             model, left = resolve(model, left, choice, ids)
         except ConflictError as error:
-            is_gone = choice == "base" and "which nothing makes any more" in str(error)
-            if not is_gone and "something else is called so" not in str(error):
+            is_gone = choice == "base" and "which nothing produces any more" in str(error)
+            if not is_gone and "names are taken" not in str(error):
                 raise
             return None
     assert not left

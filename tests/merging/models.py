@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson.document import Attribute, Model, Node, StringStringEntry, Tensor
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
+from tests.editing.graphs import model_of
 
 Change = Callable[[Model], Model]
 

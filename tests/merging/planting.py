@@ -8,11 +8,11 @@ import sys
 from collections import Counter
 from typing import Final, NamedTuple
 
-from onnxjson import files
 from onnxjson.diffing.difference import diff_models
-from onnxjson.document import Model
-from onnxjson.index import Index
 from onnxjson.merging.merge import Merged, merge
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index
+from onnxjson.storage import files
 from tests.diffing.edits import EDITS
 from tests.diffing.mutations import Mutation, mutated
 
@@ -130,7 +130,7 @@ def _events(base: Model, target: Model) -> tuple[Counter[str], Counter[str], Cou
 
 
 def _said(node: object) -> str:
-    from onnxjson.document import Node
+    from onnxjson.model.document import Node
 
     assert isinstance(node, Node)
     plain = [(each.name, each.i, each.f, each.s, each.ints, each.floats) for each in node.attribute]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from onnxjson.document import Model
-from onnxjson.merging.by_names import align_by_names
 from onnxjson.merging.merge import merge
-from tests.edits.graphs import model_of
+from onnxjson.merging.pairing import align_by_names
+from onnxjson.model.document import Model
+from tests.editing.graphs import model_of
 from tests.merging.models import BASE, Change, attribute, both, metadata, node, renamed, without
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from onnxjson.document import Model
-from onnxjson.errors import ConflictError
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
-from onnxjson.structure import check_structure
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Model
+from onnxjson.model.errors import ConflictError
+from onnxjson.model.structure import check_structure
+from tests.editing.graphs import model_of
 
 
 def graph_of(body: str, *, output: str = "y") -> Model:
@@ -64,7 +64,7 @@ def test_a_name_by_which_a_value_is_known_outside_is_never_numbered_by_a_choice(
 def test_a_merge_without_a_way_out_is_one_conflict_of_the_whole_model(monkeypatch: pytest.MonkeyPatch) -> None:
     base, ours, theirs = (graph_of(f"y = LeakyRelu<alpha = {alpha}>(x)") for alpha in (0.1, 0.2, 0.3))
     assert [each.at for each in merge(base, ours, theirs).conflicts] == ["/graph/node/0/attribute/alpha"]
-    monkeypatch.setattr("onnxjson.merging.merge.leaves_a_way_out", lambda *_: False)
+    monkeypatch.setattr("onnxjson.merging.merge.is_resolvable", lambda *_: False)
     assert [each.at for each in merge(base, ours, theirs).conflicts] == [""]
 
 
@@ -88,7 +88,7 @@ def test_the_base_is_refused_where_a_side_took_away_what_it_takes() -> None:
     ours = graph_of("a = Abs(x) e = Sigmoid(x) y = Relu(e)")
     theirs = graph_of("y = Relu(x)")
     merged = merge(base, ours, theirs)
-    with pytest.raises(ConflictError, match=r'"a", which nothing makes any more.*--ours or --theirs'):
+    with pytest.raises(ConflictError, match=r'"a", which nothing produces any more.*--ours or --theirs'):
         resolve(merged.model, merged.conflicts, "base")
     require_ways_out(base, ours, theirs)
 

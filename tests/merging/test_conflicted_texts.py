@@ -7,17 +7,16 @@ import jsonschema
 import pytest
 
 import onnxjson
-from onnxjson import files
-from onnxjson.conflicts import Conflict
-from onnxjson.document import Graph, Model, Node, Tensor
-from onnxjson.errors import ConflictError, DecodeError, LimitError, SelectorError
+from onnxjson.codecs.schema import document_schema
+from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging import storing
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.storing import conflicted_bytes, save
-from onnxjson.payloads import Digest
-from onnxjson.schema import document_schema
-from onnxjson.text_file import read_bytes
+from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.errors import Conflict, ConflictError, DecodeError, LimitError, SelectorError
+from onnxjson.model.payloads import Digest
+from onnxjson.storage import files
 from tests.merging.models import BASE, attribute, both, metadata, node, renamed, weights, without
 from tests.merging.test_slots import ONE, SAME_SLOT, TWO
 
@@ -96,7 +95,7 @@ def test_unknown_id_is_said() -> None:
 
 def test_name_that_is_taken_by_then_is_refused() -> None:
     merged = merge(BASE, renamed("b", "b1")(BASE), renamed("b", "b2")(BASE))
-    with pytest.raises(ConflictError, match="something else is"):
+    with pytest.raises(ConflictError, match="names are taken"):
         resolve(renamed("a", "b2")(merged.model), merged.conflicts, "theirs")
 
 
@@ -132,7 +131,7 @@ def test_digests_of_a_text_stay_digests() -> None:
 
 
 def test_text_that_is_too_long_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "LARGEST_TEXT", 500)
+    monkeypatch.setattr(storing, "CONFLICT_TEXT_BYTES", 500)
     path = tmp_path / "m.onnx"
     with pytest.raises(LimitError, match="MiB"):
         save(MANY.model, MANY.conflicts, path, "onnx")

@@ -4,9 +4,9 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson.document import DeviceConfiguration, Model, NodeDeviceConfiguration
 from onnxjson.merging.merge import merge
-from tests.edits.graphs import model_of
+from onnxjson.model.document import DeviceConfiguration, Model, NodeDeviceConfiguration
+from tests.editing.graphs import model_of
 from tests.merging.models import node
 
 

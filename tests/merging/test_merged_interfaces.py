@@ -3,10 +3,10 @@
 import pytest
 
 import onnxjson
-from onnxjson.conflicts import Conflict
-from onnxjson.document import Model
 from onnxjson.merging.merge import merge
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Model
+from onnxjson.model.errors import Conflict
+from tests.editing.graphs import model_of
 
 
 def branches(outputs: str, body: str) -> Model:

@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from onnxjson.document import Model
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Model
+from tests.editing.graphs import model_of
 
 
 def chain(version: int, body: str, function: str = "") -> Model:
@@ -110,7 +110,7 @@ def test_a_node_in_a_branch_says_nothing_of_the_node_around_it() -> None:
 
 def test_onnx_is_not_loaded_where_no_version_changes() -> None:
     code = (
-        "import sys; from onnxjson.document import Graph, Model, Node, OperatorSetId, ValueInfo;"
+        "import sys; from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo;"
         "from onnxjson.merging.merge import merge;"
         "make = lambda **more: Model(ir_version=8, opset_import=(OperatorSetId('', 17),), graph=Graph("
         "node=(Node(('x',), ('y',), op_type='Softmax', **more),), input=(ValueInfo('x'),), output=(ValueInfo('y'),)));"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from onnxjson.document import Model
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Model
+from tests.editing.graphs import model_of
 
 
 def chain(body: str, outputs: str = "y") -> Model:

@@ -3,7 +3,7 @@
 import pytest
 
 from onnxjson.merging.merge import merge
-from tests.edits.graphs import EXPORTED, exported
+from tests.editing.graphs import EXPORTED, exported
 from tests.merging.planting import has_both, pair
 
 

@@ -6,16 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson.document import Model, Node
-from onnxjson.errors import ConflictError
+from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
 from onnxjson.merging.storing import conflicted_bytes
-from onnxjson.structure import check_structure
-from onnxjson.text_file import read_bytes
-from onnxjson.walking import walk
+from onnxjson.model.document import Model, Node
+from onnxjson.model.errors import ConflictError
+from onnxjson.model.structure import check_structure
+from onnxjson.model.walking import walk
 from tests.benchmarks.graphs import layers
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 from tests.merging.laws import require_laws
 from tests.merging.models import BASE, Change, both, edit, graph, metadata, node, renamed, without
 from tests.merging.triples import triple
@@ -79,7 +79,7 @@ def test_names_that_are_swapped_are_given_together() -> None:
     assert resolve(merged.model, merged.conflicts, "base") == (base, ())
     apart = [replace(each, id=str(number)) for number, each in enumerate(merged.conflicts)]
     assert resolve(merged.model, apart, "theirs") == (theirs, ())
-    with pytest.raises(ConflictError, match="something else is called so"):
+    with pytest.raises(ConflictError, match="names are taken"):
         resolve(merged.model, apart, "theirs", ["1"])
 
 

@@ -3,11 +3,11 @@
 import pytest
 from msgspec.structs import replace
 
-from onnxjson.conflicts import Conflict
-from onnxjson.document import Model, Node, StringStringEntry, Tensor
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
-from onnxjson.structure import check_structure
+from onnxjson.model.document import Model, Node, StringStringEntry, Tensor
+from onnxjson.model.errors import Conflict
+from onnxjson.model.structure import check_structure
 from tests.merging.models import (
     BASE,
     Change,

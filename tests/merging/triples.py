@@ -5,9 +5,9 @@ from functools import partial
 from typing import NamedTuple
 
 import onnxjson
-from onnxjson.document import Model
-from onnxjson.errors import OnnxJsonError
-from tests.edits.random_models import random_edit, random_model
+from onnxjson.model.document import Model
+from onnxjson.model.errors import OnnxJsonError
+from tests.editing.random_models import random_edit, random_model
 from tests.patching.mutating import mutated
 
 

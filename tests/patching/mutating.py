@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onnxjson import document as d
-from onnxjson.messages import FIELDS, Field, Kind
+from onnxjson.model import document as d
+from onnxjson.model.messages import FIELDS, Field, Kind
 
 STRINGS = ("", "a", "x/y~z", "caf\u00e9", "#0", "7", "\udcff\udc80", "\x1b[31m", "two\nlines")
 NUMBERS = (0, 1, 2, -1, 2**31 - 1, 2**53 + 1)

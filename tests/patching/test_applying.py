@@ -5,10 +5,10 @@ from collections.abc import Iterator
 import pytest
 from msgspec.structs import replace
 
-from onnxjson import document as d
-from onnxjson.errors import PatchError
+from onnxjson.model import document as d
+from onnxjson.model.errors import PatchError
+from onnxjson.model.payloads import Payload
 from onnxjson.patching import Fields, Members, Patch, Replace
-from onnxjson.payloads import Payload
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 
@@ -98,13 +98,13 @@ def test_a_field_with_another_value_is_refused_with_address_expected_and_found()
             attributes_of(number("a", 1)),
             attributes_of(number("a", 2)),
             attributes_of(number("b", 1)),
-            "/graph/node/0/attribute/a: there is no attribute of that name, or there are several",
+            "/graph/node/0/attribute/a: there is no attribute with that name, or more than one",
         ),
         (
             attributes_of(number(None, 1)),
             attributes_of(number(None, 2)),
             attributes_of(number("b", 1)),
-            "/graph/node/0/attribute/#0: this attribute has a name of its own, by which a patch addresses it",
+            "/graph/node/0/attribute/#0: this attribute has a unique name, so a patch must address it by name",
         ),
         (
             attributes_of(number(None, 1)),
@@ -140,7 +140,7 @@ def test_a_field_with_another_value_is_refused_with_address_expected_and_found()
             d.Model(graph=d.Graph(name="g")),
             d.Model(graph=d.Graph(name="h")),
             d.Model(),
-            "/graph: nothing stands there that could be changed",
+            "/graph: there is nothing to change",
         ),
         (
             d.Model(graph=d.Graph(initializer=(d.Tensor(name="w", raw_data=b"0" * 40),))),
@@ -177,7 +177,7 @@ def test_two_members_of_a_oneof_are_refused() -> None:
         )
     )
     model = d.Model(graph=d.Graph(input=(d.ValueInfo(type=d.Type(tensor_type=d.TensorType())),)))
-    says = "the patch does not fit: /graph/input/0/type: only one of tensor_type and map_type can stand"
+    says = "the patch does not fit: /graph/input/0/type: only one of tensor_type and map_type can be set"
     assert str(refusal(patch, model)) == says
 
 
@@ -190,7 +190,7 @@ def test_an_attribute_keeps_the_name_that_addresses_it() -> None:
 def test_an_attribute_does_not_come_beside_one_of_its_name() -> None:
     node = Fields({"attribute": Members((range(1), number("a", 2)), {}, {})})
     patch = Patch(Fields({"graph": Fields({"node": Members(None, {}, {0: node})})}))
-    says = "/graph/node/0/attribute/a: an attribute of this name stays, and another comes or goes"
+    says = "/graph/node/0/attribute/a: one attribute with this name stays, and another is added or removed"
     assert str(refusal(patch, attributes_of(number("a", 1)))) == f"the patch does not fit: {says}"
 
 
@@ -203,7 +203,7 @@ def test_same_base_refuses_a_model_that_would_fit() -> None:
     assert patch.apply(base, same_base=True) == target
     with pytest.raises(PatchError, match=r"the patch is for another model: it was made for [0-9a-f]{64}, this is"):
         patch.apply(other, same_base=True)
-    with pytest.raises(PatchError, match="it does not say for which"):
+    with pytest.raises(PatchError, match="it does not state for which one"):
         Patch.between(base, target).apply(base, same_base=True)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from onnxjson import document as d
-from onnxjson.errors import PatchError
+from onnxjson.model import document as d
+from onnxjson.model.errors import PatchError
 from onnxjson.patching import ExternalFile, Patch, Set
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
@@ -34,12 +34,12 @@ def test_the_second_must_find_what_the_first_leaves() -> None:
         (
             Patch.between(graph_of("a"), d.Model()),
             Patch.between(graph_of("a"), graph_of("b")),
-            "/graph: nothing stands there that could be changed",
+            "/graph: there is nothing to change",
         ),
         (
             Patch.between(graph_of("a"), graph_of("b")),
             Patch.between(d.Model(), graph_of("b")),
-            "/graph: something stands there that is not expected",
+            "/graph: it was expected to be absent",
         ),
         (
             Patch.between(attributes_of(number("a", 1)), attributes_of(number("a", 2))),
@@ -116,4 +116,4 @@ def test_what_cannot_be_taken_back_says_why() -> None:
     with pytest.raises(PatchError) as caught:
         first.then(second)
     says = "the second patch does not follow the first: /graph/node/0/attribute/a: "
-    assert str(caught.value) == says + "there is no attribute of that name, or there are several"
+    assert str(caught.value) == says + "there is no attribute with that name, or more than one"

@@ -8,12 +8,12 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
-from onnxjson import document as d
-from onnxjson import serde
-from onnxjson.messages import FIELDS, Field, Kind
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model import document as d
+from onnxjson.model.messages import FIELDS, Field, Kind
+from onnxjson.model.payloads import Digest
 from onnxjson.patching import ListChange, Patch, Set
-from onnxjson.payloads import Digest
-from onnxjson.wire.writing import message_bytes
 from tests.corpus.collection import file_models
 from tests.patching.wrapping import first_pairs, model_with
 

@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from onnxjson import document as d
-from onnxjson.errors import DecodeError, OnnxJsonError, PatchError
+from onnxjson.model import document as d
+from onnxjson.model.errors import DecodeError, OnnxJsonError, PatchError
 from onnxjson.patching import Patch
 from tests.generation.messages import generate
 from tests.laws.test_patches import model_of
@@ -31,33 +31,39 @@ def mistakes(text: str | bytes) -> list[str]:
     ("text", "says"),
     [
         ("", "1:1 empty-text: "),
-        ("[]", '1:1 wrong-type: an empty list, but a patch, {"format": "onnxjson-patch/1", ...}, fits here'),
-        ("{}", '1:1 no-format: the text does not say its format; add the line "format": "onnxjson-patch/1",'),
+        ("[]", '1:1 wrong-type: found an empty list, expected a patch, {"format": "onnxjson-patch/1", ...}'),
+        ("{}", '1:1 no-format: the key "format" is missing; add the line "format": "onnxjson-patch/1",'),
         (
             '{"format": "onnxjson-patch/2"}',
             '1:12 other-format: the format is "onnxjson-patch/2"; this version of onnxjson reads "onnxjson-patch/1"; a',
         ),
         ('{"format": "onnxjson/1"}', '1:12 other-format: the format is "onnxjson/1"; this version'),
-        ('{"format": 1}', '1:12 wrong-type: the number 1, but "onnxjson-patch/1" fits here'),
+        ('{"format": 1}', '1:12 wrong-type: found the number 1, expected "onnxjson-patch/1"'),
         (FORMAT + '"operation": []}', '1:32 unknown-key: a patch has no key "operation"; did you mean "operations"?'),
-        (FORMAT + '"base": "ABC"}', '1:40 wrong-type: the text "ABC", but a sha256, 64 digits'),
-        (FORMAT + '"operations": {}}', "1:46 wrong-type: an object, but a list of operations fits here"),
-        (FORMAT + '"format": 1}', '1:32 duplicate-key: the key "format" stands here already (line 1, column 2)'),
+        (FORMAT + '"base": "ABC"}', '1:40 wrong-type: found the string "ABC", expected a sha256, 64 digits'),
+        (FORMAT + '"operations": {}}', "1:46 wrong-type: found an object, expected a list of operations"),
+        (
+            FORMAT + '"format": 1}',
+            '1:32 duplicate-key: the key "format" appears twice in this object',
+        ),
         (FORMAT + '"operations": [}', "1:47 wrong-bracket"),
         (FORMAT[:-2] + "}", '1:1 missing-key: the patch has no operations; add "operations": [...]'),
-        (FORMAT + '"payloads": {"ab": {"base64": ""}}}', '1:45 bad-payload: "ab" is no sha256'),
-        (FORMAT + '"payloads": {"%s": "YQ=="}}' % ("0" * 64), "1:113 wrong-type: the text "),
+        (FORMAT + '"payloads": {"ab": {"base64": ""}}}', '1:45 bad-payload: "ab" is not a sha256'),
+        (FORMAT + '"payloads": {"%s": "YQ=="}}' % ("0" * 64), "1:113 wrong-type: found the string "),
         (
             FORMAT + '"payloads": {"%s": {"base64": "YQ=="}}}' % ("0" * 64),
-            "1:113 bad-payload: the payload has another sha256, ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b98077",
+            "1:113 bad-payload: the sha256 of the payload is ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b98077",
         ),
         (FORMAT + '"payloads": {"%s": {"base64": "YR=="}}}' % ("0" * 64), "1:126 bad-base64: "),
         (
             FORMAT + '"external": [{"location": "a", "size": 3}]}',
             '1:63 unknown-key: an external file has no key "size"',
         ),
-        (FORMAT + '"external": [{"location": "a", "side": "x"}]}', '1:71 wrong-type: the text "x", but "base" or'),
-        (FORMAT + '"external": [{}]}', "1:45 wrong-type: an object, but a file such as"),
+        (
+            FORMAT + '"external": [{"location": "a", "side": "x"}]}',
+            '1:71 wrong-type: found the string "x", expected "base"',
+        ),
+        (FORMAT + '"external": [{}]}', "1:45 wrong-type: found an object, expected a file such as"),
     ],
 )
 def test_texts_that_are_no_patch(text: str, says: str) -> None:
@@ -77,65 +83,95 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
 @pytest.mark.parametrize(
     ("operations", "says"),
     [
-        (["3"], '2 wrong-type: the number 3, but an operation, {"set": ...} or {"list": ...}, fits here'),
-        (["{}"], '2 wrong-type: an object, but an operation, {"set": ...} or {"list": ...}, fits here'),
-        (['{"set": "/domain", "list": "/graph/node"}'], '2 conflicting-keys: the operation has "set" and "list"; only'),
+        (["3"], '2 wrong-type: found the number 3, expected an operation, {"set": ...} or {"list": ...}'),
+        (["{}"], '2 wrong-type: found an object, expected an operation, {"set": ...} or {"list": ...}'),
+        (
+            ['{"set": "/domain", "list": "/graph/node"}'],
+            '2 conflicting-keys: the operation has both "set" and "list"; keep',
+        ),
         (['{"set": "/domain", "nwe": "b"}'], '2 unknown-key: an operation "set" has no key "nwe"; did you mean "new"?'),
         (['{"set": "domain", "new": "b"}'], '2 bad-address: "domain" is no address; one begins with a slash, such as'),
-        (['{"set": "", "new": "b"}'], "2 bad-address: that is the model; the address of a change ends with a field"),
-        (['{"set": "/graph/node/0", "new": {}}'], "2 bad-address: a member of a list stands there; the address of a"),
+        (
+            ['{"set": "", "new": "b"}'],
+            "2 bad-address: this is the address of the whole model; the address of a change ends with a field",
+        ),
+        (
+            ['{"set": "/graph/node/0", "new": {}}'],
+            "2 bad-address: this is the address of a member of a list; the address of a",
+        ),
         (['{"set": "/graph/nodes/0", "new": {}}'], '2 bad-address: Graph has no field "nodes"; did you mean "node"?'),
-        (['{"set": "/graph/node/01/name", "new": ""}'], '2 bad-address: "01" is no position in a list'),
-        (['{"set": "/graph/node/-1/name", "new": ""}'], '2 bad-address: "-1" is no position in a list'),
+        (['{"set": "/graph/node/01/name", "new": ""}'], '2 bad-address: "01" is not a position in a list'),
+        (['{"set": "/graph/node/-1/name", "new": ""}'], '2 bad-address: "-1" is not a position in a list'),
         (
             ['{"set": "/graph/node/0/input/1", "new": ""}'],
-            "2 bad-address: input is a value, and nothing stands below it",
+            "2 bad-address: input is a value, so an address cannot go below it",
         ),
         (['{"set": "/domain~", "new": "b"}'], '2 bad-address: "/domain~" has a "~" at character 7'),
-        (['{"set": "/domain", "old": "a", "new": "a"}'], "2 bad-change: old and new are the same; a missing key is an"),
-        (['{"set": "/domain"}'], "2 bad-change: old and new are the same"),
-        (['{"set": "/graph/node", "new": []}'], "2 bad-change: node is a list of records; a list has the operation"),
+        (['{"set": "/domain", "old": "a", "new": "a"}'], "2 bad-change: old and new are equal; leave out a key for"),
+        (['{"set": "/domain"}'], "2 bad-change: old and new are equal"),
+        (['{"set": "/graph/node", "new": []}'], "2 bad-change: node is a list of records; use the operation"),
         (
             ['{"list": "/domain", "sequence": []}'],
-            "2 bad-change: domain is no list of records; a field has the operation",
+            "2 bad-change: domain is not a list of records; use the operation",
         ),
         (
             ['{"set": "/graph/node/0/attribute/a/name", "old": "a", "new": "b"}'],
-            "2 bad-change: an attribute of a node is addressed by its name, so that it cannot change; remove the",
+            "2 bad-change: an attribute of a node is addressed by its name, so its name cannot change; remove the",
         ),
-        (['{"set": "/domain", "old": 3, "new": null}'], "2 wrong-type: the number 3, but a text fits here"),
-        (['{"set": "/domain", "old": 3, "new": null}'], "2 wrong-type: null, but a text fits here; leave the key out"),
-        (['{"set": "/ir_version", "new": 1.5}'], "2 wrong-type: the number 1.5, but a whole number fits here"),
-        ([SET, SET], "3 bad-change: another operation changes this, too"),
+        (['{"set": "/domain", "old": 3, "new": null}'], "2 wrong-type: found the number 3, expected a string"),
+        (
+            ['{"set": "/domain", "old": 3, "new": null}'],
+            "2 wrong-type: found null, expected a string; leave out the key of an absent field",
+        ),
+        (['{"set": "/ir_version", "new": 1.5}'], "2 wrong-type: found the number 1.5, expected a whole number"),
+        ([SET, SET], "3 bad-change: another operation also changes this field"),
         (
             ['{"set": "/graph", "new": {}}', '{"set": "/graph/name", "new": "g"}'],
             "3 bad-change: another operation changes all of graph",
         ),
         (
             ['{"set": "/graph/name", "new": "g"}', '{"set": "/graph", "new": {}}'],
-            "3 bad-change: another operation changes this, too",
+            "3 bad-change: another operation also changes this field",
         ),
-        ([NODES, NODES], "3 bad-change: another operation has the sequence of this list"),
+        ([NODES, NODES], "3 bad-change: another operation already sets the sequence of this list"),
         (['{"list": "/graph/node"}'], '2 missing-key: the list has no sequence; add "sequence": [...]'),
         (
             ['{"list": "/graph/node", "sequence": {}}'],
-            "2 wrong-type: an object, but a list of runs and members such as",
+            "2 wrong-type: found an object, expected a list of runs and members such as",
         ),
-        (['{"list": "/graph/node", "sequence": [3]}'], "2 wrong-type: the number 3, but a run such as [0, 11], or a"),
-        (['{"list": "/graph/node", "sequence": [[3, 2]]}'], "2 wrong-type: a list of 2, but a run such as"),
-        (['{"list": "/graph/node", "sequence": [[0, true]]}'], "2 wrong-type: a list of 2, but a run such as"),
-        (['{"list": "/graph/node", "sequence": [[0, 99999999999999999999]]}'], "2 wrong-type: a list of 2, but a run"),
-        (['{"list": "/graph/node", "sequence": [{"add": 3}]}'], "2 wrong-type: the number 3, but an object (a node)"),
+        (
+            ['{"list": "/graph/node", "sequence": [3]}'],
+            "2 wrong-type: found the number 3, expected a run",
+        ),
+        (['{"list": "/graph/node", "sequence": [[3, 2]]}'], "2 wrong-type: found a list of 2, expected a run"),
+        (
+            ['{"list": "/graph/node", "sequence": [[0, true]]}'],
+            "2 wrong-type: found a list of 2, expected a run",
+        ),
+        (
+            ['{"list": "/graph/node", "sequence": [[0, 99999999999999999999]]}'],
+            "2 wrong-type: found a list of 2, expected a run",
+        ),
+        (
+            ['{"list": "/graph/node", "sequence": [{"add": 3}]}'],
+            "2 wrong-type: found the number 3, expected an object",
+        ),
         (
             ['{"list": "/graph/node", "sequence": [[1, 3]]}'],
-            "2 bad-change: position 0 is missing; every position of the",
+            "2 bad-change: position 0 is missing; list every position of the",
         ),
-        (['{"list": "/graph/node", "sequence": [[0, 3], [3, 4]]}'], "2 bad-change: position 3 stands twice; keep one"),
-        (['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"1": {}}}'], "2 bad-change: position 1 stands"),
-        (['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"x": {}}}'], '2 bad-address: "x" is no position'),
+        (
+            ['{"list": "/graph/node", "sequence": [[0, 3], [3, 4]]}'],
+            "2 bad-change: position 3 is listed twice; keep one",
+        ),
+        (['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"1": {}}}'], "2 bad-change: position 1 is listed"),
+        (
+            ['{"list": "/graph/node", "sequence": [[0, 1]], "removed": {"x": {}}}'],
+            '2 bad-address: "x" is not a position',
+        ),
         (
             ['{"list": "/graph/node", "sequence": [[0, 1]], "removed": []}'],
-            "2 wrong-type: an empty list, but an object",
+            "2 wrong-type: found an empty list, expected an object",
         ),
         ([NODES, '{"set": "/graph/node/4/name", "new": "a"}'], "3 bad-change: this member is removed by another"),
         ([NODES, '{"set": "/graph/node/5/name", "new": "a"}'], "3 bad-change: this member is removed by another"),
@@ -148,23 +184,23 @@ NODES = '{"list": "/graph/node", "sequence": [[0, 3]], "removed": {"4": {}}}'
         ),
         (
             ['{"set": "/graph/initializer/0/raw_data", "new": {"sha256": "ab", "bytes": 3}}'],
-            "2 wrong-type: the text ",
+            "2 wrong-type: found the string ",
         ),
         (
             ['{"set": "/graph/initializer/0/raw_data", "new": {"sha256": "%s"}}' % ("a" * 64)],
-            '2 missing-key: how many bytes there are is not said; add "bytes", a whole number',
+            '2 missing-key: the number of bytes is missing; add "bytes", a whole number',
         ),
         (
             ['{"set": "/graph/initializer/0/float_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],
-            "2 wrong-length: 5 bytes hold no whole numbers of 4 bytes",
+            "2 wrong-length: 5 bytes are not a whole number of elements of 4 bytes",
         ),
         (
             ['{"set": "/graph/initializer/0/int64_data", "new": {"sha256": "%s", "bytes": 5}}' % ("a" * 64)],
-            "2 bad-payload: the bytes are no packed numbers",
+            "2 bad-payload: the bytes are not packed numbers",
         ),
         (
             ['{"set": "/graph/unknown_fields", "new": "CgA="}'],
-            "2 bad-unknown-fields: unknown_fields holds a field that",
+            "2 bad-unknown-fields: unknown_fields has a field that",
         ),
     ],
 )
@@ -180,7 +216,7 @@ def test_all_mistakes_are_found_with_their_places() -> None:
 def test_an_address_deeper_than_any_model_is_refused() -> None:
     address = "/graph/node/0/attribute/g" + "/g/node/0/attribute/g" * 100_000 + "/name"
     assert of_operations(json.dumps({"set": address, "new": ""})) == [
-        "2 bad-address: the address is deeper than any model"
+        "2 bad-address: the address is deeper than any model can be"
     ]
 
 
@@ -216,7 +252,7 @@ def test_a_sequence_that_changes_nothing_is_nothing() -> None:
 def test_the_file_is_named_in_what_is_wrong_with_it(tmp_path: Path) -> None:
     path = tmp_path / "change.json"
     path.write_text("{}")
-    with pytest.raises(DecodeError, match=r"change\.json:1:1: the text does not say its format"):
+    with pytest.raises(DecodeError, match=r'change\.json:1:1: the key "format" is missing'):
         Patch.load(path)
 
 

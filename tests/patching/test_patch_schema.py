@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxjson import document as d
+from onnxjson.model import document as d
 from onnxjson.patching import ExternalFile, Patch
 from onnxjson.patching.schema import patch_schema
 from tests.generation.messages import generate

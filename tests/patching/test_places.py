@@ -2,8 +2,8 @@
 
 import pytest
 
-from onnxjson import document as d
-from onnxjson.errors import AddressError
+from onnxjson.model import document as d
+from onnxjson.model.errors import AddressError
 from onnxjson.patching import Patch
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
@@ -65,8 +65,8 @@ def test_slots_of_a_field_of_many_values_stay_as_long_as_there_are_so_many() -> 
     [
         ("graph", "is no address"),
         ("/graph/nodes/0", 'Graph has no field "nodes"'),
-        ("/graph/node/x", '"x" is no position in a list'),
-        ("/graph/node/0/attribute/#x", '"x" is no position in a list'),
+        ("/graph/node/x", '"x" is not a position in a list'),
+        ("/graph/node/0/attribute/#x", '"x" is not a position in a list'),
         ("/graph/~2", "write ~0 for it"),
     ],
 )

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson import document as d
-from onnxjson.errors import ChangedUnderneathError, WeightsMissingError
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model import document as d
+from onnxjson.model.errors import ChangedUnderneathError, WeightsMissingError
+from onnxjson.model.payloads import Digest, FileSlice, SourceFile
 from onnxjson.patching import ExternalFile, Patch
-from onnxjson.payloads import Digest, FileSlice, SourceFile
-from onnxjson.wire.writing import message_bytes
 from tests.patching.test_deriving import attributes_of, graph_of, number
 
 

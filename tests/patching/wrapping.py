@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from onnxjson import document as d
-from onnxjson.messages import FIELDS, Field
+from onnxjson.model import document as d
+from onnxjson.model.messages import FIELDS, Field
 
 
 @cache

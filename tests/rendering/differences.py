@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from onnxjson.diffing.events import Detail, Event, Member
-from onnxjson.document import (
+from onnxjson.diffing.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.model.document import (
     Attribute,
     Dimension,
     Graph,
@@ -18,8 +19,7 @@ from onnxjson.document import (
     Type,
     ValueInfo,
 )
-from onnxjson.index import Index
-from onnxjson.matching.alignment import UNMATCHED, Alignment, GraphPair
+from onnxjson.model.index import Index
 
 
 class Made(NamedTuple):
@@ -37,10 +37,10 @@ def align(base: Model, target: Model) -> Alignment:
     one, other = (index.scopes[0] for index in indexes)
     target_of, base_of = [UNMATCHED] * len(one.graph.node), [UNMATCHED] * len(other.graph.node)
     for position, node in enumerate(one.graph.node):
-        found, _ = other.makers.get(node.output[0], (UNMATCHED, 0))
+        found, _ = other.producers.get(node.output[0], (UNMATCHED, 0))
         if found != UNMATCHED and other.graph.node[found].op_type == node.op_type:
             target_of[position], base_of[found] = found, position
-    values = {name: name for name in (*one.inputs, *one.initializers, *one.makers) if other.defines(name)}
+    values = {name: name for name in (*one.inputs, *one.initializers, *one.producers) if other.defines(name)}
     pair = GraphPair(one, other, target_of, base_of, values, {}, {})
     return Alignment(*indexes, (pair,), {one.address: pair}, (), None)
 

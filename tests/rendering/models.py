@@ -2,7 +2,7 @@
 
 import struct
 
-from onnxjson.document import (
+from onnxjson.model.document import (
     Attribute,
     DeviceConfiguration,
     Function,

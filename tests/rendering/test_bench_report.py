@@ -7,14 +7,14 @@ from xml.etree import ElementTree
 import msgspec
 import pytest
 
-from onnxjson.benchmarking import Report, Row
+from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.bench_chart import report_svg
 from onnxjson.rendering.bench_report import TIME_COLUMNS, report_csv, report_data, report_lines, report_markdown
 from onnxjson.rendering.tables import cells
 from onnxjson.running.tasks import Settings
 
 ALL = Settings(level="all")
-ROW = Row(
+ROW = BenchRow(
     model="m.onnx",
     variant="original",
     settings=ALL,
@@ -32,14 +32,16 @@ ROW = Row(
 OTHER = msgspec.structs.replace(
     ROW, variant="模型\x1b[31m" + "long " * 20, times=(0.02, 0.5), verdict="differs", is_exact=False, passes=("p",)
 )
-FAILED = Row(model="m.onnx", variant="broken|", settings=ALL, verdict="fails", problem="it <crashed>", passes=("p",))
+FAILED = BenchRow(
+    model="m.onnx", variant="broken|", settings=ALL, verdict="fails", problem="it <crashed>", passes=("p",)
+)
 
 
-def report(*rows: Row, is_tuned: bool = False) -> Report:
-    return Report(rows=rows, sizes={"m.onnx": {"N": 4}}, rounds=3, is_tuned=is_tuned)
+def report(*rows: BenchRow, is_tuned: bool = False) -> BenchReport:
+    return BenchReport(rows=rows, sizes={"m.onnx": {"N": 4}}, rounds=3, is_tuned=is_tuned)
 
 
-def text(found: Report, width: int = 80) -> list[str]:
+def text(found: BenchReport, width: int = 80) -> list[str]:
     return ["".join(span.text for span in line) for line in report_lines(found, width)]
 
 
@@ -73,7 +75,7 @@ def test_a_sentence_says_how_many_rows_were_verified_and_how() -> None:
     said = " ".join(" ".join(text(report(*rows), 160)).split())
     assert (
         "verified on 3 sets of values: 1 of 5 rows computes the same within the tolerance, "
-        "1 trades numbers, by up to 4.0% of the greatest, 1 compute something else, 1 fail, 1 not compared"
+        "1 trades accuracy, by up to 4.0% of the largest, 1 compute other results, 1 fail, 1 not compared"
     ) in said
 
 
@@ -145,7 +147,7 @@ def test_nothing_overlaps_in_the_chart_and_nothing_leaves_it() -> None:
 
 
 def test_nothing_measured_is_a_table_all_the_same() -> None:
-    empty = report(Row(model="m.onnx", variant="original", settings=ALL))
+    empty = report(BenchRow(model="m.onnx", variant="original", settings=ALL))
     assert any("nothing was measured" in line or "N=4" in line for line in text(empty))
     assert ElementTree.fromstring(report_svg(empty)) is not None
     assert report_csv(empty).count("\n") == 2

@@ -81,9 +81,9 @@ def test_each_changed_pattern_is_drawn_before_and_after(found: Page) -> None:
     drawings = [attributes["aria-label"] for tag, attributes in found.elements if tag == "svg"]
     assert drawings == [
         "before: Conv, BatchNormalization", "after: Conv",
-        "before: Identity", "after: nothing of it",
+        "before: Identity", "after: none of its nodes",
         "before: MatMul, Add", "after: Gemm",
-        "before: nothing of it", "after: Gelu",
+        "before: none of its nodes", "after: Gelu",
     ]  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_big_models_list_only_what_changed() -> None:
     member = Member((f"/graph/node/{len(nodes) - 1}",), (f"/graph/node/{len(nodes) - 1}",))
     text = html_of(Made(align(big, other), [Event("replaced", "Relu -> Gelu", (member,))]))
     assert text.count("<tr data-state=") == 2
-    assert "what changed of 4,011" in text
+    assert "changed nodes of 4,011" in text
 
 
 def test_very_many_patterns_end_in_a_sentence() -> None:
@@ -228,7 +228,7 @@ def test_cycles_and_loops_are_drawn_all_the_same() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_drawing_of_a_hostile_name_has_only_its_own_elements(name: str) -> None:
-    from onnxjson.display import visible
+    from onnxjson.model.display import visible
 
     shown = visible(name, 400)
     drawing = svg(Picture((Shape(shown, shown, "added"), Shape(shown, "", "value")), (Arrow(0, 1, "added"),), 0), shown)

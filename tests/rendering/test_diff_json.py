@@ -7,9 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson.diffing.events import Event, Member
-from onnxjson.rendering.diff_json import diff_json
+from onnxjson.rendering.diff_json import diff_json, diff_schema
 from onnxjson.rendering.diff_report import report
-from onnxjson.rendering.diff_schema import diff_schema
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
 
 VALIDATOR = Draft202012Validator(diff_schema())

@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from onnxjson.diffing.events import Detail, Event, Member
-from onnxjson.display import visible
+from onnxjson.model.display import visible
 from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_markdown import LARGEST, code, diff_markdown
 from onnxjson.rendering.diff_report import report
@@ -104,9 +104,9 @@ def test_report_is_cut_where_a_comment_ends(count: int) -> None:
     text = diff_markdown(report(many(count), "a", "b"))
     assert len(text) <= LARGEST
     assert text.count("<details>") == text.count("</details>") > 0
-    assert ("Cut off here" in text) == (count > 10)
+    assert ("Shortened to fit" in text) == (count > 10)
     if count == 5000:
-        left = re.search(r"\*([0-9,]+) more rows left out", text)
+        left = re.search(r"\*([0-9,]+) more rows omitted", text)
         assert left
         assert int(left[1].replace(",", "")) + text.count("| attribute-changed |") == count
 

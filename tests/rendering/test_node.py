@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.document import Attribute, Graph, Model, Node
-from onnxjson.index import Index, NodeRef
-from onnxjson.operators import documentation
+from onnxjson.codecs.serde import parse
+from onnxjson.model.document import Attribute, Graph, Model, Node
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operators import documentation
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.node import NodeView, node_lines, nodes_lines, opset_of, view_node, view_nodes
-from onnxjson.serde import parse
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import FUNCTION, MODEL
 
@@ -99,8 +99,8 @@ def test_lines_hold_what_is_known_and_no_control_characters() -> None:
         "node      /block/if\\u{1b}[2J",
         "scope     block",
         "  0  flag  bool\n     input @/graph/input/0",
-        "  1  (left out)",
-        "  2  nowhere\n     nothing makes it",
+        "  1  (omitted)",
+        "  2  nowhere\n     no producer",
         "     to output 0 of the graph, @/graph/output/0",
         "operator  my::Twice",
         "  given = the attribute outer of the function",

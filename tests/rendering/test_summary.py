@@ -5,16 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.document import Graph, Model, Node, StringStringEntry, Tensor
-from onnxjson.elements import MOST_ELEMENTS
-from onnxjson.external import Resolver
-from onnxjson.index import Index
-from onnxjson.rendering.comparison import comparison_lines
+from onnxjson.codecs.serde import parse
+from onnxjson.model.document import Graph, Model, Node, StringStringEntry, Tensor
+from onnxjson.model.elements import MOST_ELEMENTS
+from onnxjson.model.index import Index
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.summary import Place, Summary, summarise
-from onnxjson.rendering.summary_text import summary_lines
+from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tables import cells
-from onnxjson.serde import parse
+from onnxjson.storage.external import Resolver
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import MODEL
 
@@ -88,7 +87,7 @@ def test_functions_have_their_calls(summary: Summary) -> None:
 
 def test_external_file_is_looked_at_and_never_read(tmp_path: Path) -> None:
     (missing,) = _summary(MODEL, Resolver(tmp_path)).external
-    assert "external data of tensor 'outside' in 'weights.bin': the file is not there" in (missing.problem or "")
+    assert "external data of tensor 'outside' in 'weights.bin': the file is missing" in (missing.problem or "")
     (tmp_path / "weights.bin").write_bytes(bytes(99))
     (found,) = _summary(MODEL, Resolver(tmp_path)).external
     assert (found.location, found.tensors, found.bytes, found.file_bytes, found.problem) == (

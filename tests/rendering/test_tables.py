@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from onnxjson.display import counted
+from onnxjson.model.display import counted
 from onnxjson.rendering.tables import cells, columns, number, shortened, shortened_name, size, table, wrapped
 
 

@@ -5,17 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.document import Model, Tensor
-from onnxjson.elements import BITS, byte_length
-from onnxjson.external import Resolver
-from onnxjson.index import Index
-from onnxjson.payloads import Digest
+from onnxjson.codecs.serde import parse
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.elements import byte_length
+from onnxjson.model.index import Index
+from onnxjson.model.payloads import Digest
+from onnxjson.model.selectors import TensorRef, select_tensor
+from onnxjson.model.tensor_statistics import Statistics
+from onnxjson.model.walking import tensors_of
 from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
-from onnxjson.selectors import TensorRef, select_tensor
-from onnxjson.serde import parse
-from onnxjson.tensor_statistics import Statistics
-from onnxjson.walking import walk
+from onnxjson.storage.external import Resolver
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import MODEL
 
@@ -69,7 +70,7 @@ def test_typed_field_strings_and_sparse_tensors_are_read() -> None:
 def test_external_data_is_read_where_it_is_and_missed_in_words(tmp_path: Path) -> None:
     missing = _view("outside", Resolver(tmp_path))
     assert missing.statistics is None
-    assert "the file is not there" in (missing.problem or "")
+    assert "the file is missing" in (missing.problem or "")
     assert any("values cannot be read" in line for line in tensor_lines(missing, 80))
     (tmp_path / "weights.bin").write_bytes(bytes(12) + b"\0\0\x80\x3f")
     assert json.loads(as_json(_view("outside", Resolver(tmp_path))))["values"] == [0.0, 0.0, 0.0, 1.0]
@@ -111,7 +112,7 @@ def test_every_dtype_has_values_and_statistics(data_type: int) -> None:
 @pytest.mark.parametrize("seed", range(30))
 def test_any_tensor_has_a_view_in_lines_and_in_json(seed: int) -> None:
     model = parse(generate(seed, size_of(seed))).model
-    for tensor in list(walk(model, Tensor))[:40]:
+    for tensor in list(tensors_of(model))[:40]:
         view = _of(tensor)
         assert all(line.isprintable() for line in tensor_lines(view, 80))
         assert json.loads(as_json(view))["kind"] == "tensor"

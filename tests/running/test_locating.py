@@ -10,12 +10,12 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson import Model
-from onnxjson.passes import Pipeline, parse_step
+from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.rendering.verification_report import location_lines
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.locating import Location, locate
 from onnxjson.running.verification import Plan, Verifier
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 from tests.running.small_models import model, scaled
 
 MODELS = Path(__file__).parent.parent / "models"

@@ -11,9 +11,11 @@ from onnx import TensorProto, helper, numpy_helper
 
 import onnxjson
 from onnxjson import DecodeError, EncodeError, EvaluationError, FeedError, MissingInputError
-from onnxjson.document import Tensor
-from onnxjson.names import DATA_TYPE_NAMES, DATA_TYPES
-from onnxjson.running import guarded, profiling
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.model.types import parse_type
+from onnxjson.running import sandbox, timing
 from onnxjson.running.input_files import (
     DataSet,
     data_sets,
@@ -23,13 +25,11 @@ from onnxjson.running.input_files import (
     read_value,
     value_of_message,
 )
-from onnxjson.running.inputs import Wishes, free_inputs
-from onnxjson.running.model_run import RunResult, outputs_of, percentile, run_cases, run_many
+from onnxjson.running.inputs import InputOptions, free_inputs, outputs_of
+from onnxjson.running.model_run import RunResult, percentile, run_cases, run_many
 from onnxjson.running.tasks import Settings, Subject
 from onnxjson.running.values import Dictionary, Value, as_array, packed_values, unpacked_values
-from onnxjson.tensors import from_numpy, to_numpy
-from onnxjson.types import parse_type
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 from tests.running.small_models import identity, model, scaled
 
 ONE_SET = [DataSet("seed 0", {}, {})]
@@ -72,33 +72,35 @@ def test_sizes_are_bound_by_name_by_place_and_by_shape(worker: Worker) -> None:
         {"a": (TensorProto.FLOAT, ["N", None]), "b": (TensorProto.FLOAT, ["N", "N + 2"])},
         ["y", "z"],
     )
-    result = run(two, worker, wishes=Wishes(dims={"N": 3, "a:1": 5}))
+    result = run(two, worker, input_options=InputOptions(dims={"N": 3, "a:1": 5}))
     assert result.arrays["y"].shape == (3, 5)
     assert result.arrays["z"].shape == (3, 5)
-    by_place = run(two, worker, wishes=Wishes(dims={"b:0": 4}))
+    by_place = run(two, worker, input_options=InputOptions(dims={"b:0": 4}))
     assert (by_place.arrays["z"].shape, by_place.sizes["N"]) == ((4, 6), 4)
-    assert run(two, worker, wishes=Wishes(shapes={"a": (2, 7)})).arrays["z"].shape == (2, 4)
+    assert run(two, worker, input_options=InputOptions(shapes={"a": (2, 7)})).arrays["z"].shape == (2, 4)
     assert run(two, worker).arrays["y"].shape == (1, 1)
 
 
 @pytest.mark.parametrize(
-    ("wishes", "said"),
+    ("input_options", "said"),
     [
-        (Wishes(dims={"M": 2}), 'no open dimension "M"; there is N'),
-        (Wishes(dims={"x:1": 2}), "axis 1"),
-        (Wishes(shapes={"x": (2, 5)}), r"cannot have the shape \[2,5\]"),
-        (Wishes(fills={"z": 1.0}), 'no input "z"'),
+        (InputOptions(dims={"M": 2}), 'no open dimension "M"; there is N'),
+        (InputOptions(dims={"x:1": 2}), "axis 1"),
+        (InputOptions(shapes={"x": (2, 5)}), r"cannot have the shape \[2,5\]"),
+        (InputOptions(fills={"z": 1.0}), 'no input "z"'),
     ],
 )
-def test_wishes_that_do_not_fit_are_refused_by_name(worker: Worker, wishes: Wishes, said: str) -> None:
+def test_input_options_that_do_not_fit_are_refused_by_name(
+    worker: Worker, input_options: InputOptions, said: str
+) -> None:
     with pytest.raises(FeedError, match=said):
-        run(scaled(2), worker, wishes=wishes)
+        run(scaled(2), worker, input_options=input_options)
 
 
 def test_fills_and_ranges_are_kept(worker: Worker) -> None:
-    filled = run(scaled(2), worker, wishes=Wishes(fills={"": 3.0})).arrays["y"]
+    filled = run(scaled(2), worker, input_options=InputOptions(fills={"": 3.0})).arrays["y"]
     assert filled.tolist() == [[7.0] * 4]
-    ranged = run(scaled(1), worker, wishes=Wishes(dims={"N": 50}, ranges={"x": (10, 11)})).arrays["y"]
+    ranged = run(scaled(1), worker, input_options=InputOptions(dims={"N": 50}, ranges={"x": (10, 11)})).arrays["y"]
     assert ((ranged >= 11) & (ranged <= 12)).all()
     assert np.ptp(ranged) > 0.5
 
@@ -114,7 +116,7 @@ def test_indices_stay_within_what_they_index_and_masks_are_masks(worker: Worker)
         ["y"],
         {"table": np.zeros(7, np.float32)},
     )
-    result = run(embedding, worker, wishes=Wishes(dims={"N": 200}))
+    result = run(embedding, worker, input_options=InputOptions(dims={"N": 200}))
     assert not result.cases[0].problem
     inputs = {name: as_array(value) for name, value in result.cases[0].inputs.items()}
     assert set(inputs["ids"].tolist()) == set(range(7))
@@ -142,13 +144,13 @@ def test_initializers_among_the_inputs_need_no_value_and_take_one(worker: Worker
     with pytest.raises(FeedError, match=r"the shape \[1,2\]"):
         run(new, worker, sets=[DataSet("", {"w": from_numpy(np.ones((1, 2), np.float32))}, {})])
     with pytest.raises(FeedError, match='"w" has a value in the model'):
-        run(new, worker, wishes=Wishes(fills={"w": 1.0}))
+        run(new, worker, input_options=InputOptions(fills={"w": 1.0}))
     # Up to IR version 3 they are constants, listed or not.
     assert "w" in run(old, worker, sets=[DataSet("", {"x": x, "w": w}, {})]).cases[0].problem
 
 
 def test_values_of_another_type_or_shape_are_refused(worker: Worker) -> None:
-    with pytest.raises(FeedError, match="float64, and float32 is wanted"):
+    with pytest.raises(FeedError, match="float64, but must be float32"):
         run(scaled(2), worker, sets=[DataSet("", {"x": from_numpy(np.zeros((1, 4)))}, {})])
     with pytest.raises(FeedError, match=r"the shape \[4,1\]"):
         run(scaled(2), worker, sets=[DataSet("", {"x": from_numpy(np.zeros((4, 1), np.float32))}, {})])
@@ -178,7 +180,7 @@ def test_maps_come_out_as_dictionaries(worker: Worker) -> None:
         {"x": (TensorProto.FLOAT, [1, 2])},
         ["y"],
     )
-    result = run(zipped, worker, wishes=Wishes(fills={"": 0.5}))
+    result = run(zipped, worker, input_options=InputOptions(fills={"": 0.5}))
     assert result.arrays["y"] == [{"a": 0.5, "b": 0.5}]
 
 
@@ -204,11 +206,11 @@ def test_runs_are_timed_and_nodes_profiled(worker: Worker) -> None:
 
 
 def test_a_profile_is_told_in_parts_that_add_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profiling, "_SECONDS", 0.0)
+    monkeypatch.setattr(timing, "_SECONDS", 0.0)
     monkeypatch.chdir(tmp_path)
-    subject = Subject(model=guarded.sendable(scaled(2), None).subject.model)
+    subject = Subject(model=sandbox.pack_model(scaled(2), None).subject.model)
     values: dict[str, Value] = {"x": from_numpy(np.ones((1, 4), np.float32))}
-    told = list(profiling.profiles(subject, Settings(), values, 4))
+    told = list(timing.profiles(subject, Settings(), values, 4))
     assert [runs for runs, _ in told] == [1, 2, 3, 4]
     assert [{each.calls for each in nodes} for _, nodes in told] == [{1}, {2}, {3}, {4}]
     assert not list(tmp_path.iterdir())
@@ -228,7 +230,7 @@ def test_percentiles_lie_between_values_in_proportion() -> None:
 
 def test_a_model_that_nothing_runs_is_an_error_that_says_why(worker: Worker) -> None:
     unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, [1])}, ["y"])
-    with pytest.raises(EvaluationError, match=r"nothing runs this model: onnxruntime: .*Frobnicate"):
+    with pytest.raises(EvaluationError, match=r"no engine runs this model: onnxruntime: .*Frobnicate"):
         run(unknown, worker)
 
 
@@ -270,7 +272,7 @@ def test_external_data_is_read_beside_the_model_or_mapped_by_the_runtime(
     onnx.save(made, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
     x = {"x": np.ones((1, 4), np.float32)}
     assert onnxjson.run(tmp_path / "m.onnx", x).arrays["y"].tolist() == [[4.0] * 4]
-    monkeypatch.setattr(guarded, "MOST_INSIDE", 0)
+    monkeypatch.setattr(sandbox, "MAX_INLINE_BYTES", 0)
     assert onnxjson.run(tmp_path / "m.onnx", x).arrays["y"].tolist() == [[4.0] * 4]
 
 
@@ -302,13 +304,13 @@ def test_archives_give_values_by_name_and_by_place(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("no archive")
     (tmp_path / "text.npy").write_text("no array")
     for read in (lambda: read_archive(tmp_path / "text.npz", types), lambda: read_value(tmp_path / "text.npy", None)):
-        with pytest.raises(DecodeError, match="it is no file of numpy, or holds Python objects"):
+        with pytest.raises(DecodeError, match="it is not a numpy file, or has Python objects"):
             read()
     np.savez(tmp_path / "other.npz", q=np.ones(2))
     with pytest.raises(FeedError, match=r'other.npz: there is no input "q"; there are a, b'):
         read_archive(tmp_path / "other.npz", types)
     np.savez(tmp_path / "empty.npz")
-    with pytest.raises(FeedError, match="holds no arrays"):
+    with pytest.raises(FeedError, match="contains no arrays"):
         read_archive(tmp_path / "empty.npz", types)
     np.save(tmp_path / "inexact.npy", np.full(2, 0.1))
     with pytest.raises(EncodeError, match=r"inexact.npy: element \[0\].*convert it with astype") as refused:

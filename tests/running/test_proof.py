@@ -13,9 +13,9 @@ import onnxjson
 from onnxjson import Model
 from onnxjson.diffing.difference import Diff, diff, diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.external_files import externalize
+from onnxjson.running.comparison import Tolerance
 from onnxjson.running.proof import prove
-from onnxjson.running.tolerances import Tolerance
+from onnxjson.storage.external_files import externalize
 
 RANDOM = np.random.default_rng(0)
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
@@ -87,7 +87,7 @@ def without_norm(error: float = 0.0) -> Model:
 def test_right_fusion_is_within_tolerance_and_a_wrong_one_different() -> None:
     found, evidence = verdict(with_norm(), without_norm())
     assert found == "within-tolerance"
-    assert "on 9 made-up inputs (onnxruntime)" in evidence
+    assert "on 9 random inputs (onnxruntime)" in evidence
     found, evidence = verdict(with_norm(), without_norm(0.01))
     assert found == "different"
     assert 'elements of "o" differ by up to 0.01' in evidence
@@ -181,7 +181,7 @@ def test_size_that_became_fixed_is_never_verified(size: int) -> None:
     nodes = [node("Reshape", "x s", "r"), node("Relu", "r", "y")]
     found, evidence = verdict(base, made(nodes, inputs, constants={"s": np.array([size, 4])}))
     assert found == "not-run"
-    assert "only the base takes" in evidence
+    assert "only the base accepts" in evidence
     assert verdict(base, made(nodes, inputs, constants={"s": np.array([-1, 4])}))[0] == "equal"
     # The other way round the model takes more than before, and does the same with what it took.
     narrow = made(nodes, inputs, constants={"s": np.array([size, 4])})
@@ -316,9 +316,9 @@ def test_attribute_of_the_function_around_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ([node("RandomNormalLike", "h", "t")], "RandomNormalLike gives random results"),
-        ([node("Bernoulli", "h", "t")], "Bernoulli gives random results"),
-        ([node("Dropout", "h rate yes", "t")], "Dropout gives random results"),
+        ([node("RandomNormalLike", "h", "t")], "RandomNormalLike returns random results"),
+        ([node("Bernoulli", "h", "t")], "Bernoulli returns random results"),
+        ([node("Dropout", "h rate yes", "t")], "Dropout returns random results"),
         ([node("Log", "bad", "u"), node("Mul", "u h", "t")], "no finite elements"),
         ([node("NoSuchOperator", "h", "t")], "part of the target"),
     ],
@@ -374,7 +374,7 @@ def test_type_that_nobody_knows_is_a_reason() -> None:
     target = made([node("Foo", "x", "h", domain="my"), node("Relu", "h", "t"), node("Foo", "t", "y", domain="my")], x)
     found, evidence = verdict(base, target)
     assert found == "not-run"
-    assert "nothing says what type" in evidence
+    assert "the type of its input" in evidence
 
 
 def test_half_precision_is_compared_as_such() -> None:
@@ -425,7 +425,7 @@ def test_weights_that_are_not_here_are_a_reason() -> None:
     texts = [onnxjson.dumps(each, weights="digest") for each in (with_norm(), without_norm())]
     found, evidence = verdict(onnxjson.loads(texts[0]), onnxjson.loads(texts[1]))
     assert found == "not-run"
-    assert 'only the sha256 of "w" is here' in evidence
+    assert 'only the sha256 of "w" is stored' in evidence
 
 
 def test_weights_in_other_files_are_taken_from_there(tmp_path: Path) -> None:
@@ -436,7 +436,7 @@ def test_weights_in_other_files_are_taken_from_there(tmp_path: Path) -> None:
     assert rewritten(proved).verdict == "within-tolerance"
     paths[1].with_suffix(".bin").unlink()
     event = rewritten(prove(diff(*paths)))
-    assert (event.verdict, "cannot be had" in event.evidence) == ("not-run", True)
+    assert (event.verdict, "cannot be read" in event.evidence) == ("not-run", True)
 
 
 def test_evaluation_that_hangs_is_not_run_and_the_others_are() -> None:
@@ -461,12 +461,11 @@ def test_evaluation_that_hangs_is_not_run_and_the_others_are() -> None:
 
 
 def test_crash_of_an_evaluator_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson import worker
+    from onnxjson.running import worker
 
     crashing = worker._START.replace(
         "main()\n",
-        "import os\nfrom onnxjson import worker_evaluation\n"
-        "worker_evaluation.evaluated = lambda each, told: os.abort()\nmain()\n",
+        "import os\nfrom onnxjson.running import executing\nexecuting.execute_task = lambda *_: os.abort()\nmain()\n",
     )
     monkeypatch.setattr(worker, "_START", crashing)
     found, evidence = verdict(with_norm(), without_norm())
@@ -578,8 +577,8 @@ def test_values_that_are_computed_from_constants_alone_are_not_made_up() -> None
     assert {each.verdict for each in proved.events if each.verdict} == {"equal"}, proved.events
 
 
-def test_other_name_of_a_constant_is_not_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.running.widening.MOST_NODES", 9)
+def test_copy_of_a_constant_gets_no_random_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("onnxjson.running.region_growth.MAX_NODES", 9)
     x = [value("x", [2, 2, 4])]
     constants = {"b": floats(4), "w": floats(4, 4), "flat": np.array([4, 4]), "deep": np.array([2, 2, 4])}
     base = [

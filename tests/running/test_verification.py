@@ -8,11 +8,11 @@ from onnx import TensorProto, helper
 
 import onnxjson
 from onnxjson import EvaluationError, Model, Tolerance, Verification, verify
+from onnxjson.model.tensors import from_numpy
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
-from onnxjson.tensors import from_numpy
-from onnxjson.worker import Worker
+from onnxjson.running.worker import Worker
 from tests.running.small_models import model, scaled
 
 
@@ -190,9 +190,9 @@ def test_every_seed_has_sizes_of_its_own(worker: Worker) -> None:
 def test_a_base_that_does_not_run_is_an_error_and_not_a_difference(worker: Worker) -> None:
     wrong = model([helper.make_node("MatMul", ["x", "x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 3])}, ["y"])
     unknown = model([helper.make_node("Frobnicate", ["x"], ["y"])], {"x": (TensorProto.FLOAT, ["N", 4])}, ["y"])
-    with pytest.raises(EvaluationError, match="the base does not run"):
+    with pytest.raises(EvaluationError, match="the base fails on all values"):
         compared(wrong, wrong, worker)
-    with pytest.raises(EvaluationError, match="nothing runs the target") as caught:
+    with pytest.raises(EvaluationError, match="no engine runs the target") as caught:
         compared(scaled(2), unknown, worker)
     assert caught.value.side == 1
 
@@ -236,7 +236,7 @@ def test_a_process_that_dies_is_told_by_the_model_that_it_was_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from onnxjson.running import verification
-    from onnxjson.running.guarded import Outcome
+    from onnxjson.running.sandbox import Outcome
     from onnxjson.running.tasks import Opened
 
     opened = Opened(side=0, engine="onnxruntime", seconds=0.1)
@@ -281,7 +281,7 @@ def test_a_target_without_outputs_fails_and_a_base_without_any_is_an_error(worke
 def test_outputs_without_elements_are_said_to_tell_nothing(worker: Worker) -> None:
     found = compared(scaled(2), scaled(3), worker, dims={"N": (0,)})
     assert found.equal
-    assert any("nothing of it was compared" in note for note in found.notes)
+    assert any("nothing was compared" in note for note in found.notes)
     assert not any("nothing of it" in note for note in compared(scaled(2), scaled(2), worker, dims={"N": (0, 1)}).notes)
 
 

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.document import Model, StringStringEntry
-from onnxjson.edits.declaration import Edit
-from tests.edits.graphs import model_of
+from onnxjson.editing.declaration import Edit
+from onnxjson.model.document import Model, StringStringEntry
+from tests.editing.graphs import model_of
 
 TEXT = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
 g (float[N,4] x, float[N,4] spare) => (float[N,4] y, float[N,4] z)

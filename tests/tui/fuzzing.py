@@ -18,15 +18,15 @@ from typing import Any, Final
 from unittest import mock
 
 import onnxjson
-from onnxjson.document import Model
+from onnxjson.model.document import Model
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.app import WorkbenchApp
-from onnxjson_tui.opening import Unreadable
-from onnxjson_tui.screens.choosing import ConfirmScreen
-from onnxjson_tui.session import Session
-from onnxjson_tui.terminal import Terminal
-from onnxjson_tui.workbench import Workbench
-from tests.edits.random_models import random_model
+from onnxjson_tui.screens.dialogs import ConfirmScreen
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.workbench.app import WorkbenchApp
+from onnxjson_tui.workbench.screen import Workbench
+from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
 from tests.tui.screens import send
 from tests.tui.sessions import bytes_of

@@ -4,12 +4,12 @@ import random
 from pathlib import Path
 
 import onnxjson
-from onnxjson.document import Model
-from onnxjson.errors import OnnxJsonError
-from onnxjson.wire.writing import write_message
-from onnxjson_tui.session import Session
-from tests.edits.graphs import model_of
-from tests.edits.random_models import random_edit
+from onnxjson.codecs.wire_writing import write_message
+from onnxjson.model.document import Model
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson_tui.session.session import Session
+from tests.editing.graphs import model_of
+from tests.editing.random_models import random_edit
 
 SMALL = """g (float[N,4] x) => (float[N,4] y) <float[4] w = {1, 2, 3, 4}> {
     a = Relu(x)

@@ -7,7 +7,7 @@ import pytest
 from onnxjson import edits
 from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.actions.commanding import SHORT_NAMES
-from onnxjson_tui.completion import command_offers, hint, selector_offers, typed_words
+from onnxjson_tui.names.completion import command_offers, hint, selector_offers, typed_words
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, opened, saved
 
@@ -38,8 +38,8 @@ def test_mistakes_ask_again_with_what_was_typed_and_say_what_is_near(tmp_path: P
             ("set-atribute op:Add x 1", 'did you mean "set-attribute"'),
             ("set-attribute op:Ad x 1", 'did you mean "Add"'),
             ("set-attribute op:Add", "needs --attribute"),
-            ("mark", "takes one letter"),
-            ("undo x", "nothing stands after undo"),
+            ("mark", "needs one letter"),
+            ("undo x", "undo has no arguments"),
             ("rewire % 0 x", "no node is selected"),
         ):
             await found.press(":")
@@ -127,7 +127,7 @@ def test_words_are_told_apart_as_a_shell_does(line: str, head: str, words: tuple
 def offers(path: Path, line: str) -> list[str]:
     with opened(path) as session:
         scope = session.index.scopes[0]
-        from onnxjson.index import NodeRef
+        from onnxjson.model.index import NodeRef
 
         return command_offers(session, NodeRef(scope, 2), ACTIONS, SHORT_NAMES, line)
 

@@ -9,8 +9,8 @@ import pytest
 from textual import events
 
 import onnxjson
-from onnxjson.edits.applying import run as run_edits
-from onnxjson.edits.spelling import parse_line
+from onnxjson.editing.applying import run as run_edits
+from onnxjson.editing.spelling import parse_line
 from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_of_files
 from onnxjson_tui.screens.passes import SpecScreen, with_option
@@ -45,7 +45,7 @@ async def finished(found: Bench) -> ComparisonScreen:
 def test_the_drawer_has_what_is_not_saved_and_enter_goes_there(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("f6")
-        assert "nothing is changed since the model was saved" in found.text
+        assert "no changes since the last save" in found.text
         await command(found, EDIT)
         assert "~ ▾ attribute-changed  LeakyRelu.alpha" in found.text
         assert "[Diff 1]" in found.text
@@ -54,7 +54,7 @@ def test_the_drawer_has_what_is_not_saved_and_enter_goes_there(tmp_path: Path) -
         assert found.bench.here is not None
         assert found.bench.here.position == 2
         await found.press("u")
-        assert "nothing is changed since the model was saved" in found.text
+        assert "no changes since the last save" in found.text
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -75,7 +75,7 @@ def test_saving_empties_the_drawer(tmp_path: Path) -> None:
         await found.press("f6")
         await command(found, EDIT)
         await found.press("ctrl+s")
-        assert "nothing is changed since the model was saved" in found.text
+        assert "no changes since the last save" in found.text
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -83,14 +83,14 @@ def test_saving_empties_the_drawer(tmp_path: Path) -> None:
 def test_braces_go_from_change_to_change(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("}")
-        assert "nothing is changed" in found.footer
+        assert "no changes since" in found.footer
         await command(found, EDIT)
         found.bench.go("/graph/node/3")
         await found.press("{")
         assert found.bench.here is not None
         assert found.bench.here.position == 2
         await found.press("}")
-        assert "around the end" in found.footer
+        assert "wrapped around" in found.footer
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -189,17 +189,17 @@ def test_a_pass_shows_what_it_did_and_is_one_step_when_it_is_taken(tmp_path: Pat
         await command(found, "run-pass prune")
         await finished(found)
         # It changed nothing, so that there is nothing to take.
-        assert "a take it" not in found.text
+        assert "a apply" not in found.text
         await found.pilot.press("a")
         await found.pilot.pause()
-        assert "there is nothing to take here" in found.text
+        assert "there is nothing to apply here" in found.text
         await found.pilot.press("q")
         await found.settle()
         assert bytes_of(found.session.model) == before
         await command(found, "run-pass name-nodes")
         await finished(found)
         assert "= ▾ renamed" in found.text
-        assert " a take it" in found.text
+        assert " a apply" in found.text
         await found.pilot.press("a")
         await found.settle()
         assert bytes_of(found.session.model) != before
@@ -268,10 +268,10 @@ def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing
         model = found.session.model
         await command(found, "run-pass name-nodes")
         await finished(found)
-        assert "a take it" not in found.text
+        assert "a apply" not in found.text
         await found.pilot.press("a")
         await found.pilot.pause()
-        assert "there is nothing to take here" in found.text
+        assert "there is nothing to apply here" in found.text
         assert found.session.model is model
 
     run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
@@ -341,9 +341,9 @@ def test_two_files_are_compared_filtered_searched_and_written(tmp_path: Path, mo
         assert json.loads((tmp_path / "o.json").read_text())["format"] == "onnxjson-diff/1"
         await found.press("ctrl+e")
         await found.type("o.json")
-        assert "there is such a file" in found.text
+        assert "the file exists" in found.text
         await found.press("r")
-        assert "there is such a file" in found.text
+        assert "the file exists" in found.text
         await found.press("R")
         assert "wrote" in found.text
 
@@ -362,7 +362,7 @@ def test_a_place_of_two_files_opens_the_second_one_there(tmp_path: Path) -> None
     async def flow(found: Shown[ComparisonScreen]) -> None:
         await found.press("o")
         await found.pilot.pause(0.3)
-        from onnxjson_tui.workbench import Workbench
+        from onnxjson_tui.workbench.screen import Workbench
 
         screen = found.app.screen
         assert isinstance(screen, Workbench)
@@ -393,10 +393,10 @@ def test_models_with_hostile_names_are_compared(tmp_path: Path) -> None:
     hostile = "[/b]\x1b[31m[@click=app.bell]x\u202e\n" + "y" * 300
     graph = model.graph
     assert graph is not None
-    node = onnxjson.document.Node(op_type="Relu", input=("y",), output=(hostile,), name=hostile)
-    changed = onnxjson.document.Model(
+    node = onnxjson.model.document.Node(op_type="Relu", input=("y",), output=(hostile,), name=hostile)
+    changed = onnxjson.model.document.Model(
         **{name: getattr(model, name) for name in ("ir_version", "opset_import")},
-        graph=onnxjson.document.Graph(
+        graph=onnxjson.model.document.Graph(
             name=hostile,
             node=(*graph.node, node),
             input=graph.input,

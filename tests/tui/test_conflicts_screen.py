@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson import files
-from onnxjson.conflicts import Conflict
-from onnxjson.errors import ChangedUnderneathError
-from onnxjson.merging.settling import Settling, open_settling
+from onnxjson.merging.resolution_session import ResolutionSession, open_session
 from onnxjson.merging.storing import save
+from onnxjson.model.errors import ChangedUnderneathError, Conflict
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
+from onnxjson.storage import files
 from onnxjson_tui.rows.conflicts import ConflictRows, place_rows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
 from tests.merging.models import BASE
@@ -29,11 +28,11 @@ def path(tmp_path: Path) -> Path:
     return place
 
 
-Flow = Callable[[Shown[ConflictsScreen], Settling], Awaitable[None]]
+Flow = Callable[[Shown[ConflictsScreen], ResolutionSession], Awaitable[None]]
 
 
-def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> Settling:
-    settling = open_settling(path)
+def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> ResolutionSession:
+    settling = open_session(path)
 
     async def go() -> None:
         async with shown(ConflictsScreen(settling, TERMINAL), size) as found:
@@ -44,7 +43,7 @@ def run(path: Path, flow: Flow, size: tuple[int, int] = (80, 24)) -> Settling:
 
 
 def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         assert "4 conflicts of 4 left" in found.text
         await found.press("2", "3")
         assert "2 conflicts of 4 left" in found.text
@@ -66,7 +65,7 @@ def test_sides_are_chosen_taken_back_and_saved(path: Path) -> None:
 
 
 def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         await found.press("o", "w")
         assert "3 conflicts left" in found.text
         await found.press("w")
@@ -75,13 +74,13 @@ def test_what_is_left_stays_in_the_file_when_a_person_says_so(path: Path) -> Non
 
     settling = run(path, flow)
     assert settling.exit_code == 16
-    assert len(open_settling(path).conflicts) == 3
+    assert len(open_session(path).conflicts) == 3
 
 
 def test_leaving_asks_and_escape_stays(path: Path) -> None:
     before = path.read_bytes()
 
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         await found.press("o", "q")
         assert "the choices are not saved" in found.text
         await found.press("escape")
@@ -94,10 +93,10 @@ def test_leaving_asks_and_escape_stays(path: Path) -> None:
 
 
 def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         settling.is_under_git = True
         await found.press("o", "q")
-        assert "git puts the file back" in found.text
+        assert "git restores the file" in found.text
         await found.press("s")
         assert found.app.screen is found.first
 
@@ -105,12 +104,12 @@ def test_under_git_the_person_hears_that_git_forgets(path: Path) -> None:
 
 
 def test_a_save_that_fails_is_said_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Settling) -> None:
+    def refuse(self: ResolutionSession) -> None:
         raise ChangedUnderneathError("another program has changed the file")
 
-    monkeypatch.setattr(Settling, "save", refuse)
+    monkeypatch.setattr(ResolutionSession, "save", refuse)
 
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         await found.press("o", "o", "o", "o", "w")
         assert "another program has changed the file" in found.text
         assert len(settling.choices) == 4
@@ -123,7 +122,7 @@ def test_a_model_with_errors_is_saved_and_says_so_and_the_program_ends_with_1(pa
     conflict = Conflict("1", "/graph/node/1/input/0", "a", "a", "nothing")
     save(BASE, (conflict,), path, "json")
 
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         await found.press("t", "w")
         assert "saved, with 1 error" in found.text
         assert settling.exit_code == 1
@@ -138,7 +137,7 @@ def test_a_model_with_errors_is_saved_and_says_so_and_the_program_ends_with_1(pa
 
 
 def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> None:
-    settling = open_settling(path)
+    settling = open_session(path)
     alpha = next(each for each in settling.conflicts if "alpha" in each.places[0].title)
     assert [plain(line).rstrip() for line in place_rows(alpha, "ours", 80)] == [
         "b base",
@@ -158,7 +157,7 @@ def test_the_sides_stand_beside_each_other_where_there_is_room(path: Path) -> No
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120, 200])
 def test_no_line_is_wider_than_the_screen(path: Path, width: int) -> None:
-    settling = open_settling(path)
+    settling = open_session(path)
     rows = ConflictRows(settling)
     lines = [rows.line(number, width) for number in range(len(rows))]
     for each in settling.conflicts:
@@ -167,7 +166,7 @@ def test_no_line_is_wider_than_the_screen(path: Path, width: int) -> None:
 
 
 def test_the_screen_works_on_a_small_terminal(path: Path) -> None:
-    async def flow(found: Shown[ConflictsScreen], settling: Settling) -> None:
+    async def flow(found: Shown[ConflictsScreen], settling: ResolutionSession) -> None:
         await found.press("tab", "j", "tab", "j", "x", "n", "?")
         assert "Keys" in found.text
 

@@ -6,16 +6,16 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson.diffing.events import Detail, Event, Member
-from onnxjson.document import Model
-from onnxjson.edits.applying import run
-from onnxjson.edits.spelling import parse_line
+from onnxjson.editing.applying import run
+from onnxjson.editing.spelling import parse_line
+from onnxjson.model.document import Model
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.comparing import Compared, Side, compared
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
 from onnxjson_tui.rows.element_text import beside_lines, element_lines, paired, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
 from onnxjson_tui.screens.difference_view import verdict_lines
+from onnxjson_tui.session.comparing import Compared, Side, compared
 from tests.tui.sessions import small
 
 EVERYTHING = Shown(opened=range(100))
@@ -44,7 +44,7 @@ def test_what_happened_stands_under_a_strip_of_numbers() -> None:
         " Relu -1",
         " 2 changes  same interface  - 1 eliminated  ~ 1 attribute-changed",
         "",
-        " - ▸ eliminated         Relu  a: consumers take: a -> x",
+        " - ▸ eliminated         Relu  a: consumers use: a -> x",
         " ~ ▸ attribute-changed  LeakyRelu.alpha  c: attribute alpha: 0.01…efault) -> 0.5",
     ]
 
@@ -53,7 +53,7 @@ def test_unfolded_every_place_has_its_addresses_and_what_changed_there() -> None
     assert texts(DifferenceRows(difference(*TWO), EVERYTHING))[4:] == [
         " - ▾ eliminated         Relu",
         "     a  @/graph/node/0 -> nothing",
-        "         consumers take: a -> x",
+        "         consumers use: a -> x",
         " ~ ▾ attribute-changed  LeakyRelu.alpha",
         "     c  @/graph/node/2 -> @/graph/node/1",
         "         attribute alpha: 0.01 (default) -> 0.5",

@@ -8,18 +8,17 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 
-from onnxjson.document import Node
-from onnxjson.edits import NameNodes, SetDoc, SetName, apply
-from onnxjson.edits.spelling import parse_line, spell_line
-from onnxjson.index import Index
+from onnxjson.editing.edits import NameNodes, SetDoc, SetName, apply
+from onnxjson.editing.spelling import parse_line, spell_line
+from onnxjson.model.document import Node
+from onnxjson.model.index import Index
 from onnxjson.patching import Patch
-from onnxjson_tui import copies
-from onnxjson_tui.replaced import place_after
 from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows
-from onnxjson_tui.screens.choosing import PickerScreen
+from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.screens.form import FormScreen
-from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.session.replaced import place_after
+from onnxjson_tui.shell import copies
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
 from tests.tui.benches import Bench, bench, run
@@ -97,7 +96,7 @@ def test_a_name_that_is_taken_is_refused_while_it_is_typed(tmp_path: Path) -> No
         await found.type("sum")
         assert found.bench.prompt.is_asking
         assert found.bench.prompt.input.value == "sum"
-        assert "called so already" in found.footer
+        assert "already has this name" in found.footer
         await found.press("1", "enter")
         assert nodes(found)[3].name == "sum1"
         await found.press("u")
@@ -133,7 +132,7 @@ def test_no_name_for_a_node_that_has_none_changes_nothing_and_says_so(tmp_path: 
         await at(found, 1)
         await found.press("r", "enter")
         await rub_out(found, "")
-        assert "a node that has a name keeps one" in found.footer
+        assert "the name of a node cannot be removed" in found.footer
         await found.press("escape")
 
     on_model(tmp_path, flow)
@@ -160,9 +159,9 @@ def test_the_hint_of_a_picker_is_about_what_is_found_now(tmp_path: Path) -> None
         taken = nodes(found)[1].input[0]
         await found.press("0", "w", *taken, "enter")
         hint = found.app.screen.query_one("#dialog-hint", Bar)
-        assert hint.text == "it takes this one now"
+        assert hint.text == "this is the current value"
         await found.press(*"qqq")
-        assert hint.text == "nothing here has that   esc cancel"
+        assert hint.text == "no match   esc cancel"
         await found.press("backspace", "backspace", "backspace")
         assert hint.text.endswith("type to search")
 
@@ -175,7 +174,7 @@ def test_a_pasted_text_of_several_lines_is_refused_on_the_line(tmp_path: Path) -
         assert found.app.focused is not None
         found.app.focused.post_message(events.Paste('doc "a\nb"'))
         await found.settle()
-        assert "nothing was pasted: it has 2 lines" in found.footer
+        assert "not pasted: 2 lines" in found.footer
         assert found.bench.prompt.input.value == "set-"
         found.app.focused.post_message(events.Paste("doc a\n"))
         await found.settle()
@@ -303,7 +302,7 @@ def test_an_input_takes_another_value(tmp_path: Path) -> None:
         await at(found, 1)
         await found.press("w", "enter")
         assert "that would be a cycle" in found.text
-        assert "it takes this one now" in found.text
+        assert "this is the current value" in found.text
         await found.type("spare")
         assert commands(found) == ("rewire name:sum 0 spare",)
         await found.press("1", "w")
@@ -452,7 +451,7 @@ def test_inputs_and_outputs_are_edited_from_their_list(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("i")
         assert "2 inputs, 2 outputs" in found.text
-        assert "nothing takes it" in found.text
+        assert "not consumed" in found.text
         await found.press("r")
         await rub_out(found, "image")
         assert commands(found) == ("rename tensor --from x --to image",)
@@ -479,10 +478,10 @@ def test_nothing_is_edited_in_a_session_that_is_read_only(tmp_path: Path) -> Non
             for key in ("r", "w", "d", "D", "o", "O", "a", "."):
                 await found.pilot.press(key)
                 assert found.app.screen is found.bench, key
-                assert "read only" in found.footer, key
+                assert "read-only" in found.footer, key
             await row(found, "attribute")
             await found.press("enter")
-            assert "read only" in found.footer
+            assert "read-only" in found.footer
             assert not found.bench.prompt.is_asking
 
     asyncio.run(flow())

@@ -124,7 +124,7 @@ def test_a_killed_session_is_offered_and_goes_on_after_enter(model: Path) -> Non
         program.end()
     before = model.read_bytes()
     with Program(model) as program:
-        program.expect(b"Edits that were not saved")
+        program.expect(b"Unsaved edits")
         program.expect(b"set-metadata")
         program.type(ENTER)
         at = program.expect(b"2 steps recovered")
@@ -146,7 +146,7 @@ def test_leaving_with_changes_asks_and_stays_by_default(model: Path) -> None:
         program.type(edit(1))
         program.expect(rb"undo 1")
         program.type(CTRL_Q)
-        program.expect(b"not saved")
+        program.expect(b"unsaved changes")
         program.type(ENTER)
         program.type(edit(2))
         program.expect(rb"undo 2")

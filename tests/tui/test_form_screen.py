@@ -6,14 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.edits.declaration import Edit, name_of
-from onnxjson.edits.spelling import parse_line
-from onnxjson_tui.action import Given
+from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.spelling import parse_line
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.forms.filling import Filling
-from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
+from onnxjson_tui.keys.action import Given
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.screens.dialogs import ConfirmScreen, PickerScreen, PreviewScreen
 from onnxjson_tui.screens.form import FormScreen
-from onnxjson_tui.screens.preview import PreviewScreen
 from tests.tui.benches import Bench, run
 from tests.tui.every_edit import edits_for, model
 from tests.tui.sessions import bytes_of, saved
@@ -124,11 +123,13 @@ def test_errors_of_an_edit_stay_in_its_form(tmp_path: Path) -> None:
         assert 'has no attribute "alpha"' in found.text
         assert not len(found.session.history)
         await found.press("escape")
-        assert isinstance(found.app.screen, ConfirmScreen)
+        question: object = found.app.screen
+        assert isinstance(question, ConfirmScreen)
         await found.press("k")
         assert found.app.screen is screen
         await found.press("escape", "d")
-        assert found.app.screen is found.bench
+        shown: object = found.app.screen
+        assert shown is found.bench
 
     on_model(tmp_path, flow)
 

@@ -6,19 +6,19 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from onnxjson.document import Model
-from onnxjson.edits.catalogue import EDITS, edit_named
-from onnxjson.edits.declaration import Edit, name_of
-from onnxjson.edits.script import parse_edit
-from onnxjson.index import Index, NodeRef
+from onnxjson.editing.catalogue import EDITS, edit_named
+from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.script import parse_edit
+from onnxjson.model.document import Model
+from onnxjson.model.index import Index, NodeRef
 from onnxjson_tui.actions.forms import edit_choices
-from onnxjson_tui.forms.filling import Filling
-from onnxjson_tui.forms.looking import look
-from onnxjson_tui.forms.offers import SELECTION, Offers
-from onnxjson_tui.forms.prefilled import prefilled
-from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, value_choices
-from onnxjson_tui.session import Session
-from tests.edits.graphs import model_of
+from onnxjson_tui.names.form_defaults import prefilled
+from onnxjson_tui.names.form_feedback import feedback
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.offers import SELECTION, Offers
+from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, value_choices
+from onnxjson_tui.session.session import Session
+from tests.editing.graphs import model_of
 from tests.tui.every_edit import edits_for, model
 from tests.tui.sessions import opened, saved, small
 
@@ -80,16 +80,16 @@ def test_missing_and_wrong_fields_are_said_in_words() -> None:
 def test_look_counts_nodes_and_says_what_would_change(tmp_path: Path) -> None:
     with session_on(tmp_path) as session:
         filling = Filling(edit_named("set-attribute"), {"node": "op:LeakyRelu", "attribute": "alpha", "value": "0.5"})
-        found = look(session, filling, is_trying=True)
+        found = feedback(session, filling, is_trying=True)
         assert (found.text, found.tone) == ("would change 1 place", "good")
         assert found.notes["node"] == "LeakyRelu c"
         assert found.notes["value"] == "now 0.25; expects a number, such as 0.5; 0.01 by default"
         filling.texts["value"] = "linear"
-        assert "value" in look(session, filling, is_trying=True).mistakes
+        assert "value" in feedback(session, filling, is_trying=True).mistakes
         filling.texts |= {"node": "op:LeakyRelo"}
-        assert "LeakyRelu" in look(session, filling, is_trying=True).mistakes["node"]
+        assert "LeakyRelu" in feedback(session, filling, is_trying=True).mistakes["node"]
         filling.texts |= {"node": "op:Relu", "value": "0.5"}
-        found = look(session, filling, is_trying=True)
+        found = feedback(session, filling, is_trying=True)
         assert found.tone == "bad"
         assert "alpha" in found.text
         assert not session.history.made
@@ -184,7 +184,7 @@ def test_values_for_an_input_are_ranked_and_those_that_do_not_fit_say_why() -> N
     assert "one dtype" in choices["n"].refused
     assert "cycle" in choices["c"].refused
     assert "cycle" in choices["y"].refused
-    assert "now" in choices["a"].refused
+    assert "current" in choices["a"].refused
     assert "needs" in choices[LEFT_OUT].refused
     assert [each.key for each in slot_choices(found, ref)] == ["0", "1"]
 

@@ -8,7 +8,15 @@ import pytest
 from tests.tui.fuzzing import fuzz, models
 
 
-@pytest.mark.parametrize(("seed", "size"), [(1, (80, 24)), (2, (120, 40)), (3, (60, 20)), (4, (160, 45))])
+@pytest.mark.parametrize(
+    ("seed", "size"),
+    [
+        (1, (80, 24)),
+        (2, (120, 40)),
+        pytest.param(3, (60, 20), marks=pytest.mark.exhaustive),
+        pytest.param(4, (160, 45), marks=pytest.mark.exhaustive),
+    ],
+)
 def test_random_keys_break_nothing(seed: int, size: tuple[int, int]) -> None:
     exports = [] if seed % 2 else sorted((Path(__file__).parent.parent / "models").glob("*.onnx"))
     pressed, _ = fuzz(models(random.Random(seed), exports), seed, 400, size)

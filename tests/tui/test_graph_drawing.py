@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from onnxjson.index import Index, NodeRef
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Box, Drawing, Edge, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.surroundings import MOST, in_two_rows, surroundings
-from tests.edits.graphs import EXPORTED, exported, model_of
+from tests.editing.graphs import EXPORTED, exported, model_of
 
 
 def _drawn(boxes: str, edges: str, glyphs: Glyphs = "unicode") -> list[str]:

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.index import Index
+from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.action import Given
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.key_list import GROUPS, PANES, all_keys, key_lines
-from onnxjson_tui.key_page import markdown
-from onnxjson_tui.key_reader import KeyReader
-from onnxjson_tui.model_names import Names
+from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
+from onnxjson_tui.keys.key_reader import KeyReader
+from onnxjson_tui.names.model_names import Names
+from onnxjson_tui.workbench.key_page import markdown
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
 
@@ -45,7 +45,7 @@ def test_every_key_of_a_pane_means_the_action_that_the_list_says(pane: str) -> N
 
 
 def test_page_of_keys_is_up_to_date() -> None:
-    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.key_page > docs/workbench-keys.md"
+    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.workbench.key_page > docs/workbench-keys.md"
 
 
 @pytest.mark.parametrize("width", [40, 55, 71, 105])
@@ -66,10 +66,10 @@ def test_help_lists_the_keys_of_the_pane_first(tmp_path: Path) -> None:
         assert "The workbench" in found.text
         await found.press("escape")
         await found.press("Z")
-        assert "Z means nothing here" in found.footer
+        assert "Z does nothing here" in found.footer
         await found.press(":")
         await found.type("messages")
-        assert "Z means nothing here" in found.text
+        assert "Z does nothing here" in found.text
 
     run_small(saved(tmp_path / "m.onnx"), flow)
 
@@ -103,10 +103,10 @@ def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(
             if action.changes:
                 found.bench.do(action, Given())
                 await found.pilot.pause()
-                assert "read only" in found.footer, action.id
+                assert "read-only" in found.footer, action.id
         await found.press(":")
         await found.type("set-attribute op:LeakyRelu alpha 0.5")
-        assert "read only" in found.footer
+        assert "read-only" in found.footer
         assert bytes_of(found.session.model) == before
 
     run_small(saved(tmp_path / "m.onnx"), flow, readonly=True)
@@ -115,7 +115,7 @@ def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(
 def test_palette_finds_actions_edits_and_names(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("ctrl+p", *"row middle")
-        assert "The row to the middle" in found.text
+        assert "Scroll the row to the middle" in found.text
         assert "zz" in found.text
         await found.press("escape", "ctrl+p", *"set-att")
         assert "set-attribute" in found.text

@@ -4,14 +4,15 @@ import asyncio
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from onnxjson.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
-from onnxjson_tui.action import Action
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.app import WorkbenchApp
-from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.keys.action import Action
+from onnxjson_tui.workbench.app import WorkbenchApp
+from onnxjson_tui.workbench.screen import Workbench
 from tests.tui.benches import Bench, bench
 from tests.tui.screens import send
 from tests.tui.sessions import saved
@@ -127,7 +128,7 @@ async def _press(found: Bench, *keys: str) -> None:
         await found.pilot.pause(0.02)
 
 
-def _keys(action: Action) -> list[str]:
+def _keys(action: Action[Any]) -> list[str]:
     keys = action.keys[0].split(" ")
     return [*keys, "a"] if action.takes_letter else keys
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from onnxjson.document import Graph, Model, Node, ValueInfo
-from onnxjson.index import Index, NodeRef
+from onnxjson.model.document import Graph, Model, Node, ValueInfo
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.types import parse_type
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson.types import parse_type
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
 
 NORM = "/layers.10/norm/LayerNormalization"

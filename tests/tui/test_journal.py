@@ -17,15 +17,15 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.errors import EditError
-from onnxjson.identity import sha256_of
-from onnxjson_tui import journal as journals
-from onnxjson_tui import recording
-from onnxjson_tui.journal import decoded, encoded, folder_of
-from onnxjson_tui.recovery import Abandoned, abandoned
-from onnxjson_tui.session import Session
-from tests.edits.graphs import model_of
-from tests.edits.random_models import random_model
+from onnxjson.model.errors import EditError
+from onnxjson.storage.identity import sha256_of
+from onnxjson_tui.session import journal as journals
+from onnxjson_tui.session import recording
+from onnxjson_tui.session.journal import decoded, encoded, folder_of
+from onnxjson_tui.session.recovery import Abandoned, abandoned
+from onnxjson_tui.session.session import Session
+from tests.editing.graphs import model_of
+from tests.editing.random_models import random_model
 from tests.tui.sessions import bytes_of, edit_somehow, opened, saved, small
 
 ALPHA = edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)
@@ -207,7 +207,7 @@ def test_a_journal_of_another_base_is_not_replayed(tmp_path: Path) -> None:
     saved(path, replace(small(), producer_name="otherwise"))
     with opened(path) as session:
         journal = _only(session)
-        assert "is not the file that the edits were made on" in session.why_not(journal)
+        assert "is not the file that was edited" in session.why_not(journal)
         with pytest.raises(EditError):
             session.recover(journal)
         assert journal.script()[0].edits == (ALPHA,)
@@ -252,7 +252,7 @@ def test_a_lock_that_outlives_a_kill_for_a_moment_hides_no_journal(tmp_path: Pat
 
 
 def test_the_folder_of_journals_may_go_while_one_is_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = journals._let_go
+    real = journals._remove_excess
     removed: list[Path] = []
 
     def let_go(folder: Path) -> None:
@@ -261,7 +261,7 @@ def test_the_folder_of_journals_may_go_while_one_is_begun(tmp_path: Path, monkey
             removed.append(folder)
             folder.rmdir()
 
-    monkeypatch.setattr(journals, "_let_go", let_go)
+    monkeypatch.setattr(journals, "_remove_excess", let_go)
     with opened(saved(tmp_path / "m.onnx")) as session:
         session.edit(ALPHA)
         assert removed

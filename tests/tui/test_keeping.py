@@ -11,18 +11,18 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.document import Model, Tensor
-from onnxjson.edits.applying import run as made
-from onnxjson.edits.python_script import PythonScript
-from onnxjson.edits.script import Script
-from onnxjson.errors import EditError
-from onnxjson.external_files import externalize, internalize
-from onnxjson_tui.pages.history import HistoryRows
-from onnxjson_tui.python_scripts import python_script
-from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson.editing.applying import run as made
+from onnxjson.editing.python_script import PythonScript
+from onnxjson.editing.script import Script
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.errors import EditError
+from onnxjson.storage.external_files import externalize, internalize
+from onnxjson_tui.pages.changes import HistoryRows
+from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.recovery import offer_recovery
-from onnxjson_tui.workbench import Workbench
-from tests.edits.graphs import model_of
+from onnxjson_tui.session.python_scripts import python_script
+from onnxjson_tui.workbench.screen import Workbench
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small
 
@@ -83,7 +83,7 @@ def test_save_as_asks_before_it_replaces_a_file(path: Path) -> None:
         await changed(found)
         await found.press(":")
         await found.type(f"save-as {other}")
-        assert "there is such a file" in found.text
+        assert "the file exists" in found.text
         await found.press("enter")
         assert other.read_bytes() == b"mine"
         assert "not saved" in said(found)
@@ -108,7 +108,7 @@ def test_what_can_be_no_file_is_refused_before_anybody_is_asked_to_replace_it(
         for command in ("w", "save-as", "export"):
             await found.press(":")
             await found.type(f"{command} {target.format(folder=path.parent)}")
-            assert "there is such a file" not in found.text
+            assert "the file exists" not in found.text
             assert reason in " ".join(found.text.split()) or reason in said(found)
             await found.press("escape")
 
@@ -138,11 +138,11 @@ def test_a_script_replaces_a_file_only_by_a_capital_letter(path: Path) -> None:
             assert other.read_bytes() == b"mine"
             await found.press(":")
             await found.type(f"export {other}")
-            assert "there is such a file" in found.text
+            assert "the file exists" in found.text
             await found.press("r", "y")
             assert isinstance(found.app.screen, ConfirmScreen)
             await found.press(key)
-            assert ("stays as it is" in said(found)) == (key != "R")
+            assert ("is unchanged" in said(found)) == (key != "R")
         assert Script.load(other).edits
 
     run(path, flow)
@@ -160,7 +160,7 @@ def test_a_file_that_was_changed_is_not_overwritten_unasked(path: Path) -> None:
         theirs(path)
         now = path.read_bytes()
         await found.press("ctrl+s")
-        assert "the file was changed meanwhile" in found.text
+        assert "the file has changed" in found.text
         await found.press("escape")
         assert path.read_bytes() == now
         assert found.session.is_changed
@@ -201,7 +201,7 @@ def test_what_another_program_saved_is_not_taken_back_unasked(path: Path, is_sav
         now = path.read_bytes()
         for answer in ("enter", "escape"):
             await found.press("ctrl+s")
-            assert "this takes back what another program saved" in said(found)
+            assert "this would revert changes of another program" in said(found)
             await found.press(answer)
             assert path.read_bytes() == now
             assert found.session.is_changed
@@ -211,7 +211,7 @@ def test_what_another_program_saved_is_not_taken_back_unasked(path: Path, is_sav
         again = path.read_bytes()
         await found.press("ctrl+s")
         await found.press("O")
-        assert "the file was changed meanwhile" in said(found)
+        assert "the file has changed" in said(found)
         assert path.read_bytes() == again
         await found.press("O")
         assert path.read_bytes() == bytes_of(found.session.model)
@@ -267,8 +267,8 @@ def test_a_save_that_fails_says_why_and_can_go_elsewhere(path: Path) -> None:
 
 
 def test_a_full_disk_is_said_and_nothing_is_lost(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson import files
-    from onnxjson.errors import OutputError
+    from onnxjson.model.errors import OutputError
+    from onnxjson.storage import files
 
     def full(*_: object, **__: object) -> None:
         raise OutputError("m.onnx cannot be written: no space left on device")
@@ -294,7 +294,7 @@ def test_leaving_lists_what_is_not_saved_and_can_save(path: Path) -> None:
     async def flow(found: Bench) -> None:
         await changed(found)
         await found.press("q")
-        assert "changes that are not saved" in found.text
+        assert "unsaved changes" in found.text
         assert "set-attribute" in found.text
         await found.press("escape")
         assert found.app.return_code is None
@@ -308,9 +308,9 @@ def test_a_read_only_session_neither_saves_nor_exports_nothing(path: Path) -> No
     async def flow() -> None:
         async with bench(path, readonly=True) as found:
             await found.press("ctrl+s")
-            assert "read only" in said(found)
+            assert "read-only" in said(found)
             await found.press("E")
-            assert "read only" in said(found)
+            assert "read-only" in said(found)
 
     import asyncio
 
@@ -368,7 +368,7 @@ def test_history_says_commands_where_the_model_is_and_what_is_saved(path: Path) 
         assert lines == [
             "    2 set-attribute op:LeakyRelu alpha 0.5",
             ">   1 set-metadata a --value b  saved",
-            "    0 as it was opened",
+            "    0 as opened",
         ]
         session.discard()
 
@@ -473,7 +473,7 @@ def test_another_file_takes_the_place_of_the_first(path: Path) -> None:
         await changed(found)
         await found.press(":")
         await found.type(f"open {other}")
-        assert "not saved" in found.text
+        assert "unsaved" in found.text
         await found.press("enter")
         assert found.app.screen is found.bench
         await found.press(":")
@@ -507,7 +507,7 @@ def test_weights_in_other_files_go_along_to_another_folder_if_the_person_says_so
     async def flow(found: Bench) -> None:
         await found.press(":")
         await found.type(f"save-as {there}")
-        assert "Take the weights along?" in found.text
+        assert "Copy the weights too?" in found.text
         assert "w.bin" in found.text
         await found.press(answer)
         assert there.exists() == (answer != "s")
@@ -548,7 +548,7 @@ def test_a_script_never_takes_the_place_of_a_model(path: Path, tmp_path: Path) -
             stood = each.read_bytes()
             await found.press(":")
             await found.type(f"export {each}")
-            assert "is the name of a model" in found.footer
+            assert "is a name for models" in found.footer
             assert each.read_bytes() == stood
 
     run(path, flow)
@@ -579,7 +579,7 @@ def test_edits_that_no_journal_keeps_say_so_in_full(tmp_path: Path, monkeypatch:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "no folder"))
         await changed(found)
         assert "EDITS ARE NOT KEPT" in found.lines[0]
-        assert "lost if this program ends before it is saved" in found.footer
+        assert "lost unless you save" in found.footer
         assert "no journal can be kept" in " ".join(found.footer.split())
 
     run(saved(tmp_path / "m.onnx"), flow)

@@ -11,7 +11,7 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 
-from onnxjson_tui import external_editor
+from onnxjson_tui.shell import external_editor
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
 from tests.tui.test_form_screen import until
@@ -94,8 +94,8 @@ def send_all(found: Bench, *keys: str) -> None:
 DIALOGS = [
     ("onnxjson_tui.actions.editing.value_choices", ("1", "w"), "Input 1 of Add"),
     ("onnxjson_tui.actions.editing.slots", ("w",), "Which input"),
-    ("onnxjson_tui.forms.offers.Offers.operators", ("o",), "Which operator"),
-    ("onnxjson_tui.actions.knowing.operator_lines", ("g", "D"), "Add"),
+    ("onnxjson_tui.names.offers.Offers.operators", ("o",), "Which operator"),
+    ("onnxjson_tui.actions.inspection.operator_lines", ("g", "D"), "Add"),
 ]
 
 
@@ -108,7 +108,7 @@ def test_keys_wait_for_the_dialog_that_a_key_before_them_asked_for(
     async def flow(found: Bench) -> None:
         await found.press("j")
         send_all(found, *keys, "d", "e", "j")
-        await until(found, lambda: re.search(r"looking .* \.\.\.   esc drops it", found.footer) is not None)
+        await until(found, lambda: re.search(r"looking .* \.\.\.   esc cancels", found.footer) is not None)
         assert found.app.screen is found.bench
         await found.settle()
         await found.pilot.pause(0.3)
@@ -130,7 +130,7 @@ def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) ->
         await found.press("j")
         send_all(found, "1", "w", "d", "d", "escape")
         await found.pilot.pause(0.2)
-        assert "dropped: looking at the values that fit" in found.footer
+        assert "cancelled: looking for values" in found.footer
         await found.pilot.pause(0.6)
         assert found.app.screen is found.bench
         assert not len(found.session.history)
@@ -141,8 +141,8 @@ def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) ->
 def test_a_key_after_an_edit_that_takes_long_comes_after_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, slow: Slow
 ) -> None:
-    monkeypatch.setattr("onnxjson_tui.workbench.BIG", 1)
-    slow("onnxjson_tui.session.Session.preview", 0.4)
+    monkeypatch.setattr("onnxjson_tui.workbench.screen.BIG", 1)
+    slow("onnxjson_tui.session.session.Session.preview", 0.4)
 
     async def flow(found: Bench) -> None:
         await found.press(":")
@@ -164,7 +164,7 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
         draft.write_text(draft.read_text().replace('"Relu"', '"Sin"'))
 
     monkeypatch.setattr(external_editor, "edit", edit)
-    slow("onnxjson.editing.ModelEditing.new_draft", 0.3)
+    slow("onnxjson.editing.round_trip.ModelEditing.new_draft", 0.3)
 
     async def flow(found: Bench) -> None:
         send_all(found, "E", "y", "y")
@@ -183,7 +183,7 @@ def test_of_several_works_one_after_the_other_it_is_said_as_long_as_the_keys_wai
     async def flow(found: Bench) -> None:
         await found.press("j")
         send_all(found, "1", "w")
-        await until(found, lambda: "looking at the values that fit ...   esc drops it" in found.footer)
+        await until(found, lambda: "looking for values ...   esc cancels" in found.footer)
         # The second work alone would be said after 0.3 s.
         assert found.bench.jobs.running[0].seconds < 0.25
 

@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.edits.random_models import random_model
+from tests.editing.random_models import random_model
 from tests.tui.sessions import bytes_of, opened, saved
 
 ROOT = Path(__file__).parent.parent.parent
-
-KILLS = 50
 
 
 @pytest.fixture
@@ -34,15 +32,16 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["subproc
         process.stdin.close()
 
 
+@pytest.mark.parametrize("kills", [15, pytest.param(50, marks=pytest.mark.exhaustive)])
 def test_every_edit_older_than_half_a_second_outlives_a_kill_at_any_moment(
-    tmp_path: Path, server: "subprocess.Popen[str]"
+    tmp_path: Path, server: "subprocess.Popen[str]", kills: int
 ) -> None:
     rng = random.Random(0)
     assert server.stdin is not None
     assert server.stdout is not None
     recovered = 0
     state = hashlib.sha256((tmp_path / "m.onnx").read_bytes()).hexdigest()
-    for number in range(KILLS):
+    for number in range(kills):
         acknowledgements = tmp_path / f"{number}.txt"
         server.stdin.write(f"{number} {acknowledgements}\n")
         server.stdin.flush()
@@ -58,7 +57,7 @@ def test_every_edit_older_than_half_a_second_outlives_a_kill_at_any_moment(
         was_undoing = bool(lines) and lines[-1] == "undoing"
         state, was_recovered = _recovered(tmp_path / "m.onnx", told[-1] if told else state, was_undoing)
         recovered += was_recovered
-    assert recovered > KILLS // 2
+    assert recovered > kills // 2
 
 
 def _recovered(path: Path, told: str, was_undoing: bool) -> tuple[str, bool]:

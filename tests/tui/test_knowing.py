@@ -10,14 +10,14 @@ import pytest
 from numpy.typing import NDArray
 
 import onnxjson
-from onnxjson.checking import Finding
-from onnxjson.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
-from onnxjson.tensors import from_numpy
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.model.errors import Finding
+from onnxjson.model.tensors import from_numpy
+from onnxjson_tui.actions.inspection import DocumentationScreen
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.screens.documentation import DocumentationScreen
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
 from tests.tui.screens import ASCII
 from tests.tui.sessions import saved, small
@@ -92,7 +92,7 @@ def test_problems_follow_the_model_and_what_is_old_says_so(tmp_path: Path) -> No
         await found.press(":")
         await found.type("rewire @/graph/node/1 1 x")
         assert any(line.startswith(" error    old onnx minds") for line in _shown(found))
-        assert any("changed since onnx was asked" in line for line in _shown(found))
+        assert any("changed since the check with onnx" in line for line in _shown(found))
         await found.pilot.pause(0.5)
         await found.settle()
         assert "error" not in found.lines[0]
@@ -135,7 +135,7 @@ def test_onnx_is_asked_in_a_process_and_its_messages_lead_to_nodes(tmp_path: Pat
 def test_a_question_to_onnx_can_be_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import threading
 
-    from onnxjson.worker import Worker
+    from onnxjson.running.worker import Worker
 
     go_on, interrupted = threading.Event(), []
     monkeypatch.setattr(Worker, "check", lambda *_, **__: go_on.wait(20) and ())
@@ -144,10 +144,10 @@ def test_a_question_to_onnx_can_be_dropped(tmp_path: Path, monkeypatch: pytest.M
     async def flow(found: Bench) -> None:
         await found.pilot.press("C")
         await found.pilot.pause(0.05)
-        assert any("onnx checks the model" in line for line in _shown(found))
+        assert any("checking with onnx" in line for line in _shown(found))
         await found.pilot.press("escape")
         await found.pilot.pause(0.05)
-        assert any("not waited for" in line for line in _shown(found))
+        assert any("was cancelled" in line for line in _shown(found))
         assert interrupted
         go_on.set()
 
@@ -164,7 +164,7 @@ def test_a_tensor_of_the_node_is_shown_with_its_values(tmp_path: Path) -> None:
         await found.press("t")
         assert _shown(found) == [
             " w  float32[3,4]  12 elements, 48 bytes",
-            " in raw_data; taken by 1: Add add",
+            " in raw_data; consumed by 1: Add add",
             " S statistics and histogram   s slice   h l columns   e edit",
             " [:, :]      0      1      2      3",
             " [0,:]       0  0.125   0.25  0.375",
@@ -207,7 +207,7 @@ def test_a_slice_is_asked_for_and_a_wrong_one_says_why(tmp_path: Path) -> None:
         await found.press("s")
         found.bench.prompt.input.value = ""
         await found.type("[7]")
-        assert "dimension 0 has 2 places, and 7 is none of them" in found.footer
+        assert "dimension 0 has 2 elements, so 7 is out of range" in found.footer
         assert _shown(found)[-1] == " [1,0,3]    15  19  23"
 
     run(saved(tmp_path / "m.onnx", _weights(array)), flow)
@@ -244,7 +244,7 @@ def test_external_data_is_read_where_it_is_and_a_missing_file_is_said_in_one_lin
 
     async def gone(found: Bench) -> None:
         await found.press("t")
-        assert "the file is not there" in _shown(found)[2]
+        assert "the file is missing" in _shown(found)[2]
 
     run(tmp_path / "e.onnx", there)
     (tmp_path / "e.bin").rename(tmp_path / "other.bin")
@@ -280,7 +280,7 @@ def test_a_tensor_that_goes_says_so(tmp_path: Path) -> None:
         await found.press(":")
         await found.type("remove-unused")
         if found.session.model.graph is not None and not found.session.model.graph.initializer:
-            assert "is not there any more" in _shown(found)[0]
+            assert "was removed" in _shown(found)[0]
 
     run(saved(tmp_path / "m.onnx", small()), flow)
 
@@ -303,7 +303,7 @@ def test_of_several_tensors_one_is_chosen(tmp_path: Path) -> None:
 
 
 def test_sparse_constants_show_their_places(tmp_path: Path) -> None:
-    from onnxjson.document import SparseTensor
+    from onnxjson.model.document import SparseTensor
 
     values = from_numpy(numpy.array([1.5, 2.5], numpy.float32), "w")
     sparse = SparseTensor(values, from_numpy(numpy.array([1, 7], numpy.int64)), (2, 4))
@@ -353,7 +353,7 @@ def test_a_function_documents_itself(tmp_path: Path) -> None:
 def test_an_operator_that_nobody_knows_says_so(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("g", "D")
-        assert "Unheard is no operator" in found.text
+        assert "Unheard is neither an operator" in found.text
 
     run(saved(tmp_path / "m.onnx", model_of("g (float[4] x) => (float[4] y) { y = Unheard(x) }")), flow)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from textual.geometry import Region
 
-from onnxjson.index import Index
+from onnxjson.model.index import Index
 from onnxjson_tui.rows.nodes import NodeRows
 from onnxjson_tui.widgets.lines import LineList
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 from tests.tui.benches import SMALL, Bench, run, run_small
 from tests.tui.screens import ASCII
 from tests.tui.sessions import saved

@@ -7,15 +7,14 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from onnxjson.checking import Finding
+from onnxjson.model.errors import Finding
 from onnxjson.rendering.spans import plain
-from onnxjson_tui.app import WorkbenchApp
-from onnxjson_tui.first_screen import first_screen
-from onnxjson_tui.path_completion import complete_path
-from onnxjson_tui.recent import recent_files, remember
+from onnxjson_tui.names.path_completion import complete_path
 from onnxjson_tui.screens.findings import FindingsScreen, bytes_around, text_around
 from onnxjson_tui.screens.opening import OpeningScreen, offers
-from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.session.recent import recent_files, remember
+from onnxjson_tui.workbench.app import WorkbenchApp, first_screen
+from onnxjson_tui.workbench.screen import Workbench
 from tests.cli.running import run
 from tests.tui.screens import TERMINAL, screen_lines
 from tests.tui.sessions import saved
@@ -132,7 +131,7 @@ def test_a_file_that_was_mended_meanwhile_is_opened_by_reading_it_again(folder: 
     async def go() -> None:
         async with app.run_test(size=(80, 24)) as pilot:
             await pilot.pause(0.2)
-            assert "holds no model" in text_of(app.screen)
+            assert "is not a model" in text_of(app.screen)
             path.write_bytes(whole)
             await pilot.press("r")
             await pilot.pause(0.5)

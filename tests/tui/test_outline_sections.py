@@ -2,12 +2,12 @@
 
 from msgspec.structs import replace
 
-from onnxjson.document import Graph, Model, Node, Tensor
-from onnxjson.index import Index
+from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson_tui.rows.outline import Outline
 from onnxjson_tui.rows.outline_sections import Sections, row_line
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 
 MODEL = """g (float[N,4] x, float[4] w2) => (float[N,4] y)
 <float[4] w = {1, 2, 3, 4}, int64[2] shape = {-1, 4}> {

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import run
-from tests.edits.graphs import model_of
+from tests.editing.graphs import model_of
 from tests.tui.programs import Tmux, tmux_or_skip
 from tests.tui.sessions import opened, saved
 
@@ -62,7 +62,7 @@ def test_find_a_node_change_undo_redo_save_and_only_that_changed(model: Path, tm
         tmux.type("u")
         tmux.expect("undone")
         tmux.press("C-r")
-        tmux.expect("done again")
+        tmux.expect("redone")
         tmux.press("C-s")
         tmux.expect("read back and compared")
         tmux.type("q")
@@ -113,7 +113,7 @@ def test_a_text_that_is_kept_is_taken_up_again(model: Path, tmp_path: Path) -> N
         tmux.expect("the text is kept")
         tmux.type(":take-up")
         tmux.press("Enter")
-        tmux.expect("Take up a text")
+        tmux.expect("Open a kept text")
         tmux.press("Enter")
         tmux.expect("Make this change?")
         tmux.type("y")
@@ -126,7 +126,7 @@ def test_a_text_that_is_no_model_is_mended_in_the_editor(model: Path, tmp_path: 
     broken.write_text(broken.read_text().replace('"Relu"', '"Relu', 1))
     with Tmux(folder=tmp_path, more=editor(tmp_path, ('"Relu,', '"Relu",'))) as tmux:
         tmux.run(program("broken.onnx.json"))
-        tmux.expect("holds no model")
+        tmux.expect("is not a model")
         tmux.type("E")
         tmux.expect("opset")
         tmux.expect("LeakyRelu")

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from onnxjson import edits
-from onnxjson.document import Graph, Model, Node, OperatorSetId, ValueInfo
-from onnxjson.types import parse_type
-from onnxjson_tui.redrawing import Redrawn, redrawn
-from onnxjson_tui.workbench import AWAITS
-from tests.edits.graphs import model_of
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
+from onnxjson.model.types import parse_type
+from onnxjson_tui.session.redrawing import Redrawn, redrawn
+from onnxjson_tui.workbench.screen import AWAITS
+from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
 from tests.tui.screenshots import keys as pressed
 from tests.tui.sessions import opened, saved

@@ -7,16 +7,16 @@ from itertools import pairwise
 import pytest
 from msgspec.structs import replace
 
-from onnxjson.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
-from onnxjson.index import Index, Scope
-from onnxjson.node_properties import scopes_of
+from onnxjson.model.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.node_properties import scopes_of
+from onnxjson.model.selectors import select_nodes
 from onnxjson.rendering.tables import cells
-from onnxjson.selectors import select_nodes
-from onnxjson_tui.rows.lanes import LONGEST, MOST_LANES, MOST_TAKERS, Glyphs, Lanes, drawn
+from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn
 from onnxjson_tui.rows.nodes import NodeRows, filtered, node_line
 from onnxjson_tui.rows.outline import Outline, outline_line
-from tests.edits.graphs import EXPORTED, exported, model_of
-from tests.edits.random_models import random_model
+from tests.editing.graphs import EXPORTED, exported, model_of
+from tests.editing.random_models import random_model
 
 
 def _scope(*nodes: Node, inputs: tuple[str, ...] = ("x",)) -> Scope:
@@ -96,7 +96,7 @@ def test_what_a_subgraph_takes_is_needed_until_its_node() -> None:
 
 
 def test_values_that_many_take_or_that_are_needed_far_below_have_no_lane() -> None:
-    many = [_node("Relu", "x", "a"), *[_node("Neg", "a", f"b{each}") for each in range(MOST_TAKERS + 1)]]
+    many = [_node("Relu", "x", "a"), *[_node("Neg", "a", f"b{each}") for each in range(MOST_CONSUMERS + 1)]]
     assert Lanes(_scope(*many)).width == 0
     assert Lanes(_scope(*many[:-1])).width == 1
     far = [_node("Relu", "x", "a"), *[_node("Neg", "x", f"b{each}") for each in range(LONGEST)], _node("Abs", "a", "c")]

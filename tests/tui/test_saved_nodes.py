@@ -8,13 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from onnxjson import edits
-from onnxjson.document import Attribute, Model, Node, Tensor
-from onnxjson.edits.applying import run as made
-from onnxjson.errors import ChangedUnderneathError
-from onnxjson.index import Index
-from onnxjson.payloads import Payload
-from onnxjson_tui.saved_nodes import SavedModel, SavedNodes, is_as_saved, path_of_graph
-from tests.edits.graphs import exported, model_of
+from onnxjson.editing.applying import run as made
+from onnxjson.model.document import Attribute, Model, Node, Tensor
+from onnxjson.model.errors import ChangedUnderneathError
+from onnxjson.model.index import Index
+from onnxjson.model.payloads import Payload
+from onnxjson_tui.session.saved_nodes import SavedModel, SavedNodes, is_as_saved, path_of_graph
+from tests.editing.graphs import exported, model_of
 from tests.tui.benches import Bench, run, run_small
 from tests.tui.sessions import edit_somehow, opened, saved, small
 
@@ -143,7 +143,7 @@ def shown(found: Bench) -> str:
 def test_marks_come_with_an_edit_and_go_with_undo_and_save(
     path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onnxjson_tui.workbench.BIG", most)
+    monkeypatch.setattr("onnxjson_tui.workbench.screen.BIG", most)
 
     async def flow(found: Bench) -> None:
         assert shown(found) == "    "
@@ -198,7 +198,7 @@ def test_the_inspector_says_what_was_saved(tmp_path: Path) -> None:
             await found.press(":")
             await found.type(command)
         await found.settle()
-        assert "alpha 0.5  (was not there)" in found.text
+        assert "alpha 0.5  (was missing)" in found.text
         assert "(was b)" in found.text
         assert "mine  (was none)" in found.text
         await found.press("u", "u", "u", "u")

@@ -11,21 +11,21 @@ from msgspec.structs import replace
 
 import onnxjson
 from onnxjson import edits
-from onnxjson.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
-from onnxjson.external_files import externalize
-from onnxjson.index import Index
+from onnxjson.model.errors import AccessDeniedError, EditError, MissingInputError, ParameterError
+from onnxjson.model.index import Index
 from onnxjson.patching import Patch
-from onnxjson_tui.opening import Unreadable
-from onnxjson_tui.session import Session
-from tests.edits.graphs import model_of
-from tests.edits.random_models import random_model
+from onnxjson.storage.external_files import externalize
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.session import Session
+from tests.editing.graphs import model_of
+from tests.editing.random_models import random_model
 from tests.tui.sessions import bytes_of, edit_somehow, opened, saved, small
 
 ALPHA = edits.SetAttribute(node="op:LeakyRelu", attribute="alpha", value=0.5)
 
 
 def test_no_module_of_sessions_and_rows_imports_textual_or_rich() -> None:
-    names = ["session", "recovery", "rows.nodes", "rows.outline", "rows.lanes"]
+    names = ["session.session", "session.recovery", "rows.nodes", "rows.outline", "rows.lanes"]
     code = "import sys\n" + "\n".join(f"import onnxjson_tui.{name}" for name in names)
     code += "\nprint({'textual', 'rich', 'onnx', 'numpy', 'click'} & set(sys.modules))"
     paths = os.pathsep.join(str(Path(module.__file__ or "").parent.parent) for module in (onnxjson,))
@@ -72,7 +72,7 @@ def test_a_preview_changes_nothing_and_shows_the_diff(tmp_path: Path) -> None:
         assert not session.is_changed
         assert session.journal_path is None
         session.accept(preview)
-        with pytest.raises(EditError, match="look at it again"):
+        with pytest.raises(EditError, match="preview the edit again"):
             session.accept(preview)
         session.discard()
 
@@ -316,10 +316,10 @@ def _names(index: Index) -> object:
             scope.address,
             scope.inputs,
             scope.initializers,
-            scope.makers,
-            scope.takers,
+            scope.producers,
+            scope.consumers,
             scope.types,
-            [[use.address for use in index.consumers(scope, name)] for name in sorted(scope.makers)],
+            [[use.address for use in index.consumers(scope, name)] for name in sorted(scope.producers)],
         )
         for scope in index.scopes
     ]

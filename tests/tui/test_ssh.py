@@ -110,7 +110,7 @@ def test_a_line_that_drops_in_the_middle_of_an_edit_loses_nothing(
     assert journals == 1
     assert recovered(model) == {"key1": "value1", "key2": "value2"}
     with Program(words=program) as line:
-        line.expect(b"Edits that were not saved")
+        line.expect(b"Unsaved edits")
         line.type(ENTER)
         line.expect(b"2 steps recovered")
         line.type(b"qD")

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy
 import pytest
 
-from onnxjson.document import Tensor
-from onnxjson.elements import BITS, byte_length
-from onnxjson.names import DATA_TYPE_NAMES
-from onnxjson.payloads import FileSlice, SourceFile
-from onnxjson.tensors import from_numpy, to_numpy
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES
+from onnxjson.model.elements import byte_length
+from onnxjson.model.payloads import FileSlice, SourceFile
+from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson_tui.rows.tensor_values import Key, SliceError, SparseGrid, ValueGrid, parse_slice, slice_text
 
 
@@ -29,13 +29,13 @@ def test_a_slice_picks_what_numpy_picks(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[3]", "dimension 0 has 3 places, and 3 is none of them"),
-        ("[x]", "x is no number"),
-        ("[0, 0, 0, 0]", "3 dimensions, and 4 are named"),
-        ("[..., ...]", "may stand once"),
-        ("[::0]", "a step of 0"),
+        ("[3]", "dimension 0 has 3 elements, so 3 is out of range"),
+        ("[x]", "x is not an integer"),
+        ("[0, 0, 0, 0]", "3 dimensions, but 4 are given"),
+        ("[..., ...]", "may occur only once"),
+        ("[::0]", "step must not be 0"),
         ("[1:2:3:4]", "too many colons"),
-        ("[,]", "nothing is no number"),
+        ("[,]", "nothing is not an integer"),
     ],
 )
 def test_a_slice_that_is_wrong_says_what_is_wrong(text: str, said: str) -> None:

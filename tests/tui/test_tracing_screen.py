@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from onnxjson.passes import Pipeline, parse_step
-from onnxjson.passes.pipeline import stage_of
+from onnxjson.optimizing.passes import Pipeline, parse_step
+from onnxjson.optimizing.passes.pipeline import stage_of
+from onnxjson.optimizing.trace_recording import Recorder
+from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_storing import write_trace
 from onnxjson.rendering.spans import plain
-from onnxjson.tracing import Recorder, Trace, write_trace
-from onnxjson_tui.first_screen import first_screen
 from onnxjson_tui.rows.trace_stops import StopRows, stops
 from onnxjson_tui.screens.tracing import TraceScreen, trace_of_folder
+from onnxjson_tui.workbench.app import first_screen
 from tests.tui.screens import TERMINAL, shown
 from tests.tui.sessions import small
 
@@ -51,7 +53,7 @@ def test_the_passes_are_stepped_through_with_what_each_did(folder: Path) -> None
         async with shown(trace_of_folder(str(folder), TERMINAL)) as found:
             assert "= ▾ renamed" in found.text or "= ▸ renamed" in found.text
             await found.press("]", "p")
-            assert "it changed nothing" in found.text
+            assert "the pass changed nothing" in found.text
             await found.press(")")
             assert "- ▾ eliminated" in found.text
             await found.press("enter", "}", "t")
@@ -68,7 +70,7 @@ def test_a_node_knows_where_it_comes_from_and_where_it_goes(folder: Path) -> Non
     async def go() -> None:
         async with shown(trace_of_folder(str(folder), TERMINAL)) as found:
             await found.press(")", ")", "tab", "}", "w")
-            assert "gone in this pass; made of" in found.text
+            assert "removed by this pass; origin" in found.text
             assert "Relu" in found.text
             await found.press("escape")
             assert found.app.screen is found.first

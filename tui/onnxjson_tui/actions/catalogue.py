@@ -2,46 +2,40 @@
 
 from typing import Final
 
-from onnxjson_tui.action import Action
 from onnxjson_tui.actions import (
     commanding,
     comparing,
-    copying,
-    drawers,
     editing,
     editor,
     finding,
-    finding_anything,
     forms,
     graph,
     helping,
-    inserting,
-    inspecting,
+    inspection,
+    inspector,
     interface,
-    keeping,
-    knowing,
     moving,
+    persistence,
     selecting,
 )
+from onnxjson_tui.keys.action import Action
+from onnxjson_tui.shell.bench import Bench
 
-ACTIONS: Final[tuple[Action, ...]] = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *moving.ACTIONS,
-    *inspecting.ACTIONS,
+    *inspector.ACTIONS,
     *finding.ACTIONS,
     *graph.ACTIONS,
     *commanding.ACTIONS,
     *forms.ACTIONS,
     *editing.ACTIONS,
-    *inserting.ACTIONS,
+    *forms.INSERTIONS,
     *interface.ACTIONS,
     *selecting.ACTIONS,
-    *copying.ACTIONS,
     *editor.ACTIONS,
-    *knowing.ACTIONS,
-    *drawers.ACTIONS,
+    *inspection.ACTIONS,
     *comparing.ACTIONS,
-    *keeping.ACTIONS,
-    *finding_anything.ACTIONS,
+    *persistence.ACTIONS,
     *helping.ACTIONS,
 )
-"""In the order of the palette, the help, the page of keys and the keys at the bottom."""
+"""In the order of the palette, the help, the page of keys and the footer."""

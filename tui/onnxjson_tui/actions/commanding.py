@@ -1,28 +1,25 @@
-"""The line after ``:``: edits spelled as on the command line, actions by their names, places to go to."""
+"""The line after ``:``: edits in the syntax of the command line, actions by name, places to go to."""
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from onnxjson.display import visible
-from onnxjson.edits.catalogue import NAMES
-from onnxjson.edits.declaration import Edit
-from onnxjson.edits.names import Rename
-from onnxjson.edits.parameters import Parameter, parameters
-from onnxjson.edits.spelling import parse_line
-from onnxjson.errors import EditError, ParameterError
-from onnxjson.suggestions import suggest
-from onnxjson_tui.action import Action, Given
+from onnxjson.editing.catalogue import NAMES
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.names import Rename
+from onnxjson.editing.parameters import Parameter, parameters
+from onnxjson.editing.spelling import parse_line
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import EditError, ParameterError
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.completion import argument_kinds, command_offers, hint, shown_offers
-from onnxjson_tui.forms.changes import rename_node, rename_value
-from onnxjson_tui.forms.words import value_words
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
+from onnxjson_tui.names.form_changes import rename_node, rename_value
+from onnxjson_tui.names.words import value_selector
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
 
 SHORT_NAMES: Final = {
     "w": "save",
@@ -36,28 +33,28 @@ SHORT_NAMES: Final = {
     "help": "manual",
     "h": "manual",
 }
-"""Other words for actions, as editors and this program's command line have them."""
+"""Aliases of actions, known from editors and from the command line of onnxjson."""
 
 HERE: Final = "."
-"""Stands in an edit for the node under the cursor, or for what it makes."""
+"""In an edit, the node under the cursor or its output."""
 
 SELECTED: Final = "%"
-"""Stands in an edit for each selected node."""
+"""In an edit, each selected node."""
 
 MARK: Final = ":"
 
 
-def command(bench: "Workbench", given: Given) -> None:
-    """Asks for a command."""
+def command(bench: Bench, given: Given) -> None:
+    """Ask for a command."""
     ask(bench, given.text)
 
 
-def ask(bench: "Workbench", text: str = "") -> None:
-    """Asks for a command, with a text to begin with."""
+def ask(bench: Bench, text: str = "") -> None:
+    """Ask for a command, with an initial text."""
     pane = bench.pane
 
     def changed(typed: str) -> None:
-        # What was said stays until something is typed.
+        # The last message stays until something is typed.
         if typed != text:
             bench.say(hint(typed), keep=False)
 
@@ -67,9 +64,7 @@ def ask(bench: "Workbench", text: str = "") -> None:
         return command_offers(bench.session, here, table, SHORT_NAMES, typed)
 
     def offered(found: Sequence[str]) -> None:
-        bench.say(
-            shown_offers(found) if len(found) > 1 else "" if found else "nothing is known to come here", keep=False
-        )
+        bench.say(offers_text(found) if len(found) > 1 else "" if found else "no completions", keep=False)
 
     def done(typed: str | None) -> None:
         bench.focus_pane(pane)
@@ -80,14 +75,14 @@ def ask(bench: "Workbench", text: str = "") -> None:
     bench.prompt.ask(MARK, done, text=text, changed=changed, complete=complete, offered=offered)
 
 
-def action_of(bench: "Workbench", word: str) -> Action | None:
-    """The action that a word names."""
+def action_of(bench: Bench, word: str) -> Action[Bench] | None:
+    """Return the action of a name or alias."""
     name = SHORT_NAMES.get(word, word)
     return next((each for each in bench.actions if each.id == name), None)
 
 
-def run_line(bench: "Workbench", line: str) -> None:
-    """Does what a line says; where it cannot be done, asks again with the same line, and says why."""
+def run_line(bench: Bench, line: str) -> None:
+    """Run a line; if it is invalid, ask again with the same line and show the error."""
 
     def again(error: BaseException) -> None:
         ask(bench, line)
@@ -99,12 +94,12 @@ def run_line(bench: "Workbench", line: str) -> None:
         again(error)
 
 
-def _run(bench: "Workbench", line: str, again: Callable[[BaseException], None]) -> None:
-    """Does what a line says.
+def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
+    """Run a line.
 
     Raises:
-        ParameterError: it says nothing that is known.
-        EditError: there is no node to do it with.
+        ParameterError: the line is not a command.
+        EditError: there is no node under the cursor.
     """
     word, _, rest = line.partition(" ")
     rest = rest.strip()
@@ -122,32 +117,32 @@ def _run(bench: "Workbench", line: str, again: Callable[[BaseException], None]) 
         action = action_of(bench, word)
         if action is None:
             known = [*NAMES, *SHORT_NAMES, *[each.id for each in bench.actions]]
-            near = suggest(word, known) or "? lists the keys, tab what there is"
-            raise ParameterError(f"there is no {visible(word, 40)}; {near}")
+            near = suggest(word, known) or "? lists the keys, tab completes"
+            raise ParameterError(f"unknown command {visible(word, 40)}; {near}")
         bench.do(action, _given(action, word, rest))
 
 
-def _given(action: Action, word: str, rest: str) -> Given:
-    """What stands after the name of an action.
+def _given(action: Action[Bench], word: str, rest: str) -> Given:
+    """Return the argument of an action.
 
     Raises:
-        ParameterError: it takes none, or needs one.
+        ParameterError: the action accepts no argument, or requires one.
     """
     if action.argument:
         return Given(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
     if action.takes_letter:
         if len(rest) != 1:
-            raise ParameterError(f"{word} takes one letter, such as {word} a")
+            raise ParameterError(f"{word} needs one letter, such as {word} a")
         return Given(letter=rest)
     if rest.isascii() and rest.isdigit() and len(rest) <= 9:
         return Given(number=int(rest))
     if rest:
-        raise ParameterError(f"nothing stands after {word}, so {visible(rest, 40)} is too much")
+        raise ParameterError(f"{word} has no arguments, so remove {visible(rest, 40)}")
     return Given()
 
 
 def _unquoted(text: str) -> str:
-    """A path, which may stand in quotes or have spaces."""
+    """Return a path without its quotes; one without quotes may contain spaces."""
     try:
         words = shlex.split(text)
     except ValueError:
@@ -155,7 +150,7 @@ def _unquoted(text: str) -> str:
     return words[0] if len(words) == 1 else text
 
 
-def _go_to_node(bench: "Workbench", position: int) -> None:
+def _go_to_node(bench: Bench, position: int) -> None:
     scope = bench.scope
     if scope is None:
         bench.say("there are no nodes")
@@ -168,7 +163,7 @@ def _go_to_node(bench: "Workbench", position: int) -> None:
 # Edits
 
 
-def _edit(bench: "Workbench", line: str, again: Callable[[BaseException], None]) -> None:
+def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> None:
     edit = here_filled_in(bench, parse_line(line))
     session = bench.session
     field = next(
@@ -185,9 +180,9 @@ def _edit(bench: "Workbench", line: str, again: Callable[[BaseException], None])
     )
 
 
-async def _look_first(bench: "Workbench", preview: Preview) -> None:
-    """Shows what an edit on a selection would do before it is done."""
-    from onnxjson_tui.screens.preview import PreviewScreen
+async def _look_first(bench: Bench, preview: Preview) -> None:
+    """Preview an edit of the selection, and make it if the user agrees."""
+    from onnxjson_tui.screens.dialogs import PreviewScreen
 
     if not preview.patch or await bench.app.push_screen_wait(PreviewScreen(bench, preview)):
         bench.accept(preview)
@@ -195,11 +190,11 @@ async def _look_first(bench: "Workbench", preview: Preview) -> None:
         bench.say("nothing was changed")
 
 
-def here_filled_in(bench: "Workbench", edit: Edit) -> Edit:
-    """The edit with the node under the cursor for ``.`` where it names nodes, and what it makes where it names tensors.
+def here_filled_in(bench: Bench, edit: Edit) -> Edit:
+    """Replace each ``.`` in an edit by the node under the cursor, or by its output if a tensor is expected.
 
     Raises:
-        EditError: there is no such node, or it makes nothing.
+        EditError: there is no such node, or it has no outputs.
     """
     if isinstance(edit, Rename) and edit.from_ == HERE and edit.to is not None and edit.kind in ("node", "tensor"):
         return _rename_here(bench, edit, edit.to)
@@ -213,29 +208,29 @@ def here_filled_in(bench: "Workbench", edit: Edit) -> Edit:
     return msgspec.structs.replace(edit, **found) if found else edit
 
 
-def _rename_here(bench: "Workbench", edit: Rename, name: str) -> Rename:
-    """The same with the name of the node under the cursor, or of what it makes."""
+def _rename_here(bench: Bench, edit: Rename, name: str) -> Rename:
+    """Return a rename of the node under the cursor, or of its output."""
     here, index = require_here(bench), bench.session.index
     if edit.kind == "node":
         if not here.node.name:
-            raise EditError("the node under the cursor has no name; set-name . NAME gives it one")
+            raise EditError("the node under the cursor has no name; set-name . NAME sets one")
         found = rename_node(index, here, name)
     else:
         old = next(filter(None, here.node.output), "")
         if not old:
-            raise EditError("the node under the cursor makes nothing")
+            raise EditError("the node under the cursor has no outputs")
         found = rename_value(index, here.scope, old, name)
     return found if edit.within is None else msgspec.structs.replace(found, within=edit.within)
 
 
-def _here(bench: "Workbench", is_tensor: bool) -> str:
+def _here(bench: Bench, is_tensor: bool) -> str:
     here = require_here(bench)
     if not is_tensor:
         return bench.session.selector_of(here)
     name = next((each for each in here.node.output if each), "")
     if not name:
-        raise EditError(f"{HERE} stands for what the node under the cursor makes, and it makes nothing")
-    return value_words(here.scope, name, is_unique=len(bench.session.index.nodes_with("output", name)) == 1)
+        raise EditError(f"{HERE} is the output of the node under the cursor, which has no outputs")
+    return value_selector(here.scope, name, is_unique=len(bench.session.index.nodes_with("output", name)) == 1)
 
 
 def _is_node(parameter: Parameter) -> bool:
@@ -250,6 +245,6 @@ ACTIONS: Final = (
     Action(
         "command", "type a command", (":",), command, "Find", footer="command",
         help="An edit as on the command line, the name of an action, 120 for node 120, /conv to search, @/graph/node/3 "
-        "for what stands there. In edits . is the node under the cursor and % the selection. tab completes.",
+        "to go there. In edits . is the node under the cursor and % the selection. tab completes.",
     ),
 )  # fmt: skip

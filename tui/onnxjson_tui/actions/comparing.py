@@ -1,28 +1,26 @@
-"""See what changed: since the model was saved, from another file or revision, by a pass, in a trace."""
+"""Compare the model with its saved state, another file or a revision; run passes; open traces."""
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from onnxjson.display import visible
-from onnxjson_tui.action import Action, Given
+from onnxjson.model.display import visible
+from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.choosing import PickerScreen
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
+from onnxjson_tui.screens.dialogs import PickerScreen
+from onnxjson_tui.shell.bench import Bench
 
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
 
-
-async def compare(bench: "Workbench", given: Given) -> None:
-    """Shows what differs from a file or a revision; asks from which."""
+async def compare(bench: Bench, given: Given) -> None:
+    """Compare with a file or a revision; ask with which one."""
     if given.text.strip():
         await _show(bench, comparison_with(bench, given.text.strip()))
         return
     is_changed = bench.session.is_changed
     choices = [
-        Choice("unsaved", "unsaved changes", "", "" if is_changed else "nothing is changed since the model was saved"),
+        Choice("unsaved", "unsaved changes", "", "" if is_changed else "no changes since the last save"),
         Choice("file", "another file, or REV:path ...", "asks which"),
     ]
     committed = None if bench.session.opened.path is None else last_commit(bench.session.opened.path)
@@ -40,7 +38,7 @@ async def compare(bench: "Workbench", given: Given) -> None:
 
 
 def last_commit(path: Path) -> str | None:
-    """``HEAD:path`` of a file in the repository of the current folder; None where it is in none."""
+    """Return ``HEAD:path`` of a file in the repository of the current folder; None outside of it."""
     real = path.resolve()
     for folder in real.parents:
         if (folder / ".git").exists():
@@ -49,7 +47,7 @@ def last_commit(path: Path) -> str | None:
     return None
 
 
-def _ask_file(bench: "Workbench") -> None:
+def _ask_file(bench: Bench) -> None:
     def answered(text: str | None) -> None:
         bench.nodes.focus()
         if text and text.strip():
@@ -59,19 +57,19 @@ def _ask_file(bench: "Workbench") -> None:
 
 
 def _paths(typed: str) -> Sequence[str]:
-    from onnxjson_tui.path_completion import complete_path
+    from onnxjson_tui.names.path_completion import complete_path
 
     return complete_path(typed)
 
 
-async def _show(bench: "Workbench", screen: ComparisonScreen) -> None:
+async def _show(bench: Bench, screen: ComparisonScreen) -> None:
     address = await bench.app.push_screen_wait(screen)
     if address:
         bench.go(address)
 
 
-def _later(bench: "Workbench", screen: ComparisonScreen) -> None:
-    """The same where nothing can be waited for."""
+def _later(bench: Bench, screen: ComparisonScreen) -> None:
+    """Show a screen from a callback, which cannot wait for it."""
 
     def left(address: str | None) -> None:
         if address:
@@ -80,9 +78,9 @@ def _later(bench: "Workbench", screen: ComparisonScreen) -> None:
     bench.app.push_screen(screen, left)
 
 
-async def run_pass(bench: "Workbench", given: Given) -> None:
-    """Runs a pass on the model as it is now, and shows what it did before anything is taken."""
-    from onnxjson.passes.listing import entries
+async def run_pass(bench: Bench, given: Given) -> None:
+    """Run a pass on the current model and show its diff; the user applies or drops it."""
+    from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens.passes import SpecScreen, pass_choices, run_screen
 
     spec: str | None = given.text.strip()
@@ -97,8 +95,8 @@ async def run_pass(bench: "Workbench", given: Given) -> None:
         await _show(bench, run_screen(bench, spec))
 
 
-def trace(bench: "Workbench", given: Given) -> None:
-    """Steps through the passes of a trace."""
+def trace(bench: Bench, given: Given) -> None:
+    """Show the passes of a trace."""
     from onnxjson_tui.screens.tracing import trace_of_folder
 
     if given.text.strip():
@@ -113,17 +111,17 @@ def trace(bench: "Workbench", given: Given) -> None:
     bench.prompt.ask("trace in folder ", answered, complete=_paths)
 
 
-def next_change(bench: "Workbench", given: Given) -> None:
-    """To the next node that is changed since the model was saved."""
+def next_change(bench: Bench, given: Given) -> None:
+    """Go to the next node that differs from the saved model."""
     _changes(bench).next_node(given.number or 1)
 
 
-def previous_change(bench: "Workbench", given: Given) -> None:
-    """To the changed node before."""
+def previous_change(bench: Bench, given: Given) -> None:
+    """Go to the previous node that differs from it."""
     _changes(bench).next_node(-(given.number or 1))
 
 
-def _changes(bench: "Workbench") -> ChangesPage:
+def _changes(bench: Bench) -> ChangesPage:
     page = bench.drawer.pages["diff"]
     assert isinstance(page, ChangesPage)
     return page
@@ -131,13 +129,13 @@ def _changes(bench: "Workbench") -> ChangesPage:
 
 ACTIONS: Final = (
     Action(
-        "compare", "see what differs: unsaved changes, another file, a revision", ("c",), compare, "See",
+        "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
         argument="[PATH|REV:PATH]", footer="compare",
     ),
-    Action("next-change", "next node that is changed since the model was saved", ("}",), next_change, "See"),
-    Action("previous-change", "changed node before", ("{",), previous_change, "See"),
+    Action("next-change", "next node changed since the last save", ("}",), next_change, "See"),
+    Action("previous-change", "previous changed node", ("{",), previous_change, "See"),
     Action(
-        "run-pass", "run a pass, see what it did, take it or drop it", ("p",), run_pass, "See", argument="[PASS]",
+        "run-pass", "run a pass and see its diff before applying it", ("p",), run_pass, "See", argument="[PASS]",
     ),
-    Action("trace", "step through the passes of a trace", (), trace, "See", argument="[DIR]"),
+    Action("trace", "show the passes of a trace", (), trace, "See", argument="[DIR]"),
 )  # fmt: skip

@@ -1,37 +1,84 @@
-"""Editing the node under the cursor, or the selected ones: rename, rewire, delete, insert."""
+"""Edit the node under the cursor, or the selected ones: rename, rewire, delete."""
 
+import asyncio
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.display import counted, visible
-from onnxjson.edits.declaration import Edit
-from onnxjson.edits.deletion import DeleteNode
-from onnxjson.edits.node_names import SetName
-from onnxjson.edits.nodes import Rewire
-from onnxjson.errors import EditError, OnnxJsonError
-from onnxjson.index import Index, NodeRef, Use
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.actions.asking import ask
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.changes import name_mistake, rename_node, rename_value, value_mistake
-from onnxjson_tui.forms.value_choices import LEFT_OUT, slot_choices, slots, value_choices
-from onnxjson_tui.forms.words import meant, node_words, typed
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.deletion import DeleteNode
+from onnxjson.editing.names import SetName
+from onnxjson.editing.nodes import Rewire
+from onnxjson.model.display import counted, listed, visible
+from onnxjson.model.errors import EditError, OnnxJsonError
+from onnxjson.model.index import Index, NodeRef, Use
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.form_changes import name_mistake, rename_node, rename_value, value_mistake
+from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, slots, value_choices
+from onnxjson_tui.names.words import node_selector, parse_typed, typed
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.choosing import PickerScreen
-from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
 
 if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+    from onnxjson_tui.widgets.prompt import Complete
+
+
+def _nothing(text: str) -> str:
+    return ""
+
+
+async def ask(
+    bench: Bench,
+    mark: str,
+    *,
+    text: str = "",
+    hint: str = "",
+    mistake: Callable[[str], str] = _nothing,
+    complete: "Complete | None" = None,
+) -> str | None:
+    """Ask for a line until it is valid; return None if the user cancels.
+
+    Args:
+        bench: the workbench with the prompt.
+        mark: the text before the field; must be visible.
+        text: the initial text.
+        hint: the expected text, for the footer.
+        mistake: returns what is wrong with a text, or "".
+        complete: returns completions for tab.
+    """
+    pane = bench.pane
+    while True:
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+
+        def done(answer: str | None, answered: "asyncio.Future[str | None]" = answered) -> None:
+            if not answered.done():
+                answered.set_result(answer)
+
+        def changed(typed: str) -> None:
+            found = mistake(typed)
+            bench.say(found or hint, "bad" if found else "plain")
+
+        bench.prompt.ask(mark, done, text=text, changed=changed, complete=complete)
+        changed(text)
+        answer = await answered
+        bench.focus_pane(pane)
+        bench.say("")
+        if answer is None or not mistake(answer):
+            return answer
+        text = answer
+
 
 _ENOUGH: Final = 10
-"""Questions after which an index has a table."""
+"""Queries after which an index builds a table."""
 
 _MOST_BYPASSES: Final = 8
-"""Inputs that are tried in the place of a node that is deleted."""
+"""Inputs that are tried as replacement for the outputs of a deleted node."""
 
 
-def require_here(bench: "Workbench") -> NodeRef:
-    """The node under the cursor.
+def require_here(bench: Bench) -> NodeRef:
+    """Return the node under the cursor.
 
     Raises:
         EditError: there is none.
@@ -42,15 +89,15 @@ def require_here(bench: "Workbench") -> NodeRef:
     return ref
 
 
-async def ready(bench: "Workbench") -> None:
-    """Has the tables of names made in a thread, where they are big: what asks for names then does so at once."""
+async def ready(bench: Bench) -> None:
+    """Build the tables of names of a big model in a thread, so that later queries are fast."""
     if bench.is_big:
         index = bench.session.index
-        await bench.jobs.run("edit", "looking at the names", lambda: learn(index))
+        await bench.jobs.run("edit", "reading the names", lambda: learn(index))
 
 
 def learn(index: Index) -> None:
-    """Asks an index so often that it has a table of the names of nodes and of their outputs."""
+    """Query an index until it has tables of the names of nodes and of their outputs."""
     for field in ("name", "output"):
         for _ in range(_ENOUGH):
             index.nodes_with(field, "")
@@ -58,16 +105,15 @@ def learn(index: Index) -> None:
         scope.defines("")
 
 
-async def made(bench: "Workbench", *edits: Edit, title: str = "") -> bool:
-    """Makes edits one step; they are shown first where they are about several places. Whether they were made."""
+async def made(bench: Bench, *edits: Edit, title: str = "") -> bool:
+    """Make edits as one step, with a preview if they change several places; return whether they were made."""
     session = bench.session
-
-    preview = await bench.jobs.run("edit", "finding out what changes", lambda: session.preview(*edits, title=title))
+    preview = await bench.jobs.run("edit", "computing the changes", lambda: session.preview(*edits, title=title))
     return await looked_at(bench, preview)
 
 
-async def looked_at(bench: "Workbench", preview: Preview, title: str = "") -> bool:
-    """Makes a change, after a look at it where it is about several places. Whether it was made."""
+async def looked_at(bench: Bench, preview: Preview, title: str = "") -> bool:
+    """Make a change, with a preview if it changes several places; return whether it was made."""
     is_several = preview.matches > 1 and bool(preview.patch)
     if is_several and not await bench.app.push_screen_wait(PreviewScreen(bench, preview, title)):
         return False
@@ -77,8 +123,8 @@ async def looked_at(bench: "Workbench", preview: Preview, title: str = "") -> bo
 # Names
 
 
-async def rename(bench: "Workbench", given: Given) -> None:
-    """Renames the node, or something that it makes."""
+async def rename(bench: Bench, given: Given) -> None:
+    """Rename the node or one of its outputs."""
     ref = require_here(bench)
     await ready(bench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
@@ -94,53 +140,53 @@ async def rename(bench: "Workbench", given: Given) -> None:
         await rename_output(bench, ref, ref.node.output[int(chosen)])
 
 
-async def rename_this(bench: "Workbench", ref: NodeRef) -> None:
-    """Asks for the name of a node."""
+async def rename_this(bench: Bench, ref: NodeRef) -> None:
+    """Ask for the name of a node."""
     session, old = bench.session, ref.node.name or ""
     same = sum([each.scope is ref.scope for each in session.index.nodes_with("name", old)]) if old else 0
-    hint = f"{counted(same, 'node')} of this graph have that name; all of them are renamed" if same > 1 else ""
+    hint = f"{counted(same, 'node')} of this graph have this name; all of them are renamed" if same > 1 else ""
     answer = await ask(
         bench,
         "name of the node: ",
         text=typed(old) if old else "",
         hint=hint,
-        mistake=lambda text: name_mistake(session.index, ref, meant(text), old),
+        mistake=lambda text: name_mistake(session.index, ref, parse_typed(text), old),
     )
     if answer is None:
         return
-    if meant(answer) == old:
+    if parse_typed(answer) == old:
         bench.say("nothing changed: the node " + (f"is called {visible(old, 200)}" if old else "has no name"))
     elif old:
-        await made(bench, rename_node(session.index, ref, meant(answer)))
+        await made(bench, rename_node(session.index, ref, parse_typed(answer)))
     else:
-        await made(bench, SetName(node=node_words(session.index, ref), name=meant(answer)))
+        await made(bench, SetName(node=node_selector(session.index, ref), name=parse_typed(answer)))
 
 
-async def rename_output(bench: "Workbench", ref: NodeRef, old: str) -> None:
-    """Asks for the name of a value that a node makes."""
+async def rename_output(bench: Bench, ref: NodeRef, old: str) -> None:
+    """Ask for the name of an output of a node."""
     index = bench.session.index
     answer = await ask(
         bench,
         "name of the value: ",
         text=typed(old),
-        hint="whoever takes it follows",
-        mistake=lambda text: value_mistake(index, meant(text), old),
+        hint="its consumers are updated",
+        mistake=lambda text: value_mistake(index, parse_typed(text), old),
     )
-    if answer is not None and meant(answer) != old:
-        await made(bench, rename_value(index, ref.scope, old, meant(answer)))
+    if answer is not None and parse_typed(answer) != old:
+        await made(bench, rename_value(index, ref.scope, old, parse_typed(answer)))
 
 
 # Inputs
 
 
-async def rewire(bench: "Workbench", given: Given) -> None:
-    """Has the node take another value; the count before the keys says which input."""
+async def rewire(bench: Bench, given: Given) -> None:
+    """Connect an input to another value; a count before the keys names the input."""
     ref = require_here(bench)
     model = bench.session.model
     await ready(bench)
-    known = await bench.jobs.run("edit", "looking at the operator", lambda: slots(model, ref))
+    known = await bench.jobs.run("edit", "looking up the operator", lambda: slots(model, ref))
     if not known:
-        bench.say(f"{visible(ref.node.op_type or 'the node', 60)} takes no inputs", "changed")
+        bench.say(f"{visible(ref.node.op_type or 'the node', 60)} has no inputs", "changed")
         return
     slot = given.number if given.number is not None else known[0].position
     if given.number is None and len(known) > 1:
@@ -154,64 +200,64 @@ async def rewire(bench: "Workbench", given: Given) -> None:
     await rewire_input(bench, ref, slot)
 
 
-async def rewire_input(bench: "Workbench", ref: NodeRef, slot: int) -> None:
-    """Lets a person choose the value that an input takes."""
+async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
+    """Ask for the value that an input consumes."""
     session = bench.session
     model = session.model
-    choices = await bench.jobs.run("edit", "looking at the values that fit", lambda: value_choices(model, ref, slot))
+    choices = await bench.jobs.run("edit", "looking for values", lambda: value_choices(model, ref, slot))
     operator = visible(ref.node.op_type or "?", 60)
-    title = f"Input {slot} of {operator}: the value that it takes"
+    title = f"Input {slot} of {operator}: choose its value"
     chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))
     if chosen is not None:
         tensor = "" if chosen == LEFT_OUT else chosen
-        await made(bench, Rewire(node=node_words(session.index, ref), input=slot, tensor=tensor))
+        await made(bench, Rewire(node=node_selector(session.index, ref), input=slot, tensor=tensor))
 
 
 # Deleting
 
 
-async def delete(bench: "Workbench", given: Given) -> None:
-    """Deletes the selected nodes, or the one under the cursor; asks who takes the place of what it made."""
+async def delete(bench: Bench, given: Given) -> None:
+    """Delete the selected nodes, or the one under the cursor; ask what replaces its outputs."""
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
     ref = require_here(bench)
     await ready(bench)
-    takers = takers_of(bench, ref)
-    if not takers:
-        await made(bench, DeleteNode(node=node_words(bench.session.index, ref)))
+    uses = uses_outside(bench, ref)
+    if not uses:
+        await made(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
         return
-    await _choose_bypass(bench, ref, takers, may_leave_out=True)
+    await _choose_bypass(bench, ref, uses, may_leave_out=True)
 
 
-async def delete_and_bridge(bench: "Workbench", given: Given) -> None:
-    """Deletes it; whoever took what it made takes what it took, without a question where that is clear."""
+async def delete_and_bridge(bench: Bench, given: Given) -> None:
+    """Delete the node and connect its input to its consumers; ask only if that is ambiguous."""
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
     ref, session = require_here(bench), bench.session
     await ready(bench)
-    edit = DeleteNode(node=node_words(session.index, ref))
+    edit = DeleteNode(node=node_selector(session.index, ref))
     try:
-        preview = await bench.jobs.run("edit", "finding out what changes", lambda: session.preview(edit))
+        preview = await bench.jobs.run("edit", "computing the changes", lambda: session.preview(edit))
     except EditError:
-        # It is not clear what takes its place, or that cannot be.
-        await _choose_bypass(bench, ref, takers_of(bench, ref), may_leave_out=False)
+        # The replacement is ambiguous or impossible.
+        await _choose_bypass(bench, ref, uses_outside(bench, ref), may_leave_out=False)
     else:
         await looked_at(bench, preview)
 
 
-async def _delete_selection(bench: "Workbench") -> None:
+async def _delete_selection(bench: Bench) -> None:
     session = bench.session
 
     def find() -> Preview:
         return session.preview(*session.on_selection(DeleteNode(node="x")))
 
-    await looked_at(bench, await bench.jobs.run("edit", "finding out what changes", find))
+    await looked_at(bench, await bench.jobs.run("edit", "computing the changes", find))
 
 
-def takers_of(bench: "Workbench", ref: NodeRef) -> list[Use]:
-    """The places that take what a node makes, but for those inside of it."""
+def uses_outside(bench: Bench, ref: NodeRef) -> list[Use]:
+    """Return the uses of the outputs of a node, except those inside its subgraphs."""
     found: list[Use] = []
     for name in ref.node.output:
         for use in bench.session.index.consumers(ref.scope, name) if name else ():
@@ -220,29 +266,29 @@ def takers_of(bench: "Workbench", ref: NodeRef) -> list[Use]:
     return found
 
 
-def taker_words(use: Use) -> str:
-    """Who takes a value, in a few words. Visible."""
+def use_text(use: Use) -> str:
+    """Describe a use of a value in a few words. Visible."""
     if use.position is None:
         return "output of the graph"
     node = use.scope.graph.node[use.position]
     return f"{use.position} {visible(node.op_type or '?', 40)} input {use.slot}"
 
 
-async def _choose_bypass(bench: "Workbench", ref: NodeRef, takers: list[Use], *, may_leave_out: bool) -> None:
-    session, words = bench.session, node_words(bench.session.index, ref)
+async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_leave_out: bool) -> None:
+    session, words = bench.session, node_selector(bench.session.index, ref)
     ways: dict[str, tuple[tuple[Edit, ...], str, str]] = {}
     for slot, name in enumerate(ref.node.input[:_MOST_BYPASSES]):
         if name:
             label = f"input {slot}  {visible(name, 200)}"
-            ways[str(slot)] = (DeleteNode(node=words, bypass=slot),), label, "takes its place"
+            ways[str(slot)] = (DeleteNode(node=words, bypass=slot),), label, "replaces the output"
     if may_leave_out:
         edits = [
-            Rewire(node=node_words(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
-            for use in takers
+            Rewire(node=node_selector(session.index, NodeRef(use.scope, use.position)), input=use.slot, tensor="")
+            for use in uses
             if use.position is not None
         ]
-        said = f"{counted(len(takers), 'input')} left out"
-        ways["none"] = (*edits, DeleteNode(node=words)), "nothing takes its place", said
+        effect = f"{counted(len(uses), 'input')} left out"
+        ways["none"] = (*edits, DeleteNode(node=words)), "no replacement", effect
 
     def look() -> tuple[list[Choice], dict[str, Preview]]:
         choices, previews = [], {}
@@ -254,32 +300,33 @@ async def _choose_bypass(bench: "Workbench", ref: NodeRef, takers: list[Use], *,
                 choices.append(Choice(key, label, detail, _reason(error)))
         return sorted(choices, key=lambda choice: bool(choice.refused)), previews
 
-    choices, previews = await bench.jobs.run("edit", "finding out what can take its place", look)
-    shown = ", ".join([taker_words(use) for use in takers[:3]]) + (", ..." if len(takers) > 3 else "")
+    choices, previews = await bench.jobs.run("edit", "looking for replacements", look)
+    shown = listed([use_text(use) for use in uses])
     operator = visible(ref.node.op_type or "the node", 40)
-    title = f"Delete {operator}: {counted(len(takers), 'place')} took what it made ({shown})"
+    title = f"Delete {operator}: {counted(len(uses), 'consumer')} ({shown})"
     chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))
     if chosen is not None:
         bench.accept(previews[chosen])
 
 
 def _reason(error: OnnxJsonError) -> str:
-    """Why a way cannot be gone, without the words that say which of its edits, and where: the title says that."""
+    """Return why a replacement is impossible, without the name and place of the edit, which the title states."""
     return visible(re.sub(r"^edit [\d,]+ of [\d,]+ \([a-z-]+\): (/\S+: )?", "", str(error)), 500)
 
 
 ACTIONS: Final = (
-    Action("edit-name", "rename the node, or a value that it makes", ("r",), rename, "Edit", changes=True),
+    Action("edit-name", "rename the node or one of its outputs", ("r",), rename, "Edit", changes=True),
     Action(
-        "edit-input", "another value for an input; 1w is input 1", ("w",), rewire, "Edit", changes=True, footer="rewire"
+        "edit-input", "connect an input to another value; 1w is input 1", ("w",), rewire, "Edit",
+        changes=True, footer="rewire",
     ),
     Action("remove", "delete the node, or the selected ones", ("d",), delete, "Edit", changes=True, footer="delete"),
     Action(
         "bridge",
-        "delete it, and connect what it took with who took it",
+        "delete and reconnect",
         ("D",),
         delete_and_bridge,
         "Edit",
         changes=True,
     ),
-)
+)  # fmt: skip

@@ -1,43 +1,42 @@
-"""Nodes as text in the person's own editor, and what comes back as one step."""
+"""Edit nodes as text in $EDITOR; the result is one step."""
 
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.checking import Finding
-from onnxjson.display import counted, visible
-from onnxjson.edits.declaration import Edit
-from onnxjson.errors import AddressError, DecodeError, OnnxJsonError
+from onnxjson.editing.declaration import Edit
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import AddressError, DecodeError, Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
-from onnxjson_tui import external_editor
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.entering import program
-from onnxjson_tui.jobs import said
+from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen
+from onnxjson_tui.screens.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.screens.recovery import ago
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell import external_editor
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.entering import program
+from onnxjson_tui.shell.jobs import error_text
 
 if TYPE_CHECKING:
-    from onnxjson.document import Model
-    from onnxjson.drafts import Draft
-    from onnxjson.editing import Handout, ModelEditing
-    from onnxjson_tui.session import Session
-    from onnxjson_tui.workbench import Workbench
+    from onnxjson.editing.drafts import Draft
+    from onnxjson.editing.round_trip import Handout, ModelEditing
+    from onnxjson.model.document import Model
+    from onnxjson_tui.session.session import Session
 
 _STYLES: Final[dict[str, Style]] = {"removed": "removed", "added": "added", "hunk": "title", "context": "plain"}
 
 _WIDTH: Final = 66
 
 _EXPRESSED: Final = 3_000
-"""Nodes up to which a change is looked at for edits that say it, so that History has its commands."""
+"""Nodes of a model up to which a change is expressed as edits, which the history lists as commands."""
 
 
-async def edit_text(bench: "Workbench", given: Given) -> None:
-    """The selected nodes, or the one under the cursor, in $EDITOR."""
-    from onnxjson.editing import ModelEditing
+async def edit_text(bench: Bench, given: Given) -> None:
+    """Edit the selected nodes, or the one under the cursor, in $EDITOR."""
+    from onnxjson.editing.round_trip import ModelEditing
 
     session = bench.session
     addresses = list(session.places.selected) or ([bench.here.address] if bench.here is not None else [])
@@ -45,40 +44,42 @@ async def edit_text(bench: "Workbench", given: Given) -> None:
         bench.say("there is no node here to edit")
         return
     editing = ModelEditing(session.model, _named_after(session))
-    # Whether the file is another one by the time a kept draft is taken up takes its whole text to know.
+    # A digest of the whole model would tell whether the file changed before a kept draft is opened again, but is slow.
     draft = await bench.jobs.awaited(
         "draft", "writing the text", lambda: editing.new_draft(addresses, knows_model=False)
     )
-    await _Round(bench, editing, draft).run()
+    await _EditorLoop(bench, editing, draft).run()
 
 
-async def take_up(bench: "Workbench", given: Given) -> None:
-    """A text that was kept, in $EDITOR again."""
-    from onnxjson.drafts import kept_for, take_up
-    from onnxjson.editing import ModelEditing
+async def take_up(bench: Bench, given: Given) -> None:
+    """Open a kept text in $EDITOR again."""
+    from onnxjson.editing.drafts import open_draft, unsaved_drafts
+    from onnxjson.editing.round_trip import ModelEditing
 
     path = _named_after(bench.session)
-    kept = await bench.jobs.awaited("draft", "looking for texts", lambda: [_choice(each) for each in kept_for(path)])
+    kept = await bench.jobs.awaited(
+        "draft", "looking for texts", lambda: [_choice(each) for each in unsaved_drafts(path)]
+    )
     if not kept:
-        bench.say("no text of this model was kept")
+        bench.say("there is no kept text of this model")
         return
-    name = await bench.app.push_screen_wait(PickerScreen("Take up a text that was kept", kept[::-1]))
+    name = await bench.app.push_screen_wait(PickerScreen("Open a kept text", kept[::-1]))
     if name is None:
         return
-    draft, editing = take_up(Path(name)), ModelEditing(bench.session.model, path)
+    draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, path)
     try:
         await bench.jobs.awaited("draft", "looking for its nodes", lambda: editing.find_places(draft))
     except AddressError as error:
-        bench.say(f"{error}; nothing was changed, the text stays in {draft.path}", "bad")
+        bench.say(f"{error}; nothing was changed, the text remains in {draft.path}", "bad")
         return
-    await _Round(bench, editing, draft).run()
+    await _EditorLoop(bench, editing, draft).run()
 
 
 def _choice(path: Path) -> Choice:
-    """A text that was kept: which nodes it is of, and since when."""
-    from onnxjson.drafts import take_up
+    """Return a kept text as a choice, with its nodes and its age."""
+    from onnxjson.editing.drafts import open_draft
 
-    draft = take_up(path)
+    draft = open_draft(path)
     names = [f"{each[-1].operator} {each[-1].name or next(iter(each[-1].made), '')}".strip() for each in draft.ways]
     nodes = visible(names[0], 60) + (f" and {len(names) - 1:,} more" if len(names) > 1 else "") if names else ""
     addresses = visible(", ".join(draft.addresses), 60)
@@ -87,46 +88,46 @@ def _choice(path: Path) -> Choice:
 
 
 def _named_after(session: "Session") -> Path:
-    """The file that drafts are kept for; of a revision, the name that it has there."""
+    """Return the file that drafts belong to; for a revision, the file name in it."""
     return session.opened.path or Path(session.opened.name.rpartition(":")[2])
 
 
-class _Round:
-    """One text, from the editor back to the model, as often as it takes."""
+class _EditorLoop:
+    """Opens one text in the editor until it is applied, dropped or kept."""
 
-    def __init__(self, bench: "Workbench", editing: "ModelEditing", draft: "Draft") -> None:
+    def __init__(self, bench: Bench, editing: "ModelEditing", draft: "Draft") -> None:
         self._bench = bench
         self._editing = editing
         self._draft = draft
 
     async def run(self) -> None:
-        """Until the change is made, given up or kept. What goes wrong leaves the text."""
+        """Repeat until the change is made, dropped or kept; an error keeps the text."""
         place: tuple[int, int] | None = None
         while True:
             try:
                 place = await self._once(place)
             except (OnnxJsonError, OSError) as error:
-                self._keep(said(error))
+                self._keep(error_text(error))
                 return
             if place is None:
                 return
 
     async def _once(self, place: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Where the editor is to open again; None where that is over."""
+        """Open the editor once; return the line and column for the next time, or None at the end."""
         bench, draft = self._bench, self._draft
         bench.session.sync()
         before = draft.content()
         external_editor.edit(bench.app, draft.path, None if place in (None, (0, 0)) else place)
-        # What was typed before the editor came was not meant for the question that comes after it.
+        # Keys typed before the editor opened are not answers to the next question.
         program(bench.app).keys.drop()
         if not draft.content().strip():
-            self._given_up(before)
+            self._emptied(before)
             return None
         try:
             read = await bench.jobs.awaited("draft", "checking the text", lambda: self._editing.read_model(draft))
         except DecodeError as error:
             return await self._after_mistakes(error)
-        found = await bench.jobs.awaited("draft", "finding out what changes", lambda: self._changes(read))
+        found = await bench.jobs.awaited("draft", "computing the changes", lambda: self._changes(read))
         preview, difference = found
         if not preview.patch:
             draft.remove()
@@ -134,25 +135,25 @@ class _Round:
             return None
         return await self._offer(preview, read.findings, difference)
 
-    def _given_up(self, before: bytes) -> None:
-        """The editor left nothing; what it was given is kept where a person had typed that."""
+    def _emptied(self, before: bytes) -> None:
+        """Handle an empty or deleted text: keep the previous text if the user had edited it."""
         draft, bench = self._draft, self._bench
-        reason = "the text is empty" if draft.path.exists() else "the editor has removed the text"
+        reason = "the text is empty" if draft.path.exists() else "the editor removed the text"
         if draft.was_handed_out(before):
             draft.remove()
-            bench.say(f"{reason}, so the model stays as it is", "changed")
+            bench.say(f"{reason}, so the model is unchanged", "changed")
         else:
             draft.restore(before)
-            bench.say(f"{reason}; the model stays as it is, and :take-up opens what you had before", "changed")
+            bench.say(f"{reason}; the model is unchanged, and :take-up opens your previous text", "changed")
 
     async def _after_mistakes(self, error: DecodeError) -> tuple[int, int] | None:
         found = error.findings
-        lines = [line for each in found for line in _finding_lines(each)] or _plain(said(error))
+        lines = [line for each in found for line in _finding_lines(each)] or _plain(error_text(error))
         count = counted(sum(each.severity == "error" for each in found) or 1, "mistake")
         answer = await self._bench.app.push_screen_wait(
             ConfirmScreen(
                 f"The text has {count}",
-                [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "drop it", "drop")],
+                [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")],
                 lines=lines,
                 escape="keep",
             )
@@ -169,12 +170,12 @@ class _Round:
         lines += difference
         answer = await self._bench.app.push_screen_wait(
             ConfirmScreen(
-                "Make this change?" if not errors else f"Make this change? It brings {counted(errors, 'new error')}",
+                "Make this change?" if not errors else f"Make this change? It adds {counted(errors, 'new error')}",
                 [
                     ("y", "make it", "make"),
                     ("e", "edit again", "again"),
                     ("k", "keep the text, change nothing", "keep"),
-                    ("D", "drop the text", "drop"),
+                    ("D", "delete the text", "drop"),
                 ],
                 lines=lines,
                 escape="keep",
@@ -183,7 +184,7 @@ class _Round:
         if answer != "make":
             return self._next(answer, (0, 0))
         if self._bench.accept(preview) is None:
-            # What was typed is worth more than a tidy folder: the model may have changed meanwhile.
+            # The model may have changed in the meantime; the text must not be lost.
             self._keep("the change was not made")
         else:
             self._draft.remove()
@@ -194,13 +195,13 @@ class _Round:
             return place
         if answer == "drop":
             self._draft.remove()
-            self._bench.say("the text is gone, and the model stays as it is")
+            self._bench.say("the text is deleted, and the model is unchanged")
         else:
-            self._keep("the model stays as it is")
+            self._keep("the model is unchanged")
         return None
 
     def _keep(self, reason: str) -> None:
-        """Says how the text is taken up again, if anybody has edited it."""
+        """Keep the text and report how to open it again; delete one that was not edited."""
         try:
             is_untouched = self._draft.is_untouched()
         except OnnxJsonError:
@@ -212,20 +213,20 @@ class _Round:
             self._bench.say(f"{reason}; the text is kept, :take-up opens it again", "changed")
 
     def _changes(self, read: "Handout") -> tuple[Preview, list[Line]]:
-        """What a text would do, and that in the lines of canonical texts: how it is broken into lines is no change."""
-        from onnxjson.rendering.unified import diff_texts
+        """Return the preview of a text, and its diff in canonical form, which ignores line breaks."""
+        from onnxjson.diffing.unified import diff_texts
 
         preview = self._preview(read.model)
         if not preview.patch:
             return preview, []
-        found = diff_texts(*self._editing.compared(read), "as it is", "edited")
+        found = diff_texts(*self._editing.compared(read), "current", "edited")
         return preview, [(Span(line.text, _STYLES[line.kind]),) for line in found if line.kind != "file"]
 
     def _moved(self) -> list[Line]:
-        """Which nodes stand elsewhere than the text says."""
+        """Return which nodes have moved since the text was written."""
         places = self._draft.places or {}
         texts = [
-            f"{visible(then, None)} of the text is {visible(now, None)} now"
+            f"{visible(then, None)} in the text is now {visible(now, None)}"
             for then, now in places.items()
             if then != now
         ]
@@ -233,7 +234,7 @@ class _Round:
         return [*lines, (Span(""),)] if lines else []
 
     def _preview(self, model: "Model") -> Preview:
-        from onnxjson.node_blocks import node_addresses
+        from onnxjson.codecs.node_blocks import node_addresses
 
         session = self._bench.session
         edits = _expressed(self._editing.model, model)
@@ -245,9 +246,9 @@ class _Round:
 
 
 def _expressed(before: "Model", after: "Model") -> tuple[Edit, ...]:
-    """Edits that say the whole change; none where there are none, or it takes too long to know."""
+    """Return edits with the same result; none if there are none or the model is too big to search."""
     from onnxjson.diffing.difference import diff
-    from onnxjson.edits.expressing import express
+    from onnxjson.editing.expressing import express
 
     if before.graph is None or len(before.graph.node) > _EXPRESSED:
         return ()
@@ -278,7 +279,7 @@ ACTIONS: Final = (
         "Edit",
         changes=True,
         footer="$EDITOR",
-        help="Nodes that follow each other are one list, replaced as a whole; weights stand as digests.",
+        help="Consecutive nodes are one list, replaced as a whole; weights are shown as digests.",
     ),
-    Action("take-up", "open a text again that $EDITOR left and that was kept", (), take_up, "Edit", changes=True),
+    Action("take-up", "open a kept text in $EDITOR again", (), take_up, "Edit", changes=True),
 )

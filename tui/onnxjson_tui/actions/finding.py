@@ -1,24 +1,27 @@
-"""Searching and filtering the nodes of the graph that is shown."""
+"""Search and filter the nodes of the current graph."""
 
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from onnxjson.display import counted, visible
-from onnxjson.errors import OnnxJsonError
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.completion import selector_offers
-from onnxjson_tui.finder import filter_positions
-from onnxjson_tui.jobs import said
-from onnxjson_tui.node_text import Direction, NodeText, Wanted, step, wanted
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import OnnxJsonError, SelectorError
+from onnxjson.model.index import Scope
+from onnxjson.model.selector_syntax import parse
+from onnxjson.model.selectors import select_nodes
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.completion import selector_offers
+from onnxjson_tui.rows.node_text import Direction, NodeText, Wanted, step, wanted
+from onnxjson_tui.rows.nodes import filtered
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import error_text
 
 
 class _Search:
-    """A search while it is typed: the cursor goes to the first match from where it stood."""
+    """A search while the user types: the cursor goes to the first match after its old row."""
 
-    def __init__(self, bench: "Workbench") -> None:
+    def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._origin = bench.nodes.cursor
         self._top = bench.nodes.scroll_offset.y
@@ -26,7 +29,7 @@ class _Search:
         self._typed = ""
 
     def changed(self, typed: str) -> None:
-        """Another letter."""
+        """Search for another text."""
         self._typed = typed
         if typed:
             self._bench.finder.with_text(self._look)
@@ -47,13 +50,13 @@ class _Search:
         found = step(places, self._origin - 1, 1, 1)
         if found is None:
             self._bench.nodes.move_to(self._origin)
-            self._bench.say(f"no node has {what.shown}", "bad", keep=False)
+            self._bench.say(f"no node matches {what.shown}", "bad", keep=False)
         else:
             self._bench.nodes.move_to(found.number)
             self._bench.say(_match(places, found.number, found.wrapped, 1), keep=False)
 
     def done(self, typed: str | None) -> None:
-        """Enter, which stays there, or escape, which goes back."""
+        """Stay at the match after enter; go back after escape (None)."""
         bench = self._bench
         self._typed = ""
         if typed is None:
@@ -65,12 +68,12 @@ class _Search:
         bench.nodes.move_to(self._origin)
         if typed:
             bench.finder.wanted = wanted(typed)
-        # The node under the cursor counts, where the search began on it.
+        # The node where the search began counts.
         _go_on(bench, self._origin - 1, 1, 1)
 
 
-def search(bench: "Workbench", given: Given) -> None:
-    """Asks what to look for, or looks for the words after the name of the action."""
+def search(bench: Bench, given: Given) -> None:
+    """Ask for a text to search, or search for the argument of the action."""
     if bench.scope is None:
         bench.say("there are no nodes")
         return
@@ -81,18 +84,18 @@ def search(bench: "Workbench", given: Given) -> None:
     bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def next_match(bench: "Workbench", given: Given) -> None:
-    """On to the next match."""
+def next_match(bench: Bench, given: Given) -> None:
+    """Go to the next match."""
     _go_on(bench, bench.nodes.cursor, given.number or 1, 1)
 
 
-def previous_match(bench: "Workbench", given: Given) -> None:
-    """Back to the match before."""
+def previous_match(bench: Bench, given: Given) -> None:
+    """Go to the previous match."""
     _go_on(bench, bench.nodes.cursor, given.number or 1, -1)
 
 
-def same_operator(bench: "Workbench", given: Given) -> None:
-    """To the next node of the operator under the cursor; n and N go on from there."""
+def same_operator(bench: Bench, given: Given) -> None:
+    """Go to the next node with the operator under the cursor; n and N continue."""
     number = bench.nodes.cursor
 
     def look(text: NodeText) -> None:
@@ -103,16 +106,16 @@ def same_operator(bench: "Workbench", given: Given) -> None:
     bench.finder.with_text(look)
 
 
-def _go_on(bench: "Workbench", number: int, count: int, direction: Direction) -> None:
+def _go_on(bench: Bench, number: int, count: int, direction: Direction) -> None:
     what = bench.finder.wanted
     if what is None:
-        bench.say("nothing was searched for yet; / searches")
+        bench.say("there is no search yet; / starts one")
         return
 
     def there(places: Sequence[int]) -> None:
         found = step(places, number, count, direction)
         if found is None:
-            bench.say(f"no node has {what.shown}{' and fits the filter' if bench.filter else ''}", "bad")
+            bench.say(f"no {'listed ' if bench.filter else ''}node matches {what.shown}", "bad")
             return
         if bench.here is not None and found.number != bench.nodes.cursor:
             bench.session.places.jumps.leave(bench.here.address)
@@ -123,29 +126,64 @@ def _go_on(bench: "Workbench", number: int, count: int, direction: Direction) ->
 
 
 def _match(places: Sequence[int], number: int, wrapped: bool, direction: Direction) -> str:
-    where = ", on from the top" if direction == 1 else ", on from the end"
+    where = ", continued from the top" if direction == 1 else ", continued from the end"
     return f"match {places.index(number) + 1:,} of {len(places):,}{where if wrapped else ''}"
 
 
-class _Filter:
-    """A filter while it is typed: the list follows; what is no selector yet changes nothing."""
+_WITH_MEANING: Final = re.compile(r"[*?\s]")
+"""Characters with a meaning of their own in the value of a term."""
 
-    def __init__(self, bench: "Workbench") -> None:
+
+def filter_positions(session: Session, scope: Scope, typed: str, *, is_complete: bool = True) -> tuple[str, list[int]]:
+    """Return a selector, and the positions of the nodes of one graph that it finds.
+
+    A single word that is not the name of a node or value is searched within names.
+
+    Args:
+        session: the session with the model.
+        scope: the graph.
+        typed: the typed text.
+        is_complete: whether the user has finished; otherwise no similar names are suggested.
+
+    Raises:
+        SelectorError: the selector is invalid or finds nothing.
+        LimitError: its pattern needs too many steps.
+    """
+    index = session.index
+    name = parse(typed).name
+    is_word = name is not None and not name.quoted and typed == name.text and not _WITH_MEANING.search(typed)
+    if is_word and not index.nodes_with("name", typed) and not index.nodes_with("output", typed):
+        positions = [place for place, node in enumerate(scope.graph.node) if typed in (node.name or "")]
+        if positions:
+            return f"name:*{typed}*", positions
+        if not is_complete:
+            raise SelectorError(f'no node of this graph has "{visible(typed)}" in its name')
+    refs = select_nodes(session.model, index, typed)
+    positions = filtered(refs, scope)
+    if not positions:
+        raise SelectorError(f"no node of this graph; {counted(len(refs), 'node')} in other graphs")
+    return typed, positions
+
+
+class _Filter:
+    """A filter while the user types: the list follows as soon as the text is a selector."""
+
+    def __init__(self, bench: Bench) -> None:
         self._bench = bench
         self._before = (bench.filter, bench.chosen, bench.finder.selector)
         self._cursor = None if bench.here is None else bench.here.position
         self._pane = bench.pane
         self._typed = bench.finder.selector if bench.filter else ""
         self._asked: str | None = None
-        """What a thread is finding out."""
+        """The text that a thread searches."""
 
     @property
     def text(self) -> str:
-        """What stands there at first."""
+        """The initial text."""
         return self._typed
 
     def changed(self, typed: str) -> None:
-        """Another letter."""
+        """Search for another text."""
         if typed.strip() == self._typed:
             return
         self._typed = typed.strip()
@@ -153,20 +191,14 @@ class _Filter:
             self._find()
 
     def _find(self) -> None:
-        """Finds out what was typed last; a thread at a time, however fast somebody types."""
+        """Search for the last text, in one thread at a time."""
         bench, scope, typed = self._bench, self._bench.scope, self._typed
         if scope is None or not typed:
             self._show("", None)
             return
         graph = scope
-        if bench.is_small:
-            try:
-                self._show(*filter_positions(bench.session, graph, typed, is_complete=False))
-            except Exception as error:
-                self._wrong(error)
-            return
         self._asked = typed
-        bench.jobs.start(
+        bench.compute(
             "filter",
             "filtering",
             lambda: filter_positions(bench.session, graph, typed, is_complete=False),
@@ -186,9 +218,9 @@ class _Filter:
             self._show(*found)
 
     def _wrong(self, error: BaseException) -> None:
-        """Says what is wrong so far; more letters may mend it."""
+        """Show what is wrong so far; more letters may correct it."""
         if isinstance(error, OnnxJsonError):
-            self._bench.say(said(error), "bad", keep=False)
+            self._bench.say(error_text(error), "bad", keep=False)
         else:
             self._bench.failed(error)
 
@@ -201,7 +233,7 @@ class _Filter:
         bench.say("" if positions is None else f"{counted(len(positions), 'node')}", keep=False)
 
     def done(self, typed: str | None) -> None:
-        """Enter, which keeps the filter, or escape, which gives it up."""
+        """Keep the filter after enter; restore the previous one after escape (None)."""
         bench = self._bench
         bench.jobs.drop("filter")
         if typed is None:
@@ -216,8 +248,8 @@ class _Filter:
         filter_by(bench, typed)
 
 
-def filter_nodes(bench: "Workbench", given: Given) -> None:
-    """Asks which nodes are to be listed."""
+def filter_nodes(bench: Bench, given: Given) -> None:
+    """Ask which nodes to list."""
     if given.text:
         filter_by(bench, given.text)
         return
@@ -228,7 +260,7 @@ def filter_nodes(bench: "Workbench", given: Given) -> None:
     _ask_filter(bench, asking.text, asking)
 
 
-def _ask_filter(bench: "Workbench", text: str, asking: _Filter) -> None:
+def _ask_filter(bench: Bench, text: str, asking: _Filter) -> None:
     bench.prompt.ask(
         "filter",
         asking.done,
@@ -238,8 +270,8 @@ def _ask_filter(bench: "Workbench", text: str, asking: _Filter) -> None:
     )
 
 
-def filter_by(bench: "Workbench", selector: str) -> None:
-    """Lists the nodes that a selector finds; where it finds none, asks again."""
+def filter_by(bench: Bench, selector: str) -> None:
+    """List the nodes that a selector finds; ask again if it finds none."""
     scope, typed = bench.scope, selector.strip()
     if scope is None or not typed:
         clear_filter(bench)
@@ -256,38 +288,30 @@ def filter_by(bench: "Workbench", selector: str) -> None:
         _ask_filter(bench, selector, asking)
         bench.failed(error)
 
-    if bench.is_small:
-        try:
-            shown = filter_positions(bench.session, graph, typed)
-        except Exception as error:
-            failed(error)
-        else:
-            found(shown)
-        return
-    bench.jobs.start("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
+    bench.compute("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
 
 
-def clear_filter(bench: "Workbench") -> None:
-    """Lists all nodes again."""
+def clear_filter(bench: Bench) -> None:
+    """List all nodes again."""
     bench.finder.selector = ""
     if bench.filter:
         bench.show_only("", None)
 
 
-def give_up(bench: "Workbench", given: Given) -> None:
-    """Goes back one step of what was begun: jobs, then the pane, then the selection, then the filter."""
+def give_up(bench: Bench, given: Given) -> None:
+    """Go back one step: cancel jobs, then leave the pane, then clear the selection, then the filter."""
     labels = [job.label for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
     if labels:
         for job in bench.jobs.running:
             if not job.is_kept and job.group != "rows":
                 bench.jobs.drop(job.group)
-        bench.say(f"dropped: {', '.join(map(visible, labels))}")
+        bench.say(f"cancelled: {', '.join(map(visible, labels))}")
     elif bench.pane != "nodes":
         bench.focus_pane("nodes")
     elif bench.session.places.selected:
         bench.session.places.select(())
         bench.nodes.refresh()
-        bench.say("nothing is selected any more")
+        bench.say("selection cleared")
     elif bench.filter:
         clear_filter(bench)
         bench.say("all nodes")
@@ -296,19 +320,19 @@ def give_up(bench: "Workbench", given: Given) -> None:
 ACTIONS: Final = (
     Action(
         "search", "search in operators, names and outputs", ("/",), search, "Find", footer="search", argument="[TEXT]",
-        help="Small letters find capitals, too. Between slashes, as in /conv.*bias/, it is a regular expression. "
+        help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression. "
         "enter stays at the match, esc goes back.",
     ),
     Action("next-match", "next match", ("n",), next_match, "Find"),
-    Action("previous-match", "match before", ("N",), previous_match, "Find"),
+    Action("previous-match", "previous match", ("N",), previous_match, "Find"),
     Action("same-operator", "next node of the same operator", ("*",), same_operator, "Find"),
     Action(
-        "filter", "list only some nodes", ("f",), filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
-        help="By a selector, such as op:Conv dtype:float16 name:*attn*; a word alone is looked for in names. "
+        "filter", "filter the list of nodes", ("f",), filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
+        help="By a selector, such as op:Conv dtype:float16 name:*attn*; a single word is searched in names. "
         "tab completes.",
     ),
     Action(
-        "escape", "drop what runs; back to the nodes; nothing selected; no filter", ("escape",), give_up, "Find",
-        help="One of these each time, in this order.",
+        "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), give_up, "Find",
+        help="One of these at a time, in this order.",
     ),
 )  # fmt: skip

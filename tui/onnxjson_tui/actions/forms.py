@@ -1,23 +1,28 @@
-"""Every edit as a form."""
+"""Edits by form: any edit, and a new node after or before the one under the cursor."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from onnxjson.display import visible
-from onnxjson.edits.catalogue import EDITS, NAMES, edit_named
-from onnxjson.edits.declaration import name_of
-from onnxjson.edits.spelling import summary
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.filling import Filling
-from onnxjson_tui.forms.looking import Also
-from onnxjson_tui.forms.prefilled import prefilled
-from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.choosing import PickerScreen
+from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
+from onnxjson.editing.declaration import Edit, name_of, summary
+from onnxjson.editing.nodes import AddNode, Rewire
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef
+from onnxjson.model.operator_signatures import typed_signature
+from onnxjson.rendering.node import opset_of
+from onnxjson_tui.actions.editing import ready, require_here
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.form_changes import fresh_name, selector_of_value
+from onnxjson_tui.names.form_defaults import prefilled
+from onnxjson_tui.names.form_feedback import Also
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.names.words import is_plain, item_line, node_selector
+from onnxjson_tui.rows.choices import Choice, Searchable
+from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
 
 _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("nodes", ("add-node", "delete-node", "replace-node", "rewire", "swap-inputs", "name-nodes", "inline-functions")),
@@ -32,7 +37,7 @@ _GROUPS: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
 
 
 def edit_choices() -> list[Choice]:
-    """Every edit, those of one kind together."""
+    """Return all edits, grouped by kind."""
     groups = {name: group for group, names in _GROUPS for name in names}
     order = {name: place for place, name in enumerate(groups)}
     names = sorted([name_of(edit) for edit in EDITS], key=lambda name: order.get(name, len(order)))
@@ -41,15 +46,15 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def choose_edit(bench: "Workbench", given: Given) -> None:
-    """Picks an edit and opens its form."""
+async def choose_edit(bench: Bench, given: Given) -> None:
+    """Choose an edit and open its form."""
     chosen = await bench.app.push_screen_wait(PickerScreen("Edits", edit_choices(), is_wide=True))
     if chosen is not None:
         await fill_in(bench, chosen)
 
 
-async def edit_form(bench: "Workbench", given: Given) -> None:
-    """Opens the form of the edit that is named; without a name they are all offered."""
+async def edit_form(bench: Bench, given: Given) -> None:
+    """Open the form of an edit; without a name, choose the edit first."""
     if given.text:
         await fill_in(bench, given.text.split()[0])
     else:
@@ -57,7 +62,7 @@ async def edit_form(bench: "Workbench", given: Given) -> None:
 
 
 async def fill_in(
-    bench: "Workbench",
+    bench: Bench,
     name: str,
     texts: Mapping[str, str] | None = None,
     *,
@@ -65,15 +70,15 @@ async def fill_in(
     also: Also | None = None,
     title: str = "",
 ) -> Preview | None:
-    """Asks for an edit by its form and makes it; what was made, None where the person gave up.
+    """Ask for an edit by its form and make it; return the change, or None if the user cancels.
 
     Args:
-        bench: on whose model it is made.
-        name: of the edit.
-        texts: what stands in fields, in place of what the cursor says.
-        focus: the field that is asked for first.
-        also: what else is done in the same step.
-        title: in place of the name of the edit.
+        bench: the workbench on whose model the edit is made.
+        name: the name of the edit.
+        texts: contents of fields, instead of those that the cursor suggests.
+        focus: the field that gets the focus.
+        also: other edits of the same step.
+        title: the title, instead of that of the edit.
 
     Raises:
         ParameterError: there is no edit of that name.
@@ -91,13 +96,97 @@ async def fill_in(
     return preview
 
 
+async def insert_after(bench: Bench, given: Given) -> None:
+    """Insert a node between an output of this one and its consumers."""
+    ref = require_here(bench)
+    await ready(bench)
+    outputs = [name for name in ref.node.output if name]
+    if not outputs:
+        bench.say("the node has no outputs", "changed")
+        return
+    value: str | None = outputs[0]
+    if len(outputs) > 1:
+        value = await bench.app.push_screen_wait(
+            PickerScreen("After which output", [Choice(name, visible(name, 300)) for name in outputs])
+        )
+    operator = await _operator(bench) if value is not None else None
+    if value is None or operator is None:
+        return
+    is_taken = bool(bench.session.index.consumers(ref.scope, value))
+    texts = _texts(bench, ref, value, operator) | {"insert": "yes" if is_taken else ""}
+    await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
+
+
+async def insert_before(bench: Bench, given: Given) -> None:
+    """Insert a node between this one and one of its inputs; a count before the keys names the input."""
+    ref = require_here(bench)
+    await ready(bench)
+    used = [slot for slot, name in enumerate(ref.node.input) if name]
+    if not used:
+        bench.say("the node has no inputs", "changed")
+        return
+    slot = given.number if given.number in used else used[0]
+    if given.number not in used and len(used) > 1:
+        choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
+        chosen = await bench.app.push_screen_wait(PickerScreen("Before which input", choices))
+        if chosen is None:
+            return
+        slot = int(chosen)
+    operator = await _operator(bench)
+    if operator is None:
+        return
+    words = node_selector(bench.session.index, ref)
+    if words.startswith("@"):
+        # The new node is inserted before this one, whose position grows by 1.
+        words = f"@{ref.scope.address}/node/{ref.position + 1}"
+
+    def connect(edit: Edit) -> tuple[Edit, ...]:
+        assert isinstance(edit, AddNode)
+        return (Rewire(node=words, input=slot, tensor=edit.output[0]),)
+
+    texts = _texts(bench, ref, ref.node.input[slot], operator)
+    title = f"Insert {visible(operator, 40)} before"
+    await fill_in(bench, "add-node", texts, focus="input", also=connect, title=title)
+
+
+async def _operator(bench: Bench) -> str | None:
+    """Ask for an operator of the model's opset that has inputs."""
+    offers = Offers(bench.session, bench.here)
+    choices = await bench.jobs.run(
+        "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
+    )
+    return await bench.app.push_screen_wait(PickerScreen("Which operator", choices))
+
+
+def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
+    """Return the contents of the form: the value as first input, names of outputs, required attributes."""
+    index = bench.session.index
+    found = typed_signature("", operator, opset_of(bench.session.model, ref))
+    lines = [item_line(selector_of_value(bench.session, ref, value))]
+    lines += [""] * (found.least_inputs - 1 if found is not None else 0)
+    base = value if is_plain(value) else operator.lower()
+    outputs = max(found.least_outputs, 1) if found is not None else 1
+    names: list[str] = []
+    for _ in range(outputs):
+        names.append(fresh_name(index, f"{base}_{operator.lower()}", names))
+    needed = [each.name for each in found.attributes.values() if each.required] if found is not None else []
+    graph = {"graph": ref.scope.address} if ref.scope.address != "/graph" else {}
+    return {
+        "op_type": operator,
+        "input": "\n".join(lines),
+        "output": "\n".join(item_line(name) for name in names),
+        "attribute": "\n".join(f"{name}=" for name in needed),
+        **graph,
+    }
+
+
 ACTIONS: Final = (
     Action(
         "edits", "choose an edit and fill in its form", ("a",), choose_edit, "Edit", changes=True, footer="all edits"
     ),
     Action(
         "edit-form",
-        "the form of an edit that is named: :edit-form set-tensor",
+        "open the form of an edit, such as :edit-form set-tensor",
         (),
         edit_form,
         "Edit",
@@ -105,3 +194,9 @@ ACTIONS: Final = (
         argument="EDIT",
     ),
 )
+
+INSERTIONS: Final = (
+    Action("insert-after", "insert a node after this one", ("o",), insert_after, "Edit", changes=True, footer="insert"),
+    Action("insert-before", "insert a node before an input", ("O",), insert_before, "Edit", changes=True),
+)
+"""Apart from the others for the order of the keys in the footer."""

@@ -1,87 +1,205 @@
-"""The lists of keys, the manual, what was said."""
+"""Find an action by its name, and read about the program: palette, list of keys, manual, messages."""
 
 import textwrap
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from typing import Final
 
+from onnxjson.editing.catalogue import NAMES
+from onnxjson.editing.declaration import summary
+from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
-from onnxjson_tui.action import Action, Given
-from onnxjson_tui.key_list import key_lines
-from onnxjson_tui.screens.choosing import TextScreen
+from onnxjson_tui.actions.commanding import MARK, action_of, ask, run_line
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.key_list import all_keys, key_lines, sentence
+from onnxjson_tui.names.model_names import MOST, Named, Names
+from onnxjson_tui.rows.choices import Choice, ChoiceRows
+from onnxjson_tui.screens.dialogs import PickerScreen, TextScreen
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.lines import LineList
 
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+
+class PaletteScreen(PickerScreen):
+    """Searches actions, edits, earlier commands, and all names of the model, those of a big model in a thread."""
+
+    def __init__(self, bench: Bench, commands: Sequence[Choice]) -> None:
+        super().__init__("Find", commands, hint="enter run or go   esc cancel   type part of a name", is_wide=True)
+        self._bench = bench
+        self._names: Names | None = None
+        self._asked: str | None = None
+        """The text that a thread searches."""
+        self._now = ""
+
+    def on_mount(self) -> None:
+        """Read the names."""
+        super().on_mount()
+        bench = self._bench
+        if bench.names is not None and bench.names[0] == bench.session.revision:
+            self._names = bench.names[1]
+        else:
+            index = bench.session.index
+            bench.compute("names", "reading the names", lambda: Names(index), self._have)
+
+    def _have(self, names: Names) -> None:
+        self._names = names
+        self._bench.names = (self._bench.session.revision, names)
+        if self.is_mounted and self._now.strip():
+            self._find(self._now)
+
+    def _find(self, typed: str) -> None:
+        super()._find(typed)
+        self._now = typed
+        names = self._names
+        if names is None or not typed.strip() or self._asked is not None:
+            return
+        self._asked = typed
+        self._bench.compute("palette", "searching", lambda: names.find(typed), lambda found: self._found(typed, found))
+
+    def _found(self, typed: str, found: list[Named]) -> None:
+        self._asked = None
+        if not self.is_mounted:
+            return
+        if typed == self._now:
+            self._add(typed, found)
+        else:
+            self._find(self._now)
+
+    def _add(self, typed: str, found: list[Named]) -> None:
+        """List names after the commands, but exact matches before them."""
+        commands = list(self.choices_for(typed))
+        names = [Choice(f"go {each.address}", each.label, each.detail) for each in found]
+        wanted = typed.strip().lower()
+        first = [each for each in names if each.label.lower() == wanted]
+        rest = [each for each in names if each.label.lower() != wanted]
+        if len(found) >= MOST:
+            rest.append(Choice("", f"more than {MOST}", "", "type more of the name"))
+        self.query_one(LineList).show(ChoiceRows([*first, *commands, *rest]), 0)
+
+
+_MOST_RECENT: Final = 20
+"""Earlier commands that are offered."""
+
+
+async def open_palette(bench: Bench, given: Given) -> None:
+    """Ask for an action, an edit or a name, and run it or go there."""
+    chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
+    if chosen is not None:
+        _do(bench, chosen)
+
+
+def commands(bench: Bench) -> list[Choice]:
+    """Return actions, edits and earlier commands as choices."""
+    readonly = bench.session.readonly
+    refused = "the model is open read-only"
+    found = [
+        Choice(f"action {each.id}", sentence(each.title), all_keys(each), refused if readonly and each.changes else "")
+        for each in bench.actions
+        if each.scope in ("everywhere", bench.pane) and each.id != "palette"
+    ]
+    found += [
+        Choice(f"edit {name}", name, visible(summary(edit), 200), refused if readonly else "")
+        for name, edit in NAMES.items()
+    ]
+    recent = bench.prompt.kept(MARK)[::-1][:_MOST_RECENT]
+    return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
+
+
+def _do(bench: Bench, chosen: str) -> None:
+    kind, _, what = chosen.partition(" ")
+    if kind == "go":
+        if bench.go(what):
+            bench.focus_pane("nodes")
+    elif kind == "line":
+        run_line(bench, what)
+    elif kind == "edit":
+        form = action_of(bench, "edit-form")
+        if form is None:
+            ask(bench, f"{what} ")
+        else:
+            bench.do(form, Given(text=what))
+    else:
+        _do_action(bench, what)
+
+
+def _do_action(bench: Bench, name: str) -> None:
+    action = next(each for each in bench.actions if each.id == name)
+    if action.takes_letter:
+        ask(bench, f"{action.id} ")
+    else:
+        bench.do(action)
+
 
 _WIDEST: Final = 110
 _BORDER: Final = 5
-"""Columns of a text screen that are not for text."""
+"""Columns of a text screen around the text."""
 
 MANUAL: Final = """\
 The screen
-The list of nodes stands in the middle, in the order of the file, with a line for each value that is still needed
-beside them. At the left is the outline, at the right what there is to know of the node under the cursor, at the
-bottom a drawer with problems, changes, tensors and history (f5 to f8, f9 closes). tab goes from pane to pane. A
-narrow terminal shows one or two of them at a time.
+The list of nodes is in the middle, in the order of the file, with a lane for each value that later nodes consume. The
+outline is at the left, the fields of the node under the cursor at the right, and at the bottom a drawer with problems,
+changes, tensors and history (f5 to f8, f9 closes). tab goes from pane to pane. A narrow terminal shows one or two of
+them at a time.
 
 Finding
 / searches in operators, names and outputs while you type; n and N go on. f lists only the nodes that a selector
 finds, such as op:Conv dtype:float16 name:*attn*. ctrl+p finds actions, edits, nodes, constants and graphs by a part
-of their names. esc goes back one step each time: what runs, the pane, the selection, the filter.
+of their names. Each esc goes back one step: it cancels running work, leaves the pane, clears the selection, then the
+filter.
 
 Following values
-gp goes to the node that makes an input, gc to a node that takes an output, gd shows what an input is, gs goes into
-a graph or function and - out of it. [ and ] go back and forward through the places where you were; ma marks a node
-and 'a comes back. :cone in and :cone out list what a node depends on and what depends on it. The lane of what the node
-under the cursor makes is drawn heavy, down to the last node that takes it.
+gp goes to the producer of an input, gc to a consumer of an output, gd shows what defines an input, gs enters a graph or
+function and - leaves it. [ and ] go back and forward through the places you visited; ma marks a node and 'a goes back
+to it. :cone in and :cone out list what a node depends on and what depends on it. The lane of the outputs of the node
+under the cursor is drawn heavy, down to the last consumer.
 
 Editing
-Every edit is one step: u takes it back, ctrl+r makes it again, without limit. e edits what stands in a row of the
-inspector, a lists all edits, and after : an edit is typed as on the command line, completed by tab. v and V select
-nodes; an edit on the selection shows what it would change before it does. The history lists each step as the
-command that repeats it. Behind the number of a node ~ says that it is changed since the last save, + that it is new.
+Every edit is one step: u undoes it and ctrl+r redoes it, without limit. e edits a row of the inspector, a lists all
+edits, and after : you type an edit as on the command line, completed by tab. v and V select nodes; an edit of the
+selection shows a preview first. The history lists each step as the command that repeats it. After the number of a node,
+~ marks one that changed since the last save, + a new one.
 
 Saving
-ctrl+s replaces the file at once or not at all, after reading back what was written; the file before is kept as a
-backup. Where another program changed the file meanwhile, you are asked. Every step is in a journal when it is made:
-after a crash or a lost line, the next start offers to make the steps again. ctrl+e writes them as a script for
-other models.
+ctrl+s replaces the file completely or not at all, after reading back the new one, and keeps the old file as a backup.
+If another program changed the file in the meantime, you are asked. Every step is written to a journal at once: after a
+crash or a lost connection, the next start offers to recover the steps. ctrl+e writes them as a script for other models.
 
 Help
-? lists the keys of the pane in which you are. :messages shows what was said so far, in full.
+? lists the keys of the current pane. :messages shows all messages so far, unabridged.
 """
 """Titles, each with a paragraph."""
 
 
-def text_width(bench: "Workbench") -> int:
-    """Columns of a text on a screen over the workbench."""
+def text_width(bench: Bench) -> int:
+    """Return the columns of a text on a screen over the workbench."""
     return max(min(_WIDEST, bench.app.size.width * 96 // 100) - _BORDER, 30)
 
 
-def keys(bench: "Workbench", given: Given) -> None:
-    """Lists the keys of the pane, then those that hold everywhere."""
+def keys(bench: Bench, given: Given) -> None:
+    """List the keys of the pane, then those of all panes."""
     lines = key_lines(bench.actions, bench.pane, text_width(bench))
-    bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 is the manual"))
+    bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 manual"))
 
 
-def manual(bench: "Workbench", given: Given) -> None:
-    """Shows the manual."""
+def manual(bench: Bench, given: Given) -> None:
+    """Show the manual."""
     lines: list[Line] = []
     for block in MANUAL.split("\n\n"):
         title, _, text = block.partition("\n")
         paragraph = textwrap.wrap(" ".join(text.split()), text_width(bench) - 2)
         lines += [(Span(title, "title"),), *[(Span(f"  {each}"),) for each in paragraph], ()]
-    bench.app.push_screen(TextScreen("The workbench", lines[:-1], hint="esc close   arrows scroll   ? lists the keys"))
+    bench.app.push_screen(TextScreen("The workbench", lines[:-1], hint="esc close   arrows scroll   ? keys"))
 
 
-def messages(bench: "Workbench", given: Given) -> None:
-    """Shows what was said so far, the newest first."""
+def messages(bench: Bench, given: Given) -> None:
+    """Show earlier messages, the newest first."""
     lines: list[Line] = []
     for text, tone in reversed(bench.said):
         lines += [(Span(each, tone),) for each in textwrap.wrap(text, text_width(bench))]
-    bench.app.push_screen(TextScreen("What was said, the newest first", lines or ["nothing yet"]))
+    bench.app.push_screen(TextScreen("Messages, the newest first", lines or ["none yet"]))
 
 
 ACTIONS: Final = (
+    Action("palette", "find an action, an edit, a node, a constant", ("ctrl+p",), open_palette, "Help", footer="find"),
     Action("keys", "list the keys of this pane", ("?",), keys, "Help", footer="keys"),
     Action("manual", "the manual, one page", ("f1",), manual, "Help"),
-    Action("messages", "what was said so far, in full", (), messages, "Help"),
-)
+    Action("messages", "all messages so far", (), messages, "Help"),
+)  # fmt: skip

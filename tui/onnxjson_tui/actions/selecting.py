@@ -1,24 +1,26 @@
-"""Selecting nodes, so that an edit is made on all of them; making the last edit again."""
+"""Select nodes for an edit on all of them, repeat the last edit, copy to the clipboard."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
-from onnxjson.display import counted
-from onnxjson.edits.declaration import Edit
-from onnxjson.edits.parameters import parameters
-from onnxjson.edits.spelling import spell_line
-from onnxjson_tui.action import Action, Given
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.parameters import parameters
+from onnxjson.editing.spelling import spell_line
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.tables import size
 from onnxjson_tui.actions.editing import looked_at, made, ready, require_here
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.words import node_words
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.words import node_selector
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.dialogs import PickerScreen
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.copies import copies_of, fits_clipboard, write_file
 
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
 
-
-def toggle(bench: "Workbench", given: Given) -> None:
-    """Selects the node under the cursor, or no longer; with a count as many from here on."""
+def toggle(bench: Bench, given: Given) -> None:
+    """Toggle the selection of the node under the cursor, or of as many nodes as the count."""
     require_here(bench)
     lines = bench.nodes
     for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (given.number or 1), len(lines.rows)))):
@@ -26,8 +28,8 @@ def toggle(bench: "Workbench", given: Given) -> None:
     _show(bench)
 
 
-def select_range(bench: "Workbench", given: Given) -> None:
-    """Selects everything that is shown between the node that was selected last and this one."""
+def select_range(bench: Bench, given: Given) -> None:
+    """Select all listed nodes between the last selected one and this one."""
     require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
@@ -38,8 +40,8 @@ def select_range(bench: "Workbench", given: Given) -> None:
     _show(bench)
 
 
-def select_all(bench: "Workbench", given: Given) -> None:
-    """Selects all nodes that are shown: of the graph, or of the filter; or those that a selector finds."""
+def select_all(bench: Bench, given: Given) -> None:
+    """Select all listed nodes, or those that a selector finds."""
     if given.text:
         bench.session.select(given.text)
     else:
@@ -47,14 +49,14 @@ def select_all(bench: "Workbench", given: Given) -> None:
     _show(bench)
 
 
-def select_none(bench: "Workbench", given: Given) -> None:
-    """Nothing is selected any more."""
+def select_none(bench: Bench, given: Given) -> None:
+    """Clear the selection."""
     bench.session.places.select(())
     _show(bench)
 
 
-async def repeat(bench: "Workbench", given: Given) -> None:
-    """Makes the last edit again, on this node or on the selected ones."""
+async def repeat(bench: Bench, given: Given) -> None:
+    """Repeat the last edit on this node or on the selected ones."""
     session = bench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
@@ -63,32 +65,32 @@ async def repeat(bench: "Workbench", given: Given) -> None:
     edit = step.edits[-1]
     field = next((each.field for each in parameters(type(edit)) if each.role == "nodes" and each.required), None)
     if not _is_one(step.edits, field):
-        bench.say("the last step was several edits that belong to their nodes; y in the history copies them", "changed")
+        bench.say("the last step has several edits of different nodes; y in the history copies them", "changed")
         return
     if field is None:
         await made(bench, *step.edits)
         return
     await ready(bench)
-    here = None if session.places.selected else node_words(session.index, require_here(bench))
+    here = None if session.places.selected else node_selector(session.index, require_here(bench))
 
     def find() -> Preview:
         if here is None:
             return session.preview(*session.on_selection(edit, field))
         return session.preview(msgspec.structs.replace(edit, **{field: here}))
 
-    await looked_at(bench, await bench.jobs.run("edit", "finding out what changes", find))
+    await looked_at(bench, await bench.jobs.run("edit", "computing the changes", find))
 
 
 def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
-    """Whether edits are one and the same, each on a node of its own; or say themselves what they are about."""
+    """Whether edits are the same one on different nodes, or do not depend on the node under the cursor."""
     if field is None:
         return all(each.role != "nodes" or not each.required for edit in edits for each in parameters(type(edit)))
     kinds = {type(each) for each in edits}
     return len(kinds) == 1 and len({spell_line(msgspec.structs.replace(each, **{field: "x"})) for each in edits}) == 1
 
 
-def _addresses(bench: "Workbench", numbers: range) -> list[str]:
-    """The addresses of the nodes of some rows."""
+def _addresses(bench: Bench, numbers: range) -> list[str]:
+    """Return the addresses of the nodes in some rows."""
     scope = bench.scope
     if scope is None:
         return []
@@ -96,25 +98,71 @@ def _addresses(bench: "Workbench", numbers: range) -> list[str]:
     return [f"{start}{position}" for number in numbers if (position := bench.position_of(number)) is not None]
 
 
-def _number(bench: "Workbench", address: str) -> int | None:
-    """The row of a node; None where it is not shown."""
+def _number(bench: Bench, address: str) -> int | None:
+    """Return the row of a node, if it is listed."""
     scope = bench.scope
     owner, _, position = address.rpartition("/node/")
     return bench.number_of(int(position)) if scope is not None and owner == scope.address else None
 
 
-def _show(bench: "Workbench") -> None:
+def _show(bench: Bench) -> None:
     bench.nodes.refresh()
     bench.draw_chrome()
     count = len(bench.session.places.selected)
-    bench.say(f"{counted(count, 'node')} selected; edits are made on all of them" if count else "nothing is selected")
+    bench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
+
+
+def copy_text(bench: Bench, text: str, what: str) -> None:
+    """Copy a text to the clipboard of the terminal, or to a file if it is too big.
+
+    Args:
+        bench: the workbench that reports it.
+        text: any text; it is not shown.
+        what: a name of the text for the message; must be visible.
+    """
+    if fits_clipboard(text):
+        # Lone surrogates stand for bytes that a clipboard does not accept.
+        bench.app.copy_to_clipboard(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+        bench.say(f"copied {what} to the terminal's clipboard (OSC 52, unconfirmed)", "good")
+        return
+    path = write_file(text)
+    count = size(len(text.encode("utf-8", "surrogateescape")))
+    bench.say(f"{what} is too big for a clipboard ({count}) and was written to {path}", "changed")
+
+
+async def copy(bench: Bench, given: Given) -> None:
+    """Offer the texts of the node that can be copied."""
+    ref = require_here(bench)
+    found = {each.key: each for each in copies_of(bench.session.index, ref)}
+    if given.text in found:
+        chosen: str | None = given.text
+    else:
+        choices = [Choice(each.key, each.label, visible(each.text, 300)) for each in found.values()]
+        chosen = await bench.app.push_screen_wait(PickerScreen("Copy", choices, is_wide=True))
+    if chosen is not None:
+        copy_text(bench, found[chosen].text, found[chosen].label)
+
+
+def copy_row(bench: Bench, given: Given) -> None:
+    """Copy the text that the page offers for the row."""
+    page = bench.drawer.page
+    text = "" if page is None else page.copied(bench.drawer.lines.cursor)
+    if text:
+        copy_text(bench, text, "the row")
+    else:
+        bench.say("this row has nothing to copy")
 
 
 ACTIONS: Final = (
-    Action("select", "select the node, or no longer", ("v",), toggle, "Edit", footer="select"),
-    Action("select-range", "select all from the last selected node to this one", ("V",), select_range, "Edit"),
-    Action("select-all", "select all that is shown, or what a selector finds", (), select_all, "Edit",
+    Action("select", "toggle the selection of the node", ("v",), toggle, "Edit", footer="select"),
+    Action("select-range", "select from the last selected node to this one", ("V",), select_range, "Edit"),
+    Action("select-all", "select all listed nodes, or what a selector finds", (), select_all, "Edit",
            argument="[SELECTOR]"),
     Action("select-none", "select nothing", (), select_none, "Edit"),
-    Action("repeat", "the last edit again, on this node or the selected ones", (".",), repeat, "Edit", changes=True),
+    Action("repeat", "repeat the last edit on this node or the selection", (".",), repeat, "Edit", changes=True),
+    Action(
+        "copy", "copy a name, the JSON, the command ...", ("y",), copy, "Edit", footer="copy",
+        argument="[name|selector|address|json|command]",
+    ),
+    Action("copy-row", "copy the row", ("y",), copy_row, "Keep", "drawer"),
 )  # fmt: skip

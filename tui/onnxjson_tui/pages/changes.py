@@ -1,72 +1,71 @@
-"""What was changed since the model was opened or saved."""
+"""Pages about changes: the diff with the saved model, and the steps of the session."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
-from onnxjson.display import visible
-from onnxjson.rendering.spans import Span
-from onnxjson_tui.comparing import Compared, Side, compared_edits
-from onnxjson_tui.pages.declaration import Page
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
 from onnxjson_tui.rows.element_text import paired, text_of, unified_lines
-from onnxjson_tui.screens.choosing import TextScreen
+from onnxjson_tui.screens.dialogs import TextScreen
+from onnxjson_tui.session.comparing import Compared, Side, compared_edits
+from onnxjson_tui.session.history import History, Step
+from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.lines import Rows, TextRows
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.widgets.page import Page
 
 
-class ChangesPage(Page):
-    """Enter unfolds what happened, and goes to a place; what is gone is shown as it was."""
+class ChangesPage(Page[Bench]):
+    """The diff of the model with its saved state; enter unfolds an event or goes to a place."""
 
     name = "diff"
     title = "Diff"
     hints = (("enter", "unfold, go there"), ("}", "next"), ("{", "previous"), ("c", "whole screen"))
 
-    def __init__(self, bench: "Workbench") -> None:
+    def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
         self._known: DifferenceRows | None = None
         self._revision = -1
-        """Of the session, for which the rows are right."""
+        """The revision of the session that the rows describe."""
         self._saved: object = None
-        """The model that they are about what differs from."""
+        """The saved model that they compare with."""
         self._is_seen = False
 
     @property
     def is_stale(self) -> bool:
-        """Whether the model, or what is saved, is another one than that which was compared."""
+        """Whether the model or its saved state has changed since the comparison."""
         session = self.bench.session
         return self._revision != session.revision or self._saved is not session.unsaved().base
 
     @property
     def rows(self) -> Rows:
-        """What happened; quiet while it is about a model that is no longer there."""
+        """The events; dimmed while they are outdated."""
         if not self.bench.session.is_changed:
-            return TextRows([(Span(" nothing is changed since the model was saved", "quiet"),)])
+            return TextRows([(Span(" no changes since the last save", "quiet"),)])
         if self._known is None:
-            return TextRows([(Span(" comparing with what is saved ...", "quiet"),)])
+            return TextRows([(Span(" comparing with the saved model ...", "quiet"),)])
         return StaleRows(self._known) if self.is_stale else self._known
 
     @property
     def note(self) -> str:
-        """At how many places."""
+        """The number of changed places."""
         if self._known is None or not self.bench.session.is_changed:
             return ""
         return "..." if self.is_stale else f"{self._known.compared.places:,}"
 
     def shown(self) -> None:
-        """Compare, if that was not done."""
+        """Compare if necessary."""
         self._is_seen = True
         self._look()
 
     def hidden(self) -> None:
-        """Nobody waits any more."""
+        """Cancel the comparison."""
         self._is_seen = False
         self.bench.jobs.drop("diff")
 
     def model_changed(self) -> None:
-        """Compare anew, if somebody looks."""
+        """Compare again if the page is open."""
         if self._is_seen:
             self._look()
             self.redraw()
@@ -78,13 +77,13 @@ class ChangesPage(Page):
             self.find_out(lambda found: None)
 
     def find_out(self, then: Callable[[Compared], None]) -> None:
-        """Compares the model with what is saved, and goes on with what is found."""
+        """Compare the model with its saved state, and call `then` with the result."""
         session = self.bench.session
         if self._known is not None and not self.is_stale:
             then(self._known.compared)
             return
         preview, path, revision = session.unsaved(), session.opened.path, session.revision
-        sides = Side("as it is saved", preview.base, path), Side("as it is now", preview.model, path)
+        sides = Side("saved", preview.base, path), Side("current", preview.model, path)
 
         def found(result: Compared) -> None:
             self._revision, self._saved = revision, preview.base
@@ -93,10 +92,10 @@ class ChangesPage(Page):
             self.redraw(self._known.starts[0] if self._known.starts else 0)
             then(result)
 
-        self.bench.jobs.start("diff", "comparing with what is saved", lambda: compared_edits(*sides), found)
+        self.bench.jobs.start("diff", "comparing with the saved model", lambda: compared_edits(*sides), found)
 
     def choose(self, number: int) -> None:
-        """Unfolds or folds; goes to a place."""
+        """Unfold or fold an event; go to a place; show a removed one."""
         known = self._known
         if known is None or not self.bench.session.is_changed or number >= len(known.rows):
             return
@@ -115,12 +114,11 @@ class ChangesPage(Page):
             self.bench.go(member.target[0])
             return
         lines = list(unified_lines(paired(text_of(known.compared.base.model, member.base), []), 70))
-        title = f"{visible(' '.join(member.base), 200)} as it was"
+        title = f"{visible(' '.join(member.base), 200)} before the change"
         self.bench.app.push_screen(TextScreen(title, lines))
 
     def next_node(self, count: int) -> None:
-        """The cursor of the nodes goes to a changed node further on, or back for a negative count."""
-
+        """Move the cursor of the nodes by a number of changed nodes, backwards for a negative count."""
         bench = self.bench
         scope = bench.scope
 
@@ -129,18 +127,104 @@ class ChangesPage(Page):
             if scope is None or here is None or here.scope is not scope:
                 return
             if not places:
-                bench.say("no node of this graph is changed since the model was saved; f6 says what is")
+                bench.say("no node of this graph changed since the last save; f6 shows all changes")
                 return
             later = bisect_right(places, here.position) - 1
             at = later + count if count > 0 else bisect_left(places, here.position) + count
             number = at % len(places)
             bench.go(f"{scope.address}/node/{places[number]}")
-            around = "" if 0 <= at < len(places) else ", around the end"
+            around = "" if 0 <= at < len(places) else ", wrapped around"
             bench.say(f"change {number + 1:,} of {len(places):,}{around}")
 
         if scope is None or not bench.session.is_changed:
-            bench.say("nothing is changed since the model was saved")
-        elif bench.is_big:
-            bench.jobs.start("next", "finding out which nodes are changed", lambda: bench.marks.positions(scope), go)
+            bench.say("no changes since the last save")
         else:
-            go(bench.marks.positions(scope))
+            bench.compute("next", "looking for changed nodes", lambda: bench.marks.positions(scope), go)
+
+
+class HistoryRows:
+    """Rows of steps, the newest first, then the opened model; undone steps are dimmed, above the mark."""
+
+    def __init__(self, history: History) -> None:
+        self._steps: tuple[Step, ...] = tuple(history)
+        self._position = history.position
+        self._saved = history.saved
+
+    def __len__(self) -> int:
+        return len(self._steps) + 1
+
+    def number(self, row: int) -> int:
+        """Return the number of steps that lead to the model of a row."""
+        return len(self._steps) - row
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        made = self.number(number)
+        mark = ">" if made == self._position else " "
+        saved = "  saved" if made == self._saved else ""
+        head = f"{mark}{made:>4} "
+        if made == 0:
+            text, notes = "as opened", ""
+        else:
+            step = self._steps[made - 1]
+            text, notes = visible(step.title, None), f"  {visible('; '.join(step.notes), 200)}" if step.notes else ""
+        room = width - cells(head) - cells(saved)
+        shown = shortened(text, max(room, 10))
+        rest = room - cells(shown)
+        remark = shortened(notes, rest) if rest > 8 else ""
+        is_here = made <= self._position
+        return (
+            Span(head, "title" if made == self._position else "quiet"),
+            Span(shown, "plain" if is_here and made else "quiet"),
+            Span(remark, "quiet"),
+            Span(saved, "good"),
+        )
+
+
+class HistoryPage(Page[Bench]):
+    """The steps; enter restores the model after a step, y copies the commands that repeat it."""
+
+    name = "history"
+    title = "History"
+    hints = (("enter", "go there"), ("y", "copy the command"), ("u", "undo"))
+
+    @property
+    def rows(self) -> Rows:
+        """The steps."""
+        return HistoryRows(self.bench.session.history)
+
+    @property
+    def note(self) -> str:
+        """The number of steps."""
+        return str(len(self.bench.session.history) or "")
+
+    def model_changed(self) -> None:
+        """Draw the steps again."""
+        self.redraw()
+
+    def choose(self, number: int) -> None:
+        """Undo or redo until the step of the row is the newest."""
+        session = self.bench.session
+        wanted = len(session.history) - number
+        last = None
+        is_restructured = False
+        count = abs(session.history.position - wanted)
+        while session.history.position != wanted:
+            changed = session.undo() if session.history.position > wanted else session.redo()
+            if changed is None:
+                break
+            last, is_restructured = changed, is_restructured or changed.is_restructured
+        if last is None:
+            self.bench.say("this is the current step")
+            return
+        self.bench.changed(last._replace(is_restructured=is_restructured))
+        word = "undone" if last.kind == "undone" else "redone"
+        self.bench.say(f"{counted(count, 'step')} {word}")
+
+    def copied(self, number: int) -> str:
+        """Return the commands of a step, one per line; its title if it has none."""
+        steps = tuple(self.bench.session.history)
+        made = len(steps) - number
+        if made < 1:
+            return ""
+        return "\n".join(steps[made - 1].commands) or steps[made - 1].title

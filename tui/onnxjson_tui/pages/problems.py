@@ -1,33 +1,33 @@
-"""What is wrong with the model: what its reader said, its structure, and what onnx says when it is asked."""
+"""The page of problems: findings of the reader, of the structure check, and of onnx."""
 
 import re
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple
 
-from onnxjson.checking import Finding
-from onnxjson.display import counted, visible
-from onnxjson.document import Model
-from onnxjson.errors import OnnxJsonError
-from onnxjson.reading import comments
+from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.constants import constants, weights
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
-from onnxjson.wire.writing import message_bytes
-from onnxjson.worker import Worker
-from onnxjson_tui.jobs import Job
-from onnxjson_tui.pages.declaration import Page
-from onnxjson_tui.screens.choosing import TextScreen
+from onnxjson.running.worker import Worker
+from onnxjson_tui.screens.dialogs import TextScreen
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import Job
 from onnxjson_tui.widgets.lines import Rows, TextRows
+from onnxjson_tui.widgets.page import Page
 
 RESTED: Final = 2.0
-"""Seconds without a change after which onnx is asked by itself."""
+"""Seconds without a change after which onnx checks the model."""
 
 STRUCTURE_RESTED: Final = 0.3
-"""Seconds without a change after which the structure is looked at."""
+"""Seconds without a change after which the structure is checked."""
 
 SMALL_NODES: Final = 3_000
 SMALL_BYTES: Final = 50_000_000
-"""Nodes, and bytes of weights, up to which onnx is asked without being told to."""
+"""Nodes, and bytes of weights, up to which onnx checks the model without a request."""
 
 Origin = Literal["reader", "structure", "onnx"]
 
@@ -37,24 +37,24 @@ _NAMED: Final = (
     re.compile(r"node name: (?P<name>.*?)\)(?:: |, |$)"),
     re.compile(r"Bad node spec for node\. Name: (?P<name>.*?) OpType: "),
 )
-"""How messages of onnx name a node."""
+"""Patterns of node names in messages of onnx."""
 
 
 class _Found(NamedTuple):
-    """What one of them said, and about which revision of the model."""
+    """Findings of one origin, and the revision of the model that they describe."""
 
     findings: tuple[Finding, ...]
     revision: int
 
 
-class ProblemsPage(Page):
-    """Errors first; what was said about an older model is marked as such."""
+class ProblemsPage(Page[Bench]):
+    """Lists errors first; findings of an older revision are marked."""
 
     name = "problems"
     title = "Problems"
-    hints = (("enter", "go there"), ("C", "ask onnx"), ("w", "errors only"), ("space", "in full"))
+    hints = (("enter", "go there"), ("C", "run onnx"), ("w", "errors only"), ("space", "unabridged"))
 
-    def __init__(self, bench: Any) -> None:
+    def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
         session = bench.session
         self._found: dict[Origin, _Found] = {}
@@ -66,7 +66,7 @@ class ProblemsPage(Page):
         self._trouble = ""
         self._timers: list[Any] = []
         self._asked = -1
-        """The revision that onnx was asked about last."""
+        """The revision that onnx checked last."""
         self._listed: list[tuple[Finding, bool]] = []
         self._list()
         bench.call_after_refresh(self._look)
@@ -75,7 +75,7 @@ class ProblemsPage(Page):
 
     @property
     def note(self) -> str:
-        """How many errors and warnings there are; of an older model only where nothing newer is known."""
+        """The number of errors and warnings, without outdated findings."""
         found = [finding for finding, is_stale in self._everything() if not is_stale or finding.code in _OF_FILE]
         parts = [
             counted(number, severity)
@@ -86,17 +86,17 @@ class ProblemsPage(Page):
 
     @property
     def rows(self) -> Rows:
-        """What was found, and what was not asked for."""
+        """The findings, and the state of the checks."""
         return ProblemRows(self._listed, self._state())
 
     def shown(self) -> None:
-        """Somebody looks: a small model is worth the question."""
+        """Check a small model with onnx."""
         self._look()
         if self._is_cheap and self._asked != self.bench.session.revision and self._job is None:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
-        """What was found is old; the structure is looked at when the model rests, onnx is asked some time later."""
+        """Mark the findings as old; check the structure after a pause, and with onnx after a longer one."""
         for timer in self._timers:
             timer.stop()
         self._timers.clear()
@@ -108,7 +108,7 @@ class ProblemsPage(Page):
             self._later(RESTED, self._ask_by_itself)
 
     def choose(self, number: int) -> None:
-        """Goes to the element."""
+        """Go to the element of a finding."""
         if number >= len(self._listed):
             return
         finding, _ = self._listed[number]
@@ -118,16 +118,16 @@ class ProblemsPage(Page):
         elif self.bench.go(address):
             self.bench.focus_pane("nodes")
 
-    # What is asked for
+    # Requests
 
     def turn_warnings(self) -> None:
-        """Hides warnings, or shows them again."""
+        """Hide warnings, or show them again."""
         self._hides_warnings = not self._hides_warnings
         self._list()
         self.redraw(0)
 
     def read(self, number: int) -> None:
-        """All of what a row says."""
+        """Show a finding unabridged."""
         if number >= len(self._listed):
             return
         finding, is_stale = self._listed[number]
@@ -144,14 +144,14 @@ class ProblemsPage(Page):
         self.bench.app.push_screen(TextScreen(finding.severity, lines))
 
     def ask_onnx(self) -> None:
-        """The checker and the shape inference of onnx, in a process of their own."""
+        """Run the checker and the shape inference of onnx in a process of their own."""
         session = self.bench.session
         model, folder, revision = session.model, session.opened.folder, session.revision
         self._asked, self._trouble = revision, ""
         self._worker = worker = Worker()
         self._job = self.bench.jobs.start(
             "check",
-            "onnx checks the model",
+            "checking with onnx",
             lambda: _asked_onnx(worker, model, folder),
             lambda found: self._answered(found, revision),
             self._failed,
@@ -159,31 +159,25 @@ class ProblemsPage(Page):
         self._job.dropped = self._dropped
         self.redraw()
 
-    # How it is found out
+    # Checks
 
     def _later(self, seconds: float, what: Any) -> None:
         self._timers.append(self.bench.set_timer(seconds, what))
 
     def _look(self) -> None:
-        """The structure of the model, in a thread."""
+        """Check the structure of the model, in a thread if it is big."""
         session = self.bench.session
         revision = session.revision
         known = self._found.get("structure")
         if known is not None and known.revision == revision:
             return
-        if self.bench.is_small:
-            self._take("structure", session.check(), revision)
-        else:
-            self.bench.jobs.start(
-                "structure",
-                "looking at the structure",
-                session.check,
-                lambda found: self._take("structure", found, revision),
-            )
+        self.bench.compute(
+            "structure", "checking the structure", session.check, lambda found: self._take("structure", found, revision)
+        )
 
     @property
     def _is_cheap(self) -> bool:
-        """Whether onnx answers at once."""
+        """Whether a check with onnx is fast."""
         index = self.bench.session.index
         if sum(len(scope.graph.node) for scope in index.scopes) > SMALL_NODES:
             return False
@@ -208,7 +202,7 @@ class ProblemsPage(Page):
     def _dropped(self) -> None:
         if self._worker is not None:
             self._worker.interrupt()
-        self._job, self._trouble = None, "onnx was not waited for; C asks it again"
+        self._job, self._trouble = None, "the check with onnx was cancelled; C starts it again"
         self.redraw()
 
     def _take(self, origin: Origin, found: tuple[Finding, ...], revision: int) -> None:
@@ -225,7 +219,7 @@ class ProblemsPage(Page):
             if (each := self._found.get(origin)) is not None
             for finding in each.findings
         ]
-        # Two who say the same of the same element say it once.
+        # Duplicates are merged.
         unique = {(finding.code, finding.address, finding.message): (finding, is_stale) for finding, is_stale in found}
         return sorted(unique.values(), key=lambda each: (each[0].severity != "error", each[1]))
 
@@ -234,7 +228,7 @@ class ProblemsPage(Page):
         self._listed = [each for each in found if not self._hides_warnings or each[0].severity == "error"]
 
     def _state(self) -> list[Line]:
-        """What was looked at and what was not."""
+        """Return which checks have run."""
         lines: list[Line] = []
         found = self._everything()
         hidden = len(found) - len(self._listed)
@@ -242,24 +236,24 @@ class ProblemsPage(Page):
         if hidden:
             lines.append((Span(f" {counted(hidden, 'warning')} hidden; w shows them", "quiet"),))
         if "structure" not in self._found:
-            lines.append((Span(" looking at the structure ...", "quiet"),))
+            lines.append((Span(" checking the structure ...", "quiet"),))
         elif not found:
-            lines.append((Span(" nothing wrong with the structure", "good"),))
+            lines.append((Span(" the structure is valid", "good"),))
         asked = self._found.get("onnx")
         if self._job is not None:
-            lines.append((Span(" onnx checks the model ...   esc does not wait for it", "changed"),))
+            lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
             lines.append((Span(f" {self._trouble}", "bad"),))
         elif asked is None:
-            lines.append((Span(" onnx was not asked; C asks its checker and its shape inference", "quiet"),))
+            lines.append((Span(" not checked with onnx; C runs its checker and shape inference", "quiet"),))
         elif asked.revision != revision:
-            lines.append((Span(" the model was changed since onnx was asked; C asks again", "quiet"),))
+            lines.append((Span(" the model changed since the check with onnx; C checks again", "quiet"),))
         elif not asked.findings:
-            lines.append((Span(" onnx finds nothing wrong", "good"),))
+            lines.append((Span(" onnx finds no problems", "good"),))
         return lines
 
     def _address_of(self, finding: Finding) -> str:
-        """The node that a message of onnx names."""
+        """Return the address of the node that a message of onnx names, or ""."""
         for pattern in _NAMED:
             found = pattern.search(finding.message)
             refs = self.bench.session.index.nodes_with("name", found["name"]) if found and found["name"] else ()
@@ -268,14 +262,14 @@ class ProblemsPage(Page):
         return ""
 
 
-_OF_FILE: Final = frozenset({comments.CODE})
-"""What stays true of a file whatever is changed in the model."""
+_OF_FILE: Final = frozenset({COMMENTS_CODE})
+"""Codes of findings about the file, which changes of the model do not affect."""
 
-_STALE: Final = ", said of the model before the last change"
+_STALE: Final = ", found before the last change"
 
 
 class ProblemRows:
-    """What was found, a row each, and below it what is known of the question."""
+    """Rows of findings, and below them the state of the checks."""
 
     def __init__(self, found: list[tuple[Finding, bool]], state: list[Line]) -> None:
         self._found = found
@@ -285,7 +279,7 @@ class ProblemRows:
         return len(self._found) + len(self._state)
 
     def line(self, number: int, width: int) -> Line:
-        """Severity, place, message; what is old says so."""
+        """Return severity, place and message; old findings are marked."""
         if number >= len(self._found):
             return self._state.line(number - len(self._found), width)
         finding, is_stale = self._found[number]
@@ -305,12 +299,12 @@ def _tone(finding: Finding) -> Literal["bad", "changed"]:
 
 
 def _asked_onnx(worker: Worker, model: Model, folder: Path | None) -> tuple[Finding, ...]:
-    """What the checker and the shape inference of onnx say of the model as it is now.
+    """Return the findings of the checker and the shape inference of onnx.
 
     Raises:
-        WorkerError: they crashed, hung, or cannot be used.
-        LimitError: the model is too big to be given to them.
-        WeightsMissingError: bytes of weights are not here.
+        WorkerError: they crashed, hung, or are not installed.
+        LimitError: the model is too big for them.
+        WeightsMissingError: weights are missing.
     """
     with worker:
         return worker.check(message_bytes(model), full=True, folder=folder)

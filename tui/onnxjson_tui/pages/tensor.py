@@ -1,47 +1,48 @@
-"""One tensor: what it is, where it stands and who takes it at once; its values and statistics when they are wanted."""
+"""The page of one tensor: its type, place and consumers at once, its values and statistics on demand."""
 
 import json
 import shlex
 from typing import Final
 
-from onnxjson.display import counted, visible
-from onnxjson.document import Tensor
-from onnxjson.elements import element_count
-from onnxjson.errors import OnnxJsonError
-from onnxjson.names import COMPLEX, STRING
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import COMPLEX_PARTS, STRING
+from onnxjson.model.elements import element_count
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.selectors import TensorRef, select_tensor
+from onnxjson.model.tensor_statistics import (
+    Spread,
+    Statistics,
+    StringStatistics,
+    first_tokens,
+    spread,
+    statistics,
+    string_statistics,
+)
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
-from onnxjson.selectors import TensorRef, select_tensor
-from onnxjson.tensor_quantiles import Spread, spread
-from onnxjson.tensor_statistics import Statistics, StringStatistics, first_tokens, statistics, string_statistics
-from onnxjson_tui.jobs import Job
-from onnxjson_tui.pages.declaration import Page
 from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_lines, statistics_rows, string_rows
 from onnxjson_tui.rows.tensor_head import place_text, title_line
 from onnxjson_tui.rows.tensor_reading import begun, opened_grid
-from onnxjson_tui.rows.tensor_values import (
-    Key,
-    SliceError,
-    SparseGrid,
-    ValueGrid,
-    parse_slice,
-    slice_text,
-)
+from onnxjson_tui.rows.tensor_values import Key, SliceError, SparseGrid, ValueGrid, parse_slice, slice_text
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import Job
 from onnxjson_tui.widgets.lines import Rows, TextRows
+from onnxjson_tui.widgets.page import Page
 
 _LONGEST_LABEL: Final = 16
-"""Columns of a slice that stands above the places of rows."""
+"""Columns of a slice that is shown above the row labels."""
 
 _EDITED_IN_PLACE: Final = 64
-"""Elements up to which the values themselves are offered to be edited."""
+"""Elements up to which the values can be edited in the prompt."""
 
 
 class _DroppedError(Exception):
-    """Nobody waits for the statistics any more."""
+    """The statistics were cancelled."""
 
 
-class TensorPage(Page):
-    """Shows one tensor until another one is asked for."""
+class TensorPage(Page[Bench]):
+    """Shows one tensor."""
 
     name = "tensor"
     title = "Tensor"
@@ -54,14 +55,14 @@ class TensorPage(Page):
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
     _counting: Job | None = None
     column = 0
-    """The first column of values that is seen."""
+    """The first visible column of values."""
     _slice = ""
     _wanted: frozenset[Key] = frozenset()
 
     # What is shown
 
     def show_constant(self, address: str) -> None:
-        """Shows the tensor at an address."""
+        """Show the tensor at an address."""
         session = self.bench.session
         try:
             ref = select_tensor(session.model, session.index, f"@{address}")
@@ -71,20 +72,20 @@ class TensorPage(Page):
         self.show_tensor(ref)
 
     def show_tensor(self, ref: TensorRef) -> None:
-        """Shows a tensor, its first elements as soon as they are read."""
+        """Show a tensor, and its first elements as soon as they are read."""
         self.ref, self._gone = ref, ""
         self._slice, self.column = "", 0
         self._open()
         self.redraw(0)
 
     def model_changed(self) -> None:
-        """The tensor may be another one, or gone."""
+        """Find the tensor in the new model."""
         ref = self.ref
         if ref is None:
             return
         found = self._found_again(ref)
         if found is None:
-            self._gone = f"{visible(ref.name or ref.address, 200)} is not there any more; t shows another one"
+            self._gone = f"{visible(ref.name or ref.address, 200)} was removed; t shows another one"
             self.ref, self._grid = None, None
         elif found.tensor is ref.tensor:
             self.ref = found
@@ -112,7 +113,7 @@ class TensorPage(Page):
         return found if found.name == ref.name else None
 
     def _open(self) -> None:
-        """Finds the elements, in a thread: they may stand in a file, or have to be unpacked."""
+        """Read the elements in a thread, since they may be in a file or packed."""
         self._grid, self._problem, self._statistics = None, "", None
         self._wanted = frozenset()
         self.bench.jobs.drop("tensor")
@@ -138,7 +139,7 @@ class TensorPage(Page):
 
     @property
     def note(self) -> str:
-        """Its name, and which columns are seen where there are more."""
+        """The name, and the visible columns if there are more."""
         if self.ref is None:
             return ""
         name = shortened(visible(self.ref.name or self.ref.address, 300), 24)
@@ -152,21 +153,21 @@ class TensorPage(Page):
 
     @property
     def rows(self) -> Rows:
-        """What is known, then the values."""
+        """The head, then the values."""
         if self.ref is None:
-            text = self._gone or "t shows a tensor of a node; enter on an initializer of the outline, too"
+            text = self._gone or "t shows a tensor of a node; so does enter on an initializer of the outline"
             return TextRows([(Span(f" {text}", "quiet"),)])
         return TensorRows(self)
 
     @property
     def width(self) -> int:
-        """Columns that the page has."""
+        """Columns of the page."""
         return self.bench.drawer.lines.scrollable_content_region.width or self.bench.size.width
 
-    # What is asked for
+    # Requests
 
     def count(self) -> None:
-        """Statistics of all elements, in a thread."""
+        """Compute statistics of all elements in a thread."""
         grid = self._grid
         if grid is None or self._is_counting:
             return
@@ -184,7 +185,9 @@ class TensorPage(Page):
         def work() -> tuple[Statistics, Spread]:
             return statistics(tensor, bins=BINS, looked=look), spread(tensor, looked=look)
 
-        self._counting = self.bench.jobs.start("tensor-statistics", "counting", work, self._counted, self._not_counted)
+        self._counting = self.bench.jobs.start(
+            "tensor-statistics", "computing statistics", work, self._counted, self._not_counted
+        )
         self._counting.dropped = self._count_dropped
         started.append(self._counting)
         self.redraw()
@@ -207,10 +210,10 @@ class TensorPage(Page):
         self.redraw()
 
     def pick(self, text: str) -> None:
-        """Shows the elements of a slice."""
+        """Show the elements of a slice."""
         grid = self._grid
         if grid is None or isinstance(grid, SparseGrid):
-            self.bench.say("there are no values to take a slice of")
+            self.bench.say("there are no values to slice")
             return
         dims = grid.tensor.dims
         try:
@@ -224,20 +227,20 @@ class TensorPage(Page):
 
     @property
     def slice(self) -> str:
-        """The slice that is shown; "" where there are no values."""
+        """The current slice; "" without values."""
         grid = self._grid
         if grid is None or isinstance(grid, SparseGrid):
             return ""
         return slice_text(grid.picks, grid.tensor.dims)
 
     def sideways(self, step: int) -> None:
-        """Other columns."""
+        """Scroll by some columns, to the left for a negative number."""
         if self._grid is not None:
             self.column = max(min(self.column + step, self._grid.columns - 1), 0)
             self.redraw()
 
     def want(self, key: Key) -> None:
-        """A block of values is to be read; it is drawn when it is there."""
+        """Request a block of values, which is drawn when it is read."""
         if key in self._wanted or self._problem:
             return
         self._wanted |= {key}
@@ -265,7 +268,7 @@ class TensorPage(Page):
         self._wanted = frozenset()
 
     def command(self) -> str:
-        """The command that sets the values, to be completed; "" where there is nothing to set."""
+        """Return the beginning of the command that sets the values; "" if there are none."""
         ref = self.ref
         if ref is None or not isinstance(ref.tensor, Tensor):
             return ""
@@ -277,7 +280,7 @@ class TensorPage(Page):
     # Lines
 
     def head(self, width: int) -> list[Line]:
-        """What is known of the tensor without reading it."""
+        """Return the facts about the tensor that need no reading."""
         ref = self.ref
         assert ref is not None
         lines = [
@@ -289,7 +292,7 @@ class TensorPage(Page):
         lines += self._statistics_lines(width)
         grid = self._grid
         if ref.tensor is None:
-            lines.append((Span(" no constant: its values are known only when the model runs", "quiet"),))
+            lines.append((Span(" not a constant: its values are known only when the model runs", "quiet"),))
         elif grid is None and not self._problem:
             lines.append((Span(" reading the values ...", "quiet"),))
         elif grid is not None and (grid.columns > 1 or not grid.length or isinstance(grid, SparseGrid)):
@@ -300,7 +303,7 @@ class TensorPage(Page):
         if self._grid is None:
             return []
         if self._is_counting:
-            return [(Span(" counting ...   esc stops it", "changed"),)]
+            return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
             return [(Span(" S statistics and histogram   s slice   h l columns   e edit", "quiet"),)]
         found, spread_found = self._statistics
@@ -308,7 +311,7 @@ class TensorPage(Page):
             return beside(string_rows(found), (), width)
         ascii_only = self.bench.terminal.glyphs == "ascii"
         chart = histogram_lines(found.histogram, ascii_only=ascii_only) if found.histogram is not None else []
-        rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX)
+        rows = statistics_rows(found, spread_found, magnitudes=self._grid.tensor.data_type in COMPLEX_PARTS)
         lines = beside(rows, chart, width)
         if spread_found is not None and spread_found.quantiles:
             lines += [(Span(f" {each}"),) for each in quantile_lines(spread_found, width - 2)]
@@ -324,7 +327,7 @@ class TensorPage(Page):
         return (Span(" " + label + "".join([padded(text, grid.width + 2, right=True) for text in texts]), "title"),)
 
     def _label_width(self, grid: ValueGrid) -> int:
-        """Columns of the places of rows, and of the slice above them unless that is long."""
+        """Return the columns of the row labels, and of the slice above them unless it is long."""
         if not grid.rows:
             return 1
         widest = max(cells(grid.row_label(grid.rows - 1)), cells(grid.row_label(0)))
@@ -336,11 +339,11 @@ class TensorPage(Page):
         return range(self.column, min(self.column + fits, grid.columns))
 
     def value_count(self) -> int:
-        """Rows of values."""
+        """Return the number of rows of values."""
         return 0 if self._grid is None else self._grid.rows
 
     def value_line(self, row: int, width: int) -> Line:
-        """A row of values."""
+        """Return a row of values."""
         grid = self._grid
         assert grid is not None
         texts = []
@@ -359,7 +362,7 @@ class TensorPage(Page):
 
 
 class TensorRows:
-    """The lines of the page as it was when they were asked for first: what is known, then values."""
+    """The lines of a page, computed once: the head, then values."""
 
     def __init__(self, page: TensorPage) -> None:
         self._page = page
@@ -389,7 +392,7 @@ class TensorRows:
 
 
 def _as_json(tensor: Tensor) -> str:
-    """The elements as `set-tensor` takes them."""
+    """Return the elements in the syntax of `set-tensor`."""
     if tensor.data_type == STRING:
         texts = [json.dumps(each.decode(errors="replace")) for each in tensor.string_data]
     else:

@@ -1,4 +1,4 @@
-"""Things to choose from, as rows, and how they are searched."""
+"""Choices as rows, and the search in them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, overload
@@ -9,27 +9,27 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened
 
 _LOOKED_AT: Final = 500
-"""Choices whose labels say how wide their column is."""
+"""Number of choices whose labels determine the width of the column."""
 
 
 class Choice(msgspec.Struct, frozen=True, gc=False):
-    """One of several things to choose from; there may be 100,000, and the collector of garbage looks through none."""
+    """A choice; not tracked by the garbage collector, since there may be 100,000."""
 
     key: str
-    """What the screen gives back."""
+    """Result of the screen if it is chosen."""
     label: str
     """Visible."""
     detail: str = ""
     """Visible; at the right."""
     refused: str = ""
-    """Why it cannot be chosen; "" where it can."""
+    """Why it cannot be chosen, or ""."""
 
 
 class Searchable(Sequence[Choice]):
-    """Choices that were made ready to be searched; to be made in a thread where they are many."""
+    """Choices prepared for searching; build it in a thread if there are many."""
 
     def __init__(self, choices: Iterable[Choice]) -> None:
-        # Tuples of such things are nothing that the collector of garbage looks through again and again, as lists are.
+        # Unlike lists, tuples of such objects are not traversed by every garbage collection.
         self._choices = tuple(choices)
         self.texts = tuple([f"{choice.label}\n{choice.detail}".lower() for choice in self._choices])
         """Label and detail of each, in lower case."""
@@ -47,7 +47,7 @@ class Searchable(Sequence[Choice]):
         return self._choices[at]
 
     def having(self, words: Sequence[str]) -> list[Choice]:
-        """Those that have every word; those that begin with the first one come first."""
+        """Return the choices that contain every word; those that begin with the first word come first."""
         texts = self.texts
         found: Sequence[int] = range(len(texts))
         for word in words:
@@ -58,7 +58,7 @@ class Searchable(Sequence[Choice]):
 
 
 class ChoiceRows:
-    """Choices as rows: labels and details each in their column."""
+    """Choices as rows with a column for labels and one for details."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
         self.choices = choices
@@ -68,7 +68,7 @@ class ChoiceRows:
         return len(self.choices)
 
     def line(self, number: int, width: int) -> Line:
-        """Label, then detail, or why it cannot be chosen."""
+        """Return the label, then the detail, or why it cannot be chosen."""
         choice = self.choices[number]
         more = choice.refused or choice.detail
         label = shortened(choice.label, width if not more else max(width * 3 // 5, 10))

@@ -1,40 +1,40 @@
-"""Conflicts of a merge as rows: what there is to decide, and what each side has, beside or below each other."""
+"""Conflicts of a merge as rows: the list of conflicts, and the three sides next to or below each other."""
 
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
+from onnxjson.diffing.line_changes import changes
+from onnxjson.merging.resolution_session import SIDES, ConflictSlot, ResolutionSession, ShownConflict
 from onnxjson.merging.resolving import Choice
-from onnxjson.merging.settling import SIDES, Place, Settling, Shown
-from onnxjson.rendering.line_changes import changes
+from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, clipped, padded, shortened
 from onnxjson_tui.rows.element_text import broken
 
 BESIDE: Final = 100
-"""Columns from which the three sides stand beside each other."""
+"""Minimum width for the three sides next to each other."""
 
 _KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
-_NOTHING: Final = "(nothing stands here)"
+_NOTHING: Final = "(nothing here)"
 _MOST: Final = 2_000
-"""Lines of one side that are shown."""
+"""Maximum lines of one side that are shown."""
 
 
 class ConflictRows:
-    """What there is to decide, and what was decided."""
+    """The conflicts and their resolutions."""
 
-    def __init__(self, settling: Settling) -> None:
+    def __init__(self, settling: ResolutionSession) -> None:
         self._settling = settling
 
     def __len__(self) -> int:
         return len(self._settling.conflicts)
 
     def line(self, number: int, width: int) -> Line:
-        """A mark, what was chosen, where it is."""
+        """Return a mark, the chosen side, and the place."""
         shown = self._settling.conflicts[number]
         choice = self._settling.choices.get(shown.id)
-        mark, style = ("  stands ", "bad") if choice is None else (f"  {choice:<6} ", "good")
+        mark, style = ("  open   ", "bad") if choice is None else (f"  {choice:<6} ", "good")
         digits = len(str(len(self)))
         start = f" {number + 1:>{digits}} "
         more = f" and {len(shown.places) - 1:,} more places" if len(shown.places) > 1 else ""
@@ -51,11 +51,11 @@ class ConflictRows:
 class _Cell(NamedTuple):
     text: str
     is_other: bool
-    """Whether the base has not this line."""
+    """Whether the base lacks this line."""
 
 
-def place_rows(shown: Shown, choice: Choice | None, width: int) -> list[Line]:
-    """What each side has of one conflict.
+def place_rows(shown: ShownConflict, choice: Choice | None, width: int) -> list[Line]:
+    """Return the three sides of a conflict.
 
     Args:
         shown: the conflict.
@@ -76,8 +76,8 @@ def _label(side: Choice, choice: Choice | None) -> str:
     return f"{_KEYS[side]} {side}{' *' if side == choice else ''}"
 
 
-def _below(place: Place, choice: Choice | None, width: int) -> Iterator[Line]:
-    """One side below the other."""
+def _below(place: ConflictSlot, choice: Choice | None, width: int) -> Iterator[Line]:
+    """Yield the sides below each other."""
     for side in SIDES:
         yield (Span(_label(side, choice), "good" if side == choice else "title"),)
         for cell in _cells(place, side):
@@ -85,8 +85,8 @@ def _below(place: Place, choice: Choice | None, width: int) -> Iterator[Line]:
                 yield (Span(f"{'~' if cell.is_other else ' '} {text}", "changed" if cell.is_other else "plain"),)
 
 
-def _beside(place: Place, choice: Choice | None, width: int) -> Iterator[Line]:
-    """The three sides in columns."""
+def _beside(place: ConflictSlot, choice: Choice | None, width: int) -> Iterator[Line]:
+    """Yield the three sides in columns."""
     column = (width - 6) // 3
     heads: list[Span] = []
     for number, side in enumerate(SIDES):
@@ -107,14 +107,14 @@ def _head_style(side: Choice, choice: Choice | None) -> Style:
     return "good" if side == choice else "title"
 
 
-def _column(place: Place, side: Choice, column: int) -> Iterator[tuple[str, bool]]:
+def _column(place: ConflictSlot, side: Choice, column: int) -> Iterator[tuple[str, bool]]:
     for cell in _cells(place, side):
         for text in broken(cell.text, column - 2):
             yield f"{'~' if cell.is_other else ' '} {text}", cell.is_other
 
 
-def _cells(place: Place, side: Choice) -> list[_Cell]:
-    """The lines of a side, each with whether it is another one than the base has."""
+def _cells(place: ConflictSlot, side: Choice) -> list[_Cell]:
+    """Return the lines of a side, each with whether it differs from the base."""
     mine, base = place.values[side], place.values["base"]
     if mine is None:
         return [_Cell(_NOTHING, base is not None)]
@@ -132,6 +132,6 @@ def _changed(base: Sequence[str], mine: Sequence[str], side: Choice) -> Iterator
         yield from range(change.new_start, change.new_end)
 
 
-def named(conflict: Shown) -> str:
-    """A conflict for a message."""
+def named(conflict: ShownConflict) -> str:
+    """Return the title of a conflict for a message."""
     return visible(conflict.places[0].title, 200)

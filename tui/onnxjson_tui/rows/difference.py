@@ -1,27 +1,27 @@
-"""The rows of a difference: a strip of numbers, then what happened, each folded to a row or unfolded to its places."""
+"""Rows of a difference: a summary, then the events, each folded to a row or unfolded to its places."""
 
 import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.diffing.events import Event, Kind, Member
-from onnxjson.display import counted, visible
-from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Effect
+from onnxjson.diffing.events import Effect, Event, Kind, Member
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, shortened_name, size
-from onnxjson_tui.comparing import Compared
 from onnxjson_tui.rows.lanes import Glyphs
+from onnxjson_tui.session.comparing import Compared
 
 SIGNS: Final[dict[Effect, str]] = {"added": "+", "removed": "-", "rewritten": ">", "changed": "~", "quiet": "="}
-"""What stands before an event: added, removed, rewritten, changed, and what leaves every result as it was."""
+"""Signs of events: added, removed, rewritten, changed, and those without effect on results."""
 
 _FOLDS: Final[dict[Glyphs, tuple[str, str]]] = {"unicode": ("▸", "▾"), "ascii": (")", "v")}
 _MOST_PLACES: Final = 1_000
-"""Places of an event that a filter looks at."""
+"""Maximum places of an event that a filter searches."""
 
 _LEAST: Final = 16
-"""Columns from which it is worth saying what changed at a place behind its name."""
+"""Minimum columns for the change after the name of a place."""
 
 _WORD: Final = re.compile(r"[\w.:]+")
 
@@ -29,27 +29,27 @@ RowKind = Literal["number", "operator", "note", "blank", "event", "member", "det
 
 
 class Row(NamedTuple):
-    """What a row is about."""
+    """Kind and subject of a row."""
 
     kind: RowKind
     event: int = -1
-    """Its position in the difference; -1 for a row of no event."""
+    """Position of the event in the difference; -1 for other rows."""
     member: int = -1
     part: int = 0
-    """Of the details of the member, or of the numbers, operators or notes."""
+    """Position in the details of the member, or in the numbers, operators or notes."""
 
 
 class Shown(NamedTuple):
-    """What of a difference is to be seen."""
+    """Which parts of a difference are visible."""
 
     opened: Collection[int] = frozenset()
-    """Events that are unfolded, by their positions."""
+    """Positions of unfolded events."""
     wanted: str = ""
-    """Words that an event must have, or with a minus must not have: see `has_words`."""
+    """Words of the filter; see `has_words`."""
     without_quiet: bool = False
-    """Whether what leaves every result as it was is left out."""
+    """Whether to hide events without effect on results."""
     all_operators: bool = False
-    """Whether every operator has a row, and not only a word in the strip."""
+    """Whether every operator has a row, instead of one line for all."""
 
 
 class DifferenceRows:
@@ -102,14 +102,14 @@ class DifferenceRows:
         return len(self.rows)
 
     def row_of(self, event: int, member: int = -1) -> int | None:
-        """The row of an event, or of one of its places; None where it is not shown."""
+        """Return the row of an event, or of one of its places; None if it is not shown."""
         for number, row in enumerate(self.rows):
             if row.event == event and (member < 0 or row.member == member):
                 return number
         return None
 
     def text(self, number: int) -> str:
-        """What a search looks at: all that a row could show, whatever the width."""
+        """Return the full text of a row for a search."""
         row = self.rows[number]
         if row.event < 0:
             return ""
@@ -139,7 +139,7 @@ class DifferenceRows:
                 return self._place_line(row, width)
         return ()
 
-    # The strip of numbers
+    # Summary
 
     def _number_line(self, part: int, width: int) -> Line:
         compared = self.compared
@@ -204,19 +204,19 @@ class DifferenceRows:
         if row.kind == "detail":
             return (Span("         " + detail_text(event, member.details[row.part], max(width - 9, 8))),)
         if row.kind == "more":
-            return (Span(f"         ... {member.count:,} places are alike in this", "quiet"),)
+            return (Span(f"         ... {member.count:,} places have this change", "quiet"),)
         addresses = _addresses(member)
         place = place_of(member)
         if place in (*member.base, *member.target):
             return (Span("     "), Span(clipped(addresses, width - 5)))
         room = width - 5
-        # Addresses are alike but for their last numbers, so they are cut only where a place would not be readable.
+        # Addresses often differ only in their last numbers, so they are cut only if the place would be unreadable.
         place = shortened_name(place, max(room - cells(addresses) - 2, room // 3, 1))
         return Span(f"     {place}"), Span(f"  {shortened(addresses, max(room - cells(place) - 2, 1))}", "quiet")
 
 
 class StaleRows:
-    """Rows of which the model has changed since: all of them quiet."""
+    """Dimmed rows of an outdated difference."""
 
     def __init__(self, rows: DifferenceRows) -> None:
         self.rows = rows
@@ -230,7 +230,7 @@ class StaleRows:
 
 
 def has_words(event: Event, wanted: str) -> bool:
-    """Whether an event has every word, and none of those with a minus before them.
+    """Whether an event contains every word, and none of the words with a minus.
 
     A word is a part of the kind, the pattern or the name of a place; ``op:Conv`` is an operator in the pattern,
     ``kind:fused`` the kind.
@@ -256,7 +256,7 @@ def _places(event: Event) -> Iterator[str]:
 
 
 def _addresses(member: Member) -> str:
-    """Where that is on both sides, visible."""
+    """Return the addresses on both sides, without control characters."""
     base, target = (" ".join(f"@{visible(each, None)}" for each in side[:20]) for side in (member.base, member.target))
     if base == target:
         return base
@@ -264,7 +264,7 @@ def _addresses(member: Member) -> str:
 
 
 def _gist(event: Event, room: int) -> str:
-    """What an event says of its places, in `room` columns."""
+    """Summarise the places of an event in `room` columns."""
     members = event.members
     if len(members) == 1:
         member = members[0]
@@ -277,8 +277,8 @@ def _gist(event: Event, room: int) -> str:
         if left < _LEAST:
             return shortened_name(place, room)
         return start + detail_text(event, member.details[0], left) + more
-    said = {member.details for member in members}
-    if len(said) == 1 and members[0].details:
+    distinct = {member.details for member in members}
+    if len(distinct) == 1 and members[0].details:
         where = f" at {len(members):,} places"
         details = "; ".join([detail_text(event, detail, None) for detail in members[0].details[:3]])
         if cells(details) + len(where) <= room:
@@ -322,7 +322,7 @@ def _change_style(number: int) -> Style:
 
 
 def _fitting(groups: Sequence[Sequence[Span]], width: int, more: str = "") -> Iterator[Span]:
-    """Groups of spans with two spaces between them, as many as fit; what is left out is counted."""
+    """Yield as many groups of spans as fit, two spaces apart; the others are counted."""
     used = 0
     for number, group in enumerate(groups):
         length = sum([cells(span.text) for span in group]) + (2 if number else 1)

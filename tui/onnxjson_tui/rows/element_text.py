@@ -1,27 +1,27 @@
-"""What stands at an address as the lines of the canonical text, and those of two sides beside or below each other."""
+"""Canonical text of an element as lines, and the texts of two sides next to or below each other."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.addresses import resolve
-from onnxjson.canonical.payload_forms import Weights
-from onnxjson.canonical.writer import TextWriter
-from onnxjson.display import counted, visible
-from onnxjson.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
-from onnxjson.errors import AddressError
-from onnxjson.rendering.line_changes import changes
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import Weights
+from onnxjson.diffing.line_changes import changes
+from onnxjson.model.addresses import resolve
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Function, Graph, Model, Node, Record, Tensor, ValueInfo
+from onnxjson.model.errors import AddressError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, fitting, padded
 
 _MOST_LINES: Final = 2_000
-"""Lines of one side that are compared; a person never reads more of a place."""
+"""Maximum lines of one side that are compared."""
 
 Mark = Literal[" ", "-", "+", "~"]
 
 
 class Pair(NamedTuple):
-    """A line of both sides; None where one has none."""
+    """A line of both sides; None for a missing line."""
 
     mark: Mark
     base: str | None
@@ -29,10 +29,10 @@ class Pair(NamedTuple):
 
 
 def element_lines(model: Model, address: str) -> tuple[str, ...] | None:
-    """The text of what stands at an address, each line visible, big tensors as their SHA-256; None for nothing.
+    """Return the text of the element at an address, big tensors as SHA-256; None if there is none.
 
     Raises:
-        ChangedUnderneathError, FileError: a file that holds a tensor cannot be read any more.
+        ChangedUnderneathError, FileError: the file of a tensor can no longer be read.
     """
     try:
         element = resolve(model, address)
@@ -67,7 +67,7 @@ def element_lines(model: Model, address: str) -> tuple[str, ...] | None:
 
 
 def text_of(model: Model, addresses: Sequence[str]) -> list[str]:
-    """The texts of several elements after one another, each under its address where there are several."""
+    """Return the texts of several elements, each below its address if there are several."""
     found: list[str] = []
     for address in addresses:
         lines = element_lines(model, address)
@@ -82,7 +82,7 @@ def text_of(model: Model, addresses: Sequence[str]) -> list[str]:
 
 
 def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
-    """The lines of two texts, those that are the same beside each other."""
+    """Align the lines of two texts."""
     old, new = ([line.encode() for line in lines] for lines in (base, target))
     found: list[Pair] = []
     at = 0
@@ -98,7 +98,7 @@ def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
 
 
 def unified_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
-    """Below each other, as ``diff -u`` does: what was, then what is. Long lines go on in the next one."""
+    """Yield removed lines, then added ones, as ``diff -u`` does. Long lines are wrapped."""
     waiting: list[Pair] = []
     for pair in pairs:
         if pair.mark == " ":
@@ -120,12 +120,12 @@ def _flushed(pairs: Sequence[Pair], width: int) -> Iterator[Line]:
 
 
 def _broken(mark: str, text: str, width: int) -> Iterator[str]:
-    """A line in pieces of `width` columns, each with the mark."""
+    """Wrap a line at `width` columns, each piece with the mark."""
     return (mark + piece for piece in broken(text, max(width - len(mark), 8)))
 
 
 def broken(text: str, width: int) -> Iterator[str]:
-    """A line in pieces, cut at spaces where there are some; pieces after the first stand further to the right."""
+    """Wrap a line, at spaces if possible; pieces after the first are indented."""
     indent = ""
     while cells(text) > width - len(indent):
         piece = fitting(text, max(width - len(indent), 4))
@@ -138,7 +138,7 @@ def broken(text: str, width: int) -> Iterator[str]:
 
 
 def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
-    """Both sides beside each other, with a mark between them. Long lines go on in the next one."""
+    """Yield both sides next to each other, with a mark between them. Long lines are wrapped."""
     half = max((width - 3) // 2, 8)
     for pair in pairs:
         styles: tuple[Style, Style] = ("plain", "plain") if pair.mark == " " else ("removed", "added")

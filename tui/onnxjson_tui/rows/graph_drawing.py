@@ -1,7 +1,7 @@
-"""A small graph drawn in characters: a row for each layer of boxes, lines between them that go down.
+"""Drawing of a small graph in characters: a row for each layer of boxes, with lines down between the layers.
 
-The places are those of `onnxjson.rendering.layered_layout`; lines go straight down, or aside on a row of their own. A
-line that only passes another one stays a line down, so that nobody takes it for one that is joined::
+The layout is that of `onnxjson.rendering.layered_layout`; lines go straight down, or sideways in a row of their own.
+Where two lines cross, the vertical one is drawn, so that they do not look connected::
 
       [3 Relu]
        ┌──┴───┐
@@ -19,7 +19,7 @@ from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import Glyphs
 
 LONGEST: Final = 8
-"""Layers that a line leads across; of longer ones only both ends are marked."""
+"""Maximum layers that a line crosses; longer lines are replaced by counts at both ends."""
 
 _COLUMN: Final = 6.0
 """Units of the layout in a column."""
@@ -28,19 +28,19 @@ WIDE: Final = 4
 """Columns between two boxes of a layer."""
 
 NARROW: Final = 2
-"""The same where there is little room: fewer lines pass between boxes, so those that do make a detour."""
+"""The same in narrow drawings, where more lines need a detour."""
 
 _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _LINES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " |||-'.+-'.+-+++"}
 
 
 class Box(NamedTuple):
-    """What stands in a box."""
+    """Content of a box."""
 
     label: str
     """Visible."""
     more: int = 0
-    """Boxes that it is joined to and that are not drawn."""
+    """Number of connected boxes that are not drawn."""
     is_centre: bool = False
 
 
@@ -52,7 +52,7 @@ class Edge(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a box stands in the drawing."""
+    """Position of a box in the drawing."""
 
     x: int
     y: int
@@ -60,12 +60,12 @@ class Place(NamedTuple):
 
     @property
     def middle(self) -> int:
-        """The column at which lines come and go."""
+        """The column at which lines begin and end."""
         return self.x + self.width // 2
 
 
 class Extent(NamedTuple):
-    """A part of a drawing; right and bottom are no longer in it."""
+    """A part of a drawing; right and bottom are exclusive."""
 
     left: int
     top: int
@@ -80,12 +80,12 @@ class Drawing(NamedTuple):
     places: tuple[Place, ...]
     width: int
     cut: int
-    """Lines that are too long to be drawn."""
+    """Number of lines that are too long to be drawn."""
     more: tuple[int, ...]
-    """For each box the number behind it: what it is joined to by no line of the drawing."""
+    """For each box the number of its connections that are not drawn."""
 
     def extent(self, boxes: Iterable[int]) -> Extent:
-        """The smallest part that holds some boxes, of which there is one at least."""
+        """Return the smallest part that contains some boxes, at least one."""
         found = [self.places[box] for box in boxes]
         return Extent(
             min([place.x for place in found]),
@@ -95,24 +95,24 @@ class Drawing(NamedTuple):
         )
 
     def text(self) -> list[str]:
-        """The lines, without spaces at their ends."""
+        """Return the lines without trailing spaces."""
         return ["".join(row).rstrip() for row in self.rows]
 
 
 class _Gap:
-    """The lines between two layers: from columns above to columns below."""
+    """Lines between two layers, from columns above to columns below."""
 
     def __init__(self) -> None:
         self.joined: dict[int, set[int]] = {}
-        """Columns below by the column above that they come from."""
+        """Columns below for each column above."""
 
     def add(self, above: int, below: int) -> None:
         self.joined.setdefault(above, set()).add(below)
 
     def beside(self, boxes: Sequence[int]) -> None:
-        """Lines from elsewhere end next to the middle of a box where another line comes down there, and goes on aside.
+        """Move lines to the column next to the middle of a box where another line passes through the middle.
 
-        Else they would seem to go where that one goes.
+        Otherwise both would look like one line.
         """
         for below in boxes:
             if below not in self.joined or self.joined[below] == {below}:
@@ -124,7 +124,7 @@ class _Gap:
                     targets.add(port)
 
     def tracks(self) -> dict[int, int]:
-        """A row for each column above from which a line goes aside; rows are shared by those that do not meet."""
+        """Assign a row to each horizontal line; lines that do not meet share rows."""
         found: dict[int, int] = {}
         rows: list[list[_Aside]] = []
         for above, below in sorted(self.joined.items(), key=lambda each: min((each[0], *each[1]))):
@@ -139,15 +139,15 @@ class _Gap:
 
 
 class _Aside(NamedTuple):
-    """The part of a line that goes aside."""
+    """The horizontal part of a line."""
 
     low: int
     high: int
     target: int | None
-    """Where it goes down; None where it does so at several columns."""
+    """Column at which it goes down; None for several columns."""
 
     def meets(self, other: "_Aside") -> bool:
-        """Whether both on one row would be taken for one line; two that end where they go down together are not."""
+        """Whether both would look like one line in the same row; two lines to the same column do not conflict."""
         if self.high + 1 < other.low or other.high + 1 < self.low:
             return False
         is_same_end = self.target is not None and self.target == other.target
@@ -162,14 +162,14 @@ def drawing(
     between: int = WIDE,
     below: Sequence[Edge] = (),
 ) -> Drawing:
-    """Draws a graph of some dozens of boxes.
+    """Draw a graph of up to some dozens of boxes.
 
     Args:
-        boxes: what stands in them.
-        edges: which are joined.
+        boxes: contents of the boxes.
+        edges: connections.
         glyphs: the characters of lines.
         between: columns between two boxes of a layer.
-        below: boxes of which the second stands in a lower layer than the first, without a line from one to the other.
+        below: pairs of boxes of which the second is in a lower layer, without a line between them.
     """
     more = [box.more for box in boxes]
     kept, cut = _short_edges(_texts(boxes, more), edges, between, below)
@@ -192,7 +192,7 @@ def _layout(texts: Sequence[str], edges: Sequence[Edge], between: int, below: Se
 def _short_edges(
     texts: Sequence[str], edges: Sequence[Edge], between: int, below: Sequence[Edge]
 ) -> tuple[list[Edge], list[Edge]]:
-    """Edges that are drawn, and those that lead across too many layers or to a box of the same layer."""
+    """Return the edges to draw, and those that cross too many layers or stay in one layer."""
     centres = _layout(texts, edges, between, below).centres
     kept: list[Edge] = []
     cut: list[Edge] = []
@@ -235,7 +235,7 @@ class _Canvas:
         return self._x[box] + cells(self._texts[box]) // 2
 
     def _spread(self) -> None:
-        """Boxes of a layer do not touch, whatever rounding did."""
+        """Keep the boxes of a layer apart after rounding."""
         for layer in range(len(self._level)):
             at = 0
             for box in sorted(
@@ -245,14 +245,14 @@ class _Canvas:
                 at = self._x[box] + cells(self._texts[box]) + 1
 
     def _occupied(self) -> list[set[int]]:
-        """The columns of each layer on which a box stands, or next to which one does."""
+        """Return the columns of each layer that are in a box or next to one."""
         found: list[set[int]] = [set() for _ in self._level]
         for box, layer in enumerate(self._layers):
             found[layer] |= set(range(self._x[box] - 1, self._x[box] + cells(self._texts[box]) + 1))
         return found
 
     def _lead(self, edge: Edge, line: Sequence[Point]) -> None:
-        """The way of a line from layer to layer, the upper end first."""
+        """Route a line from layer to layer, upper end first."""
         upper, lower = edge if self._layers[edge.start] < self._layers[edge.end] else (edge.end, edge.start)
         points = line if upper == edge.start else line[::-1]
         column = self._middle(upper)
@@ -268,12 +268,12 @@ class _Canvas:
         self._gaps[last - 1].add(column, self._middle(lower))
 
     def _free(self, layer: int, wanted: int, above: int) -> int:
-        """The column nearest to one at which nothing stands in a layer, and no line of others comes or goes.
+        """Return the nearest free column of a layer, without a box or another line.
 
         Args:
             layer: the layer.
-            wanted: the column.
-            above: where the line itself comes from.
+            wanted: the preferred column.
+            above: the column that the line comes from.
         """
         others = self._middles[layer - 1] | self._passing[layer - 1]
         next_layer = self._passing[layer + 1] if layer + 1 < len(self._passing) else set()
@@ -286,7 +286,7 @@ class _Canvas:
             distance += 1
 
     def drawn(self, cut: int, more: Sequence[int]) -> Drawing:
-        """All of it."""
+        """Draw everything."""
         width = 1 + max(
             [self._x[box] + cells(text) for box, text in enumerate(self._texts)]
             + [column for passing in self._passing for column in passing],
@@ -305,13 +305,13 @@ class _Canvas:
             rows.append(row)
             if layer < len(self._gaps):
                 rows += self._between(self._gaps[layer], width)
-        # Rounding leaves an empty column or two at the left.
+        # Rounding can leave empty columns on the left.
         margin = min([next((place for place, text in enumerate(row) if text != " "), width) for row in rows], default=0)
         places = [place._replace(x=place.x - margin) for place in places]
         return Drawing(tuple([tuple(row[margin:]) for row in rows]), tuple(places), width - margin, cut, tuple(more))
 
     def _between(self, gap: _Gap, width: int) -> list[list[str]]:
-        """The rows between two layers."""
+        """Return the rows between two layers."""
         tracks = gap.tracks()
         height = max([track + 1 for track in tracks.values()], default=1)
         sides: list[dict[int, int]] = [{} for _ in range(height)]

@@ -1,13 +1,12 @@
-"""What a tensor is like, as lines: range, mean, counts, quantiles, and a histogram in characters."""
+"""Statistics of a tensor as lines: range, mean, counts, quantiles, and a histogram in characters."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
+from onnxjson.model.tensor_statistics import Histogram, Spread, Statistics, StringStatistics
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened
-from onnxjson.tensor_quantiles import Spread
-from onnxjson.tensor_statistics import Histogram, Statistics, StringStatistics
 
 HEIGHT: Final = 6
 """Rows of a histogram, its axis not counted."""
@@ -16,17 +15,17 @@ BINS: Final = 36
 """Columns of a histogram."""
 
 _LEFT: Final = 40
-"""Columns of the numbers that stand beside a histogram."""
+"""Columns of the numbers next to a histogram."""
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _HALVES: Final = " .:"
-"""For terminals without blocks: nothing, less than half of a row, more than half."""
+"""For terminals without block characters: empty, less than half of a row, more than half."""
 
 
 def histogram_lines(histogram: Histogram, *, ascii_only: bool = False) -> list[str]:
-    """A column for each bin, then the axis with the least and the greatest value.
+    """Return a column for each bin, then the axis with the minimum and the maximum.
 
-    A bin with few elements is still seen: what is not 0 has at least the lowest mark.
+    A bin with few elements remains visible: it has at least the lowest mark.
     """
     most = max(histogram.counts)
     each = max(BINS // len(histogram.counts), 1)
@@ -48,13 +47,13 @@ def _mark(height: int, levels: int, ascii_only: bool) -> str:
 
 
 def number_text(value: float) -> str:
-    """A number of a statistic, in at most 13 columns."""
+    """Format a number in at most 13 columns."""
     text = number(int(value) if float(value).is_integer() and abs(value) < 1e12 else value)
     return text if len(text) <= 13 else f"{float(value):.6g}"
 
 
 def statistics_rows(found: Statistics, spread: Spread | None, *, magnitudes: bool = False) -> list[tuple[str, str]]:
-    """Labels and values."""
+    """Return labels and values of numeric statistics."""
     rows: list[tuple[str, str]] = []
     if found.minimum is not None and found.maximum is not None:
         rows += [("min", number_text(found.minimum)), ("max", number_text(found.maximum))]
@@ -69,14 +68,14 @@ def statistics_rows(found: Statistics, spread: Spread | None, *, magnitudes: boo
     detail = f" ({found.negative_infinity:,} below)" if found.negative_infinity else ""
     rows.append(("Infinity", share(infinite, found.elements) + detail))
     if spread is not None and spread.distinct is not None:
-        rows.append(("different", f"{spread.distinct:,}"))
+        rows.append(("distinct", f"{spread.distinct:,}"))
     if magnitudes:
         rows = [(label if label in ("zero", "NaN", "Infinity") else f"|{label}|", text) for label, text in rows]
     return rows
 
 
 def quantile_lines(spread: Spread, width: int) -> list[str]:
-    """The quantiles in as many lines as they need, and whether they are exact."""
+    """Return the quantiles in as many lines as needed, and whether they are exact."""
     if not spread.quantiles:
         return []
     which = "of all elements" if spread.is_exact else f"of {spread.looked_at:,} of {spread.elements:,} elements"
@@ -90,14 +89,14 @@ def quantile_lines(spread: Spread, width: int) -> list[str]:
 
 
 def share(count: int, whole: int) -> str:
-    """A number, and its share of all."""
+    """Format a count and its percentage."""
     if not count or not whole:
         return f"{count:,}"
     return f"{count:,} ({count / whole:.1%})" if count / whole >= 0.0005 else f"{count:,} (< 0.1%)"
 
 
 def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
-    """Labels and values for strings."""
+    """Return labels and values of string statistics."""
     rows = [("empty", share(found.empty, found.elements)), ("not UTF-8", share(found.not_utf8, found.elements))]
     if found.shortest is not None:
         rows.insert(0, ("lengths", f"{found.shortest:,} to {found.longest:,} bytes"))
@@ -105,7 +104,7 @@ def string_rows(found: StringStatistics) -> list[tuple[str, str]]:
 
 
 def beside(rows: Sequence[tuple[str, str]], chart: Sequence[str], width: int) -> list[Line]:
-    """Labels and values, with a chart at their right where there is room, else below them."""
+    """Return labels and values, with a chart on the right if there is room, otherwise below."""
     widest = max((len(label) for label, _ in rows), default=0)
     left: list[Line] = [
         (Span(f" {label:<{widest}}  ", "quiet"), Span(shortened(text, max(width - widest - 4, 8))))

@@ -1,12 +1,12 @@
-"""What there is to know of one node, a row each: operator, inputs, outputs, attributes, metadata."""
+"""Rows of one node: operator, inputs, outputs, attributes, metadata."""
 
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.display import ELLIPSIS, visible
-from onnxjson.document import Model, Node
-from onnxjson.index import Index, NodeRef
-from onnxjson.operators import operator_name
+from onnxjson.model.display import ELLIPSIS, visible
+from onnxjson.model.document import Model, Node
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operators import operator_name
 from onnxjson.rendering.node import AttributeView, NodeView, attribute_value_text, view_attribute, view_node
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, shortened_name
@@ -17,20 +17,20 @@ Kind = Literal["operator", "name", "input", "output", "consumer", "attribute", "
 _LONGEST = 1000
 
 _WIDE: Final = 40
-"""Columns from which a row says where a value comes from."""
+"""Minimum columns for the origin of a value."""
 
 _LEAST: Final = 9
-"""Columns from which it is worth saying a part of what stands behind a name."""
+"""Minimum columns for a part of the text after a name."""
 
 _OPERATOR: Final = 9
-"""Columns of the operator of a consumer where there is little room."""
+"""Maximum columns of a consumer's operator in narrow rows."""
 
-_MAKERS: Final = {"initializer": "constant", "graph input": "input"}
-"""Shorter words for where a value comes from."""
+_ORIGINS: Final = {"initializer": "constant", "graph input": "input"}
+"""Shorter words for the origin of a value."""
 
 
 class Entry(NamedTuple):
-    """One row, and what stands in it."""
+    """One row."""
 
     kind: Kind
     label: str
@@ -38,22 +38,22 @@ class Entry(NamedTuple):
     text: str
     """Visible."""
     slot: int = -1
-    """Of an input or output."""
+    """Position of an input or output."""
     name: str = ""
-    """Of the value, attribute or key as the model has it: never to be shown as it is."""
+    """Original name of the value, attribute or key; escape it before showing it."""
     address: str = ""
-    """Of the node, initializer or value that the row leads to."""
+    """Address of the node, initializer or value that enter jumps to."""
     style: Literal["plain", "title", "quiet", "changed"] = "plain"
     origin: str = ""
-    """Where the value comes from, for lists that are wide enough. Visible."""
+    """Origin of the value, for wide lists. Visible."""
     more: str = ""
-    """What is said behind the text: a type, what stood there before. Visible."""
+    """Text after the main text: a type, the saved value. Visible."""
     short: str = ""
-    """The label where there is no room for all of it. Visible."""
+    """Label for narrow rows. Visible."""
 
 
 _NO_DOC: Final = Entry("doc", "doc", "(none)", style="quiet")
-"""A row all the same, so that a node can be given its first comment."""
+"""Row without text, so that a first doc string can be entered."""
 
 
 class InspectorRows:
@@ -66,7 +66,7 @@ class InspectorRows:
         return len(self.entries)
 
     def line(self, number: int, width: int) -> Line:
-        """A row: what it is, then what stands there."""
+        """Return the label and the text of a row."""
         entry = self.entries[number]
         if entry.kind == "heading":
             return (Span(shortened(entry.label, width), "quiet"),)
@@ -80,7 +80,7 @@ class InspectorRows:
 
 
 def _text(entry: Entry, room: int) -> str:
-    """The text of a row and what stands behind it; the latter gives way first, but for what stood there before."""
+    """Return the text of a row and the text after it, which is shortened first, except for a saved value."""
     cut = shortened_name if entry.kind in ("name", "input", "output", "consumer") else shortened
     if not entry.more:
         return cut(entry.text, room)
@@ -92,13 +92,13 @@ def _text(entry: Entry, room: int) -> str:
 
 
 def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
-    """The rows of a node.
+    """Return the rows of a node.
 
     Args:
         model: the model.
         index: its index.
         ref: the node.
-        was: the node as it is saved, where it is another one; what differs but for metadata says so.
+        was: the saved node, if it differs; differences other than metadata are marked.
     """
     view = view_node(model, index, ref, "")
     entries = [*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)]
@@ -109,30 +109,30 @@ def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None)
 
 
 def _compared(entry: Entry, node: Node, was: Node) -> Entry:
-    """A row that says what stood there, where that was something else."""
+    """Return a row with the saved value if that was different."""
     text = None
     match entry.kind:
         case "operator" if (was.op_type, was.domain) != (node.op_type, node.domain):
             text = visible(operator_name(was.domain, was.op_type), _LONGEST)
         case "output":
             old = was.output[entry.slot] if entry.slot < len(was.output) else ""
-            text = None if old == entry.name else visible(old, _LONGEST) if old else "left out"
+            text = None if old == entry.name else visible(old, _LONGEST) if old else "omitted"
         case "doc" if (was.doc_string or "") != (node.doc_string or ""):
             text = visible(was.doc_string, _LONGEST) if was.doc_string else "none"
         case "name" if (was.name or "") != entry.name:
             text = visible(was.name, _LONGEST) if was.name else "none"
         case "input":
             old = was.input[entry.slot] if entry.slot < len(was.input) else ""
-            text = None if old == entry.name else visible(old, _LONGEST) if old else "left out"
+            text = None if old == entry.name else visible(old, _LONGEST) if old else "omitted"
         case "attribute":
             found = next((each for each in was.attribute if (each.name or "") == entry.name), None)
-            text = "not there" if found is None else attribute_value_text(view_attribute(found, ""))
+            text = "missing" if found is None else attribute_value_text(view_attribute(found, ""))
             text = None if text == entry.text else text
     return entry if text is None else entry._replace(more=f"{entry.more}  (was {text})".lstrip(), style="changed")
 
 
 def _removed(node: Node, was: Node) -> list[Entry]:
-    """Inputs, outputs and attributes that are not there any more."""
+    """Return headings for removed inputs, outputs and attributes."""
     slots = [
         f"{word}[{slot}] {visible(name, _LONGEST)}"
         for word, old, new in (("in", was.input, node.input), ("out", was.output, node.output))
@@ -165,10 +165,10 @@ def _head(view: NodeView) -> list[Entry]:
 def _inputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.inputs):
-        maker = visible(each.node.op_type, 60) if each.node is not None else _MAKERS.get(each.made_by, each.made_by)
-        text = visible(each.name, _LONGEST) if each.name else "(left out)"
+        producer = visible(each.node.op_type, 60) if each.node is not None else _ORIGINS.get(each.made_by, each.made_by)
+        text = visible(each.name, _LONGEST) if each.name else "(omitted)"
         kind = visible(each.type, 200) if each.type else ""
-        origin = maker if each.name else ""
+        origin = producer if each.name else ""
         address = each.address or ""
         found.append(Entry("input", f"in[{slot}]", text, slot, each.name, address, origin=origin, more=kind))
     return found
@@ -192,7 +192,7 @@ def _consumer(user: Consumer) -> Entry:
     same = user.address.startswith(f"{owner}/node/") and user.address.count("/node/") == 1
     name = visible(user.node.name or (position if same else user.node.address), _LONGEST)
     operator = visible(user.node.op_type, 60)
-    # Exporters name nodes by their operators, which need not be said twice then.
+    # Exporters often name nodes after their operators, which are not repeated then.
     brief = "" if operator in name else f"{clipped(operator, _OPERATOR)} "
     return Entry(
         "consumer",

@@ -1,13 +1,13 @@
-"""What goes in and out of a model, a row each: name, type, who takes it."""
+"""Inputs and outputs of a model as rows: name, type, consumers or producer."""
 
 from typing import Literal, NamedTuple
 
-from onnxjson.display import counted, visible
-from onnxjson.document import Function, Type
-from onnxjson.index import Index
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Function, Type
+from onnxjson.model.index import Index
+from onnxjson.model.types import format_type
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
-from onnxjson.types import format_type
 
 _LONGEST = 1000
 
@@ -17,33 +17,37 @@ class Port(NamedTuple):
 
     kind: Literal["input", "output"]
     name: str
-    """As the model has it: never to be shown as it is."""
+    """Original name; escape it before showing it."""
     label: str
     """Visible."""
     type: str
     """Visible."""
     note: str
-    """Who takes it, or what makes it. Visible."""
+    """Consumers or producer. Visible."""
 
 
 def ports_of(index: Index) -> list[Port]:
-    """The inputs and outputs of the main graph; none where there is no graph."""
-    scope = next((each for each in index.scopes if each.kind == "main"), None)
+    """Return the inputs and outputs of the main graph; none if there is no graph."""
+    scope = index.main
     if scope is None or isinstance(scope.graph, Function):
         return []
     found = []
     for value in scope.graph.input:
         name = value.name or ""
         uses = len(index.consumers(scope, name))
-        note = f"{counted(uses, 'use')}" if uses else "nothing takes it"
+        note = f"{counted(uses, 'use')}" if uses else "not consumed"
         if name in scope.initializers:
             note += ", has a default"
         found.append(Port("input", name, visible(name, _LONGEST), _type(value.type), note))
     for value in scope.graph.output:
         name = value.name or ""
-        maker = scope.makers.get(name)
-        note = f"made by {maker[0]} {visible(scope.graph.node[maker[0]].op_type or '?', 40)}" if maker else "not made"
-        if maker is None and scope.defines(name):
+        producer = scope.producers.get(name)
+        note = (
+            f"produced by {producer[0]} {visible(scope.graph.node[producer[0]].op_type or '?', 40)}"
+            if producer
+            else "not produced"
+        )
+        if producer is None and scope.defines(name):
             note = "an input or constant"
         found.append(Port("output", name, visible(name, _LONGEST), _type(value.type), note))
     return found
@@ -55,7 +59,7 @@ def _type(kind: Type | None) -> str:
 
 
 class InterfaceRows:
-    """The rows; an input has ``in`` before it, an output ``out``."""
+    """Rows that begin with ``in`` for an input and ``out`` for an output."""
 
     def __init__(self, ports: list[Port]) -> None:
         self.ports = ports
@@ -66,7 +70,7 @@ class InterfaceRows:
         return len(self.ports)
 
     def line(self, number: int, width: int) -> Line:
-        """Direction, name, type, who takes it."""
+        """Return direction, name, type, and consumers or producer."""
         port = self.ports[number]
         names = min(self._names, max((width - 5) * 2 // 5, 8))
         types = min(self._types, max((width - 5) * 2 // 5, 8))

@@ -1,14 +1,13 @@
-"""Lanes beside the nodes of a graph, as ``git log --graph`` draws them: one lane for each value that is still needed.
+"""Lanes next to the nodes of a graph, as in ``git log --graph``: one lane for each value that is still needed.
 
-A value has a lane from the node that makes it to the last one that takes it; lanes that are free again are taken by
-the next values. Values that many nodes take, or a node far below, would only be lines past everything: they have none,
-and neither have inputs and constants of the graph, nor what nodes make of constants alone. A node stands on the lane
-of what it makes::
+A value has a lane from its producer to its last consumer; free lanes are used for later values. Values with many
+consumers, or with a distant one, have no lane, and neither have inputs and constants of the graph, nor values that are
+computed from constants alone. A node is on the lane of its output::
 
-    *        a makes a value that b and d take
-    | *      b takes it, and makes another one
-    | *      c takes that
-    *-'      d takes what a and c made
+    *        a produces a value that b and d consume
+    | *      b consumes it and produces another one
+    | *      c consumes that
+    *-'      d consumes the outputs of a and c
 """
 
 from array import array
@@ -18,20 +17,20 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.document import Node
-from onnxjson.index import Scope
+from onnxjson.model.document import Node
+from onnxjson.model.index import Scope
 
-MOST_TAKERS: Final = 8
-"""Nodes that take a value, up to which it has a lane."""
+MOST_CONSUMERS: Final = 8
+"""Maximum consumers of a value with a lane."""
 
 LONGEST: Final = 500
-"""Rows down to the last node that takes a value, up to which it has a lane."""
+"""Maximum rows from the producer to the last consumer of a value with a lane."""
 
 MOST_LANES: Final = 12
-"""Lanes that are drawn; of those beyond, their number."""
+"""Maximum lanes that are drawn; the others are counted."""
 
 _BLOCK: Final = 128
-"""Rows that are made together."""
+"""Rows that are computed together."""
 
 Glyphs = Literal["unicode", "ascii"]
 
@@ -39,48 +38,48 @@ _UP, _DOWN, _LEFT, _RIGHT = 1, 2, 4, 8
 _BOXES: Final = {"unicode": " ╵╷│╴┘┐┤╶└┌├─┴┬┼", "ascii": " '.|-'.+-'.+-'.+"}
 """The character for each sum of directions."""
 _HEAVY: Final = {"unicode": " ╹╻┃╸┛┓┫╺┗┏┣━┻┳╋", "ascii": " ###############"}
-"""The same for a lane that stands out, also where there are no colours."""
+"""The same for a highlighted lane, also without colours."""
 _NODES: Final = {"unicode": "●○", "ascii": "*o"}
-"""A node that makes a value with a lane, and one that does not."""
+"""A node that produces a value with a lane, and one that does not."""
 _HEAVY_NODES: Final = {"unicode": "◉◎", "ascii": "@@"}
-"""The same for one that takes the value of a lane that stands out, and stands on that lane itself."""
+"""The same for a node on a highlighted lane that consumes its value."""
 
 
 class Row(NamedTuple):
-    """What is drawn beside one node."""
+    """The lanes next to one node."""
 
     before: tuple[int, ...]
     """Lanes that come from above, ascending."""
     after: tuple[int, ...]
-    """Lanes that go on below, ascending."""
+    """Lanes that continue below, ascending."""
     taken: tuple[int, ...]
-    """Lanes of values that the node takes."""
+    """Lanes of consumed values."""
     made: tuple[int, ...]
-    """Lanes of values that it makes."""
+    """Lanes of produced values."""
     column: int
-    """The lane on which the node stands."""
+    """Lane of the node."""
 
 
 class Lit(NamedTuple):
-    """A lane that stands out in the rows of one value."""
+    """A highlighted lane in the rows of one value."""
 
     lane: int
     rows: range
-    """Those below the node that makes the value, down to the last one that takes it."""
+    """The rows below the producer, down to the last consumer."""
 
 
 class Lanes:
-    """The lanes of one graph. Finding them takes a pass over its nodes; rows are made when they are asked for."""
+    """The lanes of one graph, found in one pass over its nodes; rows are computed on demand."""
 
     def __init__(self, scope: Scope) -> None:
         self._nodes: Sequence[Node] = scope.graph.node
         self._inner = _captured(scope)
-        # Values that nodes make have numbers in their order; the arrays say the rest of them.
+        # Values are numbered in the order of their producers; the arrays store their properties.
         self._starts = array("i")
         self._ends = array("i")
         self._lanes = array("i")
         self.width = 0
-        """Lanes that are in use at once."""
+        """Maximum number of lanes in use at once."""
         self._assign(self._find(scope))
         self._block: tuple[int, list[Row]] = (-1, [])
 
@@ -88,18 +87,18 @@ class Lanes:
         return len(self._nodes)
 
     def row(self, position: int) -> Row:
-        """What is drawn beside the node at a position."""
+        """Return the lanes next to the node at a position."""
         block = position // _BLOCK
         if self._block[0] != block:
             self._block = (block, list(self._rows(block * _BLOCK)))
         return self._block[1][position - block * _BLOCK]
 
     def text(self, position: int, glyphs: Glyphs = "unicode", lit: Sequence[Lit] = ()) -> str:
-        """The characters beside the node at a position."""
+        """Return the lanes next to the node at a position as text."""
         return drawn(self.row(position), glyphs, heavy=[each.lane for each in lit if position in each.rows])
 
-    def made_by(self, position: int) -> tuple[Lit, ...]:
-        """The lanes of the values that a node makes."""
+    def produced_by(self, position: int) -> tuple[Lit, ...]:
+        """Return the lanes of the outputs of a node."""
         number = bisect_left(self._starts, position)
         found = []
         while number < len(self._starts) and self._starts[number] == position:
@@ -109,7 +108,7 @@ class Lanes:
         return tuple(found)
 
     def _find(self, scope: Scope) -> list[int]:
-        """Finds who makes each value and who takes it last; how many take it."""
+        """Find the producer and last consumer of each value; return the numbers of consumers."""
         values: dict[str, int] = {}
         starts, ends, inner = self._starts, self._ends, self._inner
         constants = scope.initializers.keys() | scope.sparse_initializers.keys() | {""}
@@ -142,15 +141,15 @@ class Lanes:
         return counts
 
     def _assign(self, counts: list[int]) -> None:
-        """Gives each value its lane: the lowest that is free where it is made."""
+        """Assign each value the lowest lane that is free at its producer."""
         free: list[int] = []
         ending: list[tuple[int, int]] = []
         add = self._lanes.append
         width = 0
-        for start, end, takers in zip(self._starts, self._ends, counts, strict=True):
+        for start, end, consumers in zip(self._starts, self._ends, counts, strict=True):
             while ending and ending[0][0] <= start:
                 heappush(free, heappop(ending)[1])
-            if end <= start or takers > MOST_TAKERS or end - start > LONGEST:
+            if end <= start or consumers > MOST_CONSUMERS or end - start > LONGEST:
                 add(-1)
                 continue
             if free:
@@ -162,15 +161,15 @@ class Lanes:
         self.width = width
 
     def _name(self, number: int) -> str:
-        """What a value is called."""
+        """Return the name of a value."""
         position = self._starts[number]
         names = [name for name in self._nodes[position].output if name]
         return names[number - bisect_left(self._starts, position)]
 
     def _rows(self, first: int) -> Iterator[Row]:
-        """The rows of a block."""
+        """Yield the rows of a block."""
         starts, ends, lanes = self._starts, self._ends, self._lanes
-        # No lane is longer than that, so what comes from above began there at most.
+        # No lane is longer than that, so all lanes from above begin there or later.
         number = bisect_left(starts, first - LONGEST)
         live: dict[int, str] = {}
         while number < len(starts) and starts[number] < first:
@@ -194,7 +193,7 @@ class Lanes:
 
 
 def _captured(scope: Scope) -> dict[int, list[str]]:
-    """The names that graphs inside each node use and do not define themselves."""
+    """Return the outer names that graphs inside each node use."""
     found: dict[int, list[str]] = {}
     for child in scope.children:
         if child.owner is None:
@@ -203,15 +202,15 @@ def _captured(scope: Scope) -> dict[int, list[str]]:
         pending = [(child, frozenset[str]())]
         while pending:
             inner, hidden = pending.pop()
-            own = hidden | frozenset((*inner.makers, *inner.inputs, *inner.initializers, *inner.sparse_initializers))
-            names |= dict.fromkeys([name for name in inner.takers if name not in own])
+            own = hidden | inner.defined_names.keys()
+            names |= dict.fromkeys([name for name in inner.consumers if name not in own])
             pending += [(each, own) for each in inner.children]
         found.setdefault(child.owner.position, []).extend(names)
     return found
 
 
 def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
-    """A row as text: lanes two columns apart, and how many are not drawn; those of `heavy` stand out."""
+    """Return a row as text: lanes two columns apart, and the number of hidden lanes; `heavy` lanes are highlighted."""
     boxes = _BOXES[glyphs]
     joined = (*row.taken, *row.made, row.column)
     left, right = min(joined), max(joined)
@@ -220,7 +219,7 @@ def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy
     for lane in range(min(used, most)):
         sides = (_UP if lane in row.before else 0) | (_DOWN if lane in row.after else 0)
         if left <= lane <= right and (lane in joined or not sides):
-            # A lane that only passes stays a line down, so that nobody takes it for one that is joined.
+            # A lane that only passes remains vertical, so that it does not look connected.
             sides |= (_LEFT if lane > left else 0) | (_RIGHT if lane < right else 0)
         kind, circles = (_HEAVY[glyphs], _HEAVY_NODES[glyphs]) if lane in heavy else (boxes, _NODES[glyphs])
         cells.append(circles[not row.made] if lane == row.column else kind[sides])

@@ -1,35 +1,34 @@
-"""The rows of the node list and of the outline as lines with styles, in the columns of a width."""
+"""Rows of the node list and of the outline as styled lines of a given width."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
-from onnxjson.index import Scope
+from onnxjson.model.index import Scope
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson_tui.rows.nodes import NodeRows, node_line
 from onnxjson_tui.rows.outline import Outline, OutlineRow
 from onnxjson_tui.rows.outline_sections import Row, Sections, row_line
-from onnxjson_tui.saved_nodes import SavedNodes
+from onnxjson_tui.session.saved_nodes import SavedNodes
 
 if TYPE_CHECKING:
-    from onnxjson_tui.session import Session
-    from onnxjson_tui.workbench import Workbench
+    from onnxjson_tui.session.session import Session
 
 _EMPTY = "no nodes"
 
 OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
-"""Keys of scopes that are open, and the rows of an outline that are seen then."""
+"""Keys of open scopes, and the visible rows of the outline."""
 
 
 class NodeLines:
-    """The nodes of one graph; those that are selected are marked, and those that are not as they are saved."""
+    """The nodes of one graph, with marks for selected, changed and new ones."""
 
     def __init__(self, rows: NodeRows | None, session: "Session", saved: SavedNodes | None = None) -> None:
-        """Takes the rows.
+        """Use the rows of a graph.
 
         Args:
-            rows: of the graph; None where there is none.
-            session: knows what is selected.
-            saved: the nodes of the graph as they are saved; None where no node is to be marked.
+            rows: rows of the graph; None without a graph.
+            session: the session, with its selection.
+            saved: the saved nodes of the graph; None to mark no node as changed.
         """
         self.rows = rows
         self._session = session
@@ -57,11 +56,11 @@ class NodeLines:
         return (Span(" " + text),)
 
     def marked(self, saved: SavedNodes | None) -> "NodeLines":
-        """The same rows, marked by what is saved now."""
+        """Return the same rows with marks for other saved nodes."""
         return NodeLines(self.rows, self._session, saved)
 
     def light(self, position: int | None) -> list[tuple[range, int]]:
-        """Makes the lanes of what a node makes stand out; gives the rows and the column of what looks different now."""
+        """Highlight the lanes of the outputs of a node; return the rows and the column to redraw."""
         if self.rows is None:
             return []
         # Only a list of all nodes has lanes, so that rows are positions.
@@ -69,27 +68,49 @@ class NodeLines:
         return [(each.rows, start + 2 * each.lane) for each in self.rows.light(position)]
 
     def position(self, number: int) -> int | None:
-        """The position of the node of a row."""
+        """Return the position of the node of a row."""
         if self.rows is None or not 0 <= number < len(self.rows):
             return None
         return self.rows.position_at(number)
 
     def number_of(self, position: int) -> int | None:
-        """The row of a node."""
+        """Return the row of a node."""
         return None if self.rows is None else self.rows.number_of(position)
 
     def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
-        """The graph has other nodes at the same places; `saved` as at the beginning."""
+        """Use changed nodes at the same positions, and other saved nodes."""
         if self.rows is not None and scope is not None:
             self.rows.scope = scope
         self._saved = saved
 
 
-class OutlineLines:
-    """The outline, section by section; what is open is known to the workbench."""
+class OutlineOwner(Protocol):
+    """The screen that an outline is part of."""
 
-    def __init__(self, outline: Outline | None, bench: "Workbench", known: OpenedRows | None = None) -> None:
-        """Finds out which rows there are; `known` are those of the outline with what was open then."""
+    opened: set[str]
+    """Keys of the open scopes and groups."""
+
+    @property
+    def session(self) -> "Session":
+        """The session on the model."""
+        ...
+
+    @property
+    def scope(self) -> Scope | None:
+        """The graph that is shown, if there is one."""
+        ...
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether lines are drawn with ASCII characters only."""
+        ...
+
+
+class OutlineLines:
+    """The outline, section by section; the workbench stores what is open."""
+
+    def __init__(self, outline: Outline | None, bench: OutlineOwner, known: OpenedRows | None = None) -> None:
+        """Compute the rows; `known` are the previous rows with their open keys."""
         self._outline = outline
         self._bench = bench
         opened = frozenset(bench.opened)
@@ -102,16 +123,16 @@ class OutlineLines:
         )
 
     def again(self) -> "OutlineLines":
-        """The lines after something was opened or closed, or after the model or its marks have changed."""
+        """Return the lines after something was opened or closed, or after the model or its marks changed."""
         return OutlineLines(self._outline, self._bench, self._known)
 
     def __len__(self) -> int:
         return len(self.sections)
 
     def row(self, number: int) -> Row | None:
-        """What a row stands for; None beyond the last one."""
+        """Return a row; None after the last one."""
         return self.sections.row(number) if 0 <= number < len(self.sections) else None
 
     def line(self, number: int, width: int) -> Line:
         """Indentation, fold mark, label, and at the right how many or of which type."""
-        return row_line(self.sections.row(number), width, ascii_only=self._bench.terminal.glyphs == "ascii")
+        return row_line(self.sections.row(number), width, ascii_only=self._bench.ascii_only)

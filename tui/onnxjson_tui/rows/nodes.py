@@ -3,40 +3,40 @@
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.index import Index, NodeRef, Scope
-from onnxjson.operators import operator_name
+from onnxjson.model.display import visible
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import operator_name
+from onnxjson.model.types import format_type
 from onnxjson.rendering.tables import cells, padded, shortened, shortened_name
-from onnxjson.types import format_type
 from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes, Lit
 
 _LONGEST_NAME: Final = 1000
-"""Characters of a name that are looked at; more never fit into a row."""
+"""Maximum characters of a name; more never fit in a row."""
 
 _LOOKED_AT: Final = 2_000
-"""Nodes whose operators say how wide their column is, until all were looked at."""
+"""Number of nodes whose operators determine the first width of the column."""
 
 MOST_OPERATOR: Final = 20
 """Columns of the longest operator that is not shortened."""
 
 
 class NodeRow(NamedTuple):
-    """One row; every text is safe to show."""
+    """One row; all texts are without control characters."""
 
     position: int
-    """Of the node in its graph."""
+    """Position of the node in its graph."""
     lanes: str
     operator: str
     name: str
-    """Of the node, or, where it has none, of what it makes."""
+    """Name of the node, or else of its first output."""
     output: str
-    """The type of its first output, "" where the model does not say it."""
+    """Type of its first output; "" if the model does not declare it."""
     has_graphs: bool
-    """Whether there are graphs to go into."""
+    """Whether the node contains graphs."""
 
 
 class NodeRows:
-    """Rows of one graph, made when they are asked for; all of its nodes, or those of a filter."""
+    """Rows of all nodes of a graph, or of those of a filter, computed on demand."""
 
     def __init__(
         self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", is_bare: bool = False
@@ -62,11 +62,11 @@ class NodeRows:
         return len(self._positions)
 
     def position_at(self, number: int) -> int:
-        """The position of the node of a row; costs less than the row."""
+        """Return the position of the node of a row, without computing the row."""
         return self._positions[number]
 
     def row(self, number: int) -> NodeRow:
-        """The row of a number from 0; it has the node as the scope has it now."""
+        """Return a row, numbered from 0, of the current node."""
         position = self._positions[number]
         node = self.scope.graph.node[position]
         name = node.name or next((each for each in node.output if each), "")
@@ -80,13 +80,13 @@ class NodeRows:
         )
 
     def light(self, position: int | None) -> tuple[Lit, ...]:
-        """Makes the lanes of what a node makes stand out, and no others; gives those that look different now."""
+        """Highlight only the lanes of the outputs of a node; return the lanes to redraw."""
         before = self._lit
-        self._lit = () if self._lanes is None or position is None else self._lanes.made_by(position)
+        self._lit = () if self._lanes is None or position is None else self._lanes.produced_by(position)
         return () if before == self._lit else (*before, *self._lit)
 
     def number_of(self, position: int) -> int | None:
-        """The row of a node; None where a filter leaves it out."""
+        """Return the row of a node; None if a filter excludes it."""
         positions = self._positions
         if isinstance(positions, range):
             return position if position in positions else None
@@ -96,7 +96,7 @@ class NodeRows:
         return number if number < len(positions) and positions[number] == position else None
 
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
-        """The rows of some nodes of the same graph, ascending, in columns of the same width."""
+        """Return rows of some nodes of the same graph, ascending, with the same column widths."""
         rows = NodeRows(self.scope, positions, glyphs=self._glyphs)
         rows._operators_width = self.operators_width
         return rows
@@ -116,25 +116,25 @@ class NodeRows:
         """Columns that lanes need."""
         if self._lanes is None:
             return 0
-        # A node that makes no value with a lane stands beside all of them.
+        # A node without a lane of its own is to the right of all lanes.
         width = self._lanes.width + 1
         return 2 * min(width, MOST_LANES) + (3 if width > MOST_LANES else 0)
 
 
 def output_type(scope: Scope, outputs: Sequence[str]) -> str:
-    """What the model says of the type of the first output, visible."""
+    """Return the declared type of the first output, without control characters."""
     first = next((each for each in outputs if each), None)
     found = None if first is None else Index.type_of(scope, first)
     return "" if found is None else visible(format_type(found) or "?")
 
 
 def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
-    """The positions of the nodes of one graph among those that a selector found, ascending."""
+    """Return the positions of those found nodes that are in one graph, ascending."""
     return sorted([ref.position for ref in refs if ref.scope is scope])
 
 
 def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: int = MOST_OPERATOR) -> str:
-    """A row as text of `width` columns: names give way first, between the parts of a path.
+    """Return a row as text of `width` columns; names are shortened first, between the parts of a path.
 
     Args:
         row: the row.

@@ -1,8 +1,8 @@
-"""The outline of a graph: scopes of its nodes' names, siblings that repeat each other folded into one row.
+"""Outline of a graph: the scopes in the names of its nodes, with repeated siblings folded into one row.
 
-``/layers.0/attn/MatMul`` stands in the scopes ``layers``, ``0`` and ``attn``. Twelve such layers with the same
-operators, in the same scopes, in the same order are one row, ``layers.0-11 x12``. A scope that holds nothing but
-another one shares its row.
+``/layers.0/attn/MatMul`` is in the scopes ``layers``, ``0`` and ``attn``. Twelve such layers with the same
+operators, in the same scopes, in the same order are one row, ``layers.0-11 x12``. A scope that contains only another
+scope shares its row.
 """
 
 import re
@@ -12,8 +12,8 @@ from collections.abc import Collection, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.document import Node
+from onnxjson.model.display import visible
+from onnxjson.model.document import Node
 from onnxjson.rendering.tables import cells, padded, shortened
 
 _NUMBER: Final = re.compile(r"(.*?)([0-9]{1,9})([^0-9]*)", re.S)
@@ -23,44 +23,44 @@ _NAMESPACE: Final = "namespace"
 """The key of metadata_props in which PyTorch's exporter keeps ``name: class/name: class/...``."""
 
 MOST_LEVELS: Final = 4096
-"""Scopes within each other; what a name says beyond them is left out."""
+"""Maximum depth of nested scopes; deeper ones are left out."""
 
 _LONG: Final = 250
-"""Characters of the start of a name from which it is taken apart at once: it may have thousands of parts."""
+"""Length from which a scope path is split at once, since it may have thousands of parts."""
 
 _LABEL: Final = 200
 """Characters of a label."""
 
 _MOST_INDENTED: Final = 10
-"""Levels that are indented; deeper ones stand below those."""
+"""Maximum levels of indentation."""
 
 
 class OutlineRow(NamedTuple):
-    """One row; its label is safe to show."""
+    """One row; its label has no control characters."""
 
     key: str
-    """What is opened and closed; stays the same as long as the scope does."""
+    """Key for opening and closing; stable as long as the scope exists."""
     level: int
     label: str
     repeats: int
-    """How many scopes the row stands for; 1 where it is one."""
+    """Number of scopes that the row represents."""
     nodes: int
-    """How many stand in it, deeper ones too."""
+    """Number of nodes in it, including deeper ones."""
     first: int
     """The position of its first node."""
     is_open: bool | None
-    """None where there is nothing below."""
+    """None for a row without rows below it."""
 
 
 class _Item(NamedTuple):
-    """One scope, or several that repeat each other, by their numbers."""
+    """One scope, or several repeated ones, by number."""
 
     members: tuple[int, ...]
     label: str
 
 
 class _Numbers(dict[str, int]):
-    """A number for each text that is asked for."""
+    """Assigns a number to each text on first use."""
 
     def __missing__(self, text: str) -> int:
         number = self[text] = len(self)
@@ -68,25 +68,25 @@ class _Numbers(dict[str, int]):
 
 
 class Outline:
-    """The scopes of one graph; which of them are open is told when rows are asked for."""
+    """The scopes of one graph."""
 
     def __init__(self, nodes: Sequence[Node]) -> None:
-        # Scopes have numbers, each more than the one around it; the lists say the rest of them. A big model has as many
+        # Scopes are numbered, outer ones first; the lists store their properties. A big model has as many
         # scopes as nodes, and objects would take four times as long.
         self._added = [""]
         self._parents = array("i", [-1])
         self._firsts = array("i", [0])
         self._counts = array("i", [0])
         self._contents = array("i", [0])
-        """A number for what each scope holds; the same where two hold the same."""
+        """Number of the content of each scope; equal for equal contents."""
         self._fill(nodes)
-        # Tuples of texts are nothing that the collector of garbage looks through again and again, as lists are.
+        # Unlike lists, tuples of strings are not traversed by every garbage collection.
         self._names = tuple(self._added)
         self._added.clear()
         self._inner: tuple[array[int], array[int]] | None = None
 
     def rows(self, opened: Collection[str] = ()) -> list[OutlineRow]:
-        """The rows that are seen where the scopes and groups of these keys are open."""
+        """Return the visible rows if the scopes and groups with these keys are open."""
         found: list[OutlineRow] = []
         pending = [(item, 0) for item in reversed(self._below(0))]
         while pending:
@@ -116,18 +116,18 @@ class Outline:
             if node.metadata_props:
                 said = next((entry.value for entry in node.metadata_props if entry.key == _NAMESPACE), None)
                 where = f"\0{said}" if said else where
-            # Nodes of one scope have the same start; only the first of them is taken apart.
+            # Nodes of one scope have the same prefix; only the first one is split.
             scope = known.get(where)
             if scope is None:
                 scope = self._scope(where, position, known, places, names)
             counts[scope] += 1
             operator = operators.setdefault(node.op_type, len(operators))
-            # What a scope holds up to here and one operator more; numbers in one, since tuples cost collections.
+            # The previous content and one more operator, packed into one integer, which is cheaper than a tuple.
             contents[scope] = numbers.setdefault(contents[scope] << 32 | operator, len(numbers) + 1)
         self._sum_up(names, len(numbers) + 1)
 
     def _sum_up(self, names: "_Numbers", start: int) -> None:
-        """Gives each scope what the scopes in it have; numbers of contents begin at `start`."""
+        """Add the nodes and contents of inner scopes to the outer ones; numbers of contents begin at `start`."""
         counts, contents = self._counts, self._contents
         numbers: dict[int, int] = {}
         for scope in range(len(counts) - 1, 0, -1):
@@ -139,11 +139,11 @@ class Outline:
     def _scope(
         self, where: str, position: int, known: dict[str, int], places: dict[int, int], names: "_Numbers"
     ) -> int:
-        """The scope that the start of a name, or the metadata of an exporter, says; a new one where it is not there."""
+        """Return the scope of a name prefix or of an exporter's metadata; create it if it is new."""
         if len(where) > _LONG or where[0] == "\0":
             scope, parts = 0, _parts(where)
         else:
-            # The scopes around it mostly are there already.
+            # The outer scopes usually exist already.
             stem = where.rstrip("/.")
             around = stem[: max(stem.rfind("/"), stem.rfind(".")) + 1]
             found = known.get(around)
@@ -156,7 +156,7 @@ class Outline:
                 inner = places[place] = len(self._added)
                 self._added.append(name)
                 self._parents.append(scope)
-                # Nodes come in their order, so nobody stands in it, or in a scope around it that is new, before.
+                # Nodes come in graph order, so this is the first node of the scope and of new outer scopes.
                 self._firsts.append(position)
                 self._counts.append(0)
                 self._contents.append(0)
@@ -165,7 +165,7 @@ class Outline:
         return scope
 
     def _path(self, scope: int) -> str:
-        """The names of the scopes around one and its own, slashes between them."""
+        """Return the path of a scope, with slashes."""
         names: list[str] = []
         while scope > 0:
             names.append(self._names[scope])
@@ -174,7 +174,7 @@ class Outline:
 
     def _children(self, scope: int) -> "array[int]":
         if self._inner is None:
-            # Those in one scope after those in the one before it, and where they begin: a list for each would be many.
+            # Inner scopes sorted by outer scope, and the start of each group, since a list for each would be too many.
             parents = self._parents
             counts = Counter(parents)
             ends = accumulate([counts[each] for each in range(len(parents))], initial=0)
@@ -186,7 +186,7 @@ class Outline:
         return [self._item(run) for run in self._runs(parent)]
 
     def _runs(self, parent: int) -> list[list[int]]:
-        """The scopes in a scope; those that repeat each other under counted names together."""
+        """Return the scopes in a scope, with repeated ones under numbered names grouped."""
         found: list[list[int]] = []
         last: dict[tuple[str, str, int], tuple[int, list[int]]] = {}
         for child in self._children(parent):
@@ -207,7 +207,7 @@ class Outline:
         return found
 
     def _item(self, run: list[int]) -> _Item:
-        """A row for scopes; one that holds nothing but others of one row shares it with them."""
+        """Return the row of some scopes; a scope that only contains another row shares it."""
         labels = [self._label(run)]
         while len(run) == 1 and self._has_no_nodes(run[0]):
             inner = self._runs(run[0])
@@ -229,7 +229,7 @@ class Outline:
 
 
 def _parts(where: str) -> list[str]:
-    """The names of the scopes that the start of a name, or the metadata of an exporter, says."""
+    """Split a name prefix, or an exporter's metadata, into names of scopes."""
     if where.startswith("\0"):
         # The innermost but the last part, which is the operator itself; each part has the whole path.
         said = where[1:].split("/")[:-1]
@@ -238,7 +238,7 @@ def _parts(where: str) -> list[str]:
 
 
 def outline_line(row: OutlineRow, width: int, *, ascii_only: bool = False) -> str:
-    """A row as text of `width` columns: fold mark, label, repeats, and at the right the number of nodes."""
+    """Return a row as text of `width` columns: fold mark, label, repeats, and the number of nodes on the right."""
     marks = {None: " ", True: "-" if ascii_only else "▾", False: "+" if ascii_only else "▸"}
     repeats = f" x{row.repeats}" if row.repeats > 1 else ""
     count = f" {row.nodes:,}"

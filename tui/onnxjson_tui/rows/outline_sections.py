@@ -1,6 +1,6 @@
-"""The sections of the outline: scopes, operators, inputs, outputs, constants, functions, graphs, marks.
+"""Sections of the outline: scopes, operators, inputs, outputs, initializers, functions, graphs, marks.
 
-A section is a heading, and below it rows that are made when they are looked at: a model may have 10,000 constants.
+A section is a heading with rows that are computed when they become visible: a model may have 10,000 initializers.
 """
 
 from collections import Counter
@@ -8,26 +8,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.display import counted, visible
-from onnxjson.document import Graph, Model, SparseTensor, Tensor
-from onnxjson.index import Index, Scope
-from onnxjson.operators import operator_name
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import operator_name
+from onnxjson.model.types import format_type
 from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson.types import format_type
 from onnxjson_tui.rows.outline import OutlineRow, outline_line
 
 Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph", "mark"]
 
 _NAME: Final = 300
-"""Characters of a name that are looked at."""
+"""Maximum characters of a name."""
 
 _MANY: Final = 20_000
-"""Nodes from which operators are counted only in an open section."""
+"""Number of nodes from which operators are counted only in an open section."""
 
 _ROOM: Final = 24
-"""Columns of a name that go before what may be left out."""
+"""Columns of a name that take precedence over optional details."""
 
 _BAR: Final = 6
 """Columns of the longest bar of the histogram of operators."""
@@ -36,49 +36,49 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
 class Row(NamedTuple):
-    """One row; its texts are safe to show."""
+    """One row; its texts have no control characters."""
 
     kind: Kind
     label: str
     detail: str = ""
-    """At the right."""
+    """Text on the right."""
     more: str = ""
-    """After that, where there is room."""
+    """Text after the detail, if there is room."""
     key: str = ""
-    """What is opened and closed; of a section or a scope."""
+    """Key of a section or scope for opening and closing."""
     is_open: bool | None = None
     address: str = ""
-    """Where enter goes."""
+    """Target of enter."""
     operator: tuple[str, str] = ("", "")
-    """Domain and name of an operator, as the model has them: never to be shown as they are."""
+    """Original domain and name of an operator; escape them before showing them."""
     share: float = 0.0
     """The length of a bar, from 0 to 1."""
     scope: OutlineRow | None = None
 
     @property
     def level(self) -> int:
-        """How deep it stands: 0 for headings."""
+        """Depth; 0 for headings."""
         return 0 if self.kind == "section" else 1 + (self.scope.level if self.scope is not None else 0)
 
 
 class Section(NamedTuple):
-    """A heading, and how its rows are made."""
+    """A heading and the function that computes its rows."""
 
     name: str
     length: int
     row: Callable[[int], Row]
     starts_open: bool = False
     is_counted: bool = True
-    """Whether the length is more than a sign that there is something."""
+    """Whether the length is the real number of rows."""
 
     @property
     def key(self) -> str:
-        """What is opened and closed; no scope has such a name."""
+        """Key for opening and closing, which no scope can have."""
         return f"\0{self.name}"
 
 
 class Sections:
-    """All rows of the outline of one graph, the open sections with what is in them."""
+    """All rows of the outline of one graph: headings and the rows of open sections."""
 
     def __init__(
         self,
@@ -89,15 +89,15 @@ class Sections:
         opened: Collection[str],
         marks: Mapping[str, str],
     ) -> None:
-        """Finds out how many rows there are.
+        """Count the rows.
 
         Args:
             model: the model.
-            index: of the model.
-            scope: the graph that is looked at.
-            scopes: the rows of its scopes that are seen.
-            opened: keys of scopes that are open, and of sections that are not as they are at first.
-            marks: addresses by their letters.
+            index: the index of the model.
+            scope: the graph that is shown.
+            scopes: the visible rows of its scopes.
+            opened: keys of open scopes, and of sections that are not in their initial state.
+            marks: marked addresses by letter.
         """
         self._model = model
         self._index = index
@@ -117,11 +117,11 @@ class Sections:
         return self._length
 
     def is_open(self, section: Section) -> bool:
-        """Whether the rows of a section are seen."""
+        """Whether a section is open."""
         return (section.key in self._opened) != section.starts_open
 
     def row(self, number: int) -> Row:
-        """The row of a number from 0."""
+        """Return a row, numbered from 0."""
         place = next(place for place in range(len(self._starts) - 1, -1, -1) if self._starts[place] <= number)
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
@@ -130,7 +130,7 @@ class Sections:
         return Row("section", section.name, detail, key=section.key, is_open=self.is_open(section))
 
     def around(self, number: int) -> int:
-        """The number of the row that a row stands below."""
+        """Return the number of the parent row of a row."""
         level = self.row(number).level
         while number > 0 and self.row(number).level >= level > 0:
             number -= 1
@@ -140,7 +140,7 @@ class Sections:
         found = [Section("scopes", len(self.scopes), self._scope_row, starts_open=True)]
         graph = None if self._scope is None else self._scope.graph
         if graph is not None:
-            # Those of 100,000 nodes take 10 ms to count, at every edit, so that is done for those who look.
+            # Counting takes 10 ms for 100,000 nodes at every edit, so it is done only for an open section.
             is_counted = len(graph.node) < _MANY or "\0operators" in self._opened
             length = len(self._operators) if is_counted else 1
             found.append(Section("operators", length, self._operator, is_counted=is_counted))
@@ -204,7 +204,7 @@ class Sections:
 
     @cached_property
     def _graphs(self) -> list[Scope]:
-        """The main graph for those that are elsewhere, the graphs in this one, those of training."""
+        """The main graph unless it is shown, the graphs inside this one, and training graphs."""
         here = self._scope
         found = [each for each in self._index.scopes if each.kind == "main" and each is not here]
         found += [] if here is None else here.children
@@ -220,7 +220,7 @@ class Sections:
 
 
 def initializer_row(tensor: Tensor | SparseTensor, address: str) -> Row:
-    """The row of a constant: name, type, bytes as they are stored."""
+    """Return the row of an initializer: name, type, stored bytes."""
     values = tensor.values if isinstance(tensor, SparseTensor) else tensor
     indices = tensor.indices if isinstance(tensor, SparseTensor) else None
     stored = sum([stored_bytes(each) for each in (values, indices) if each is not None])
@@ -232,7 +232,7 @@ def initializer_row(tensor: Tensor | SparseTensor, address: str) -> Row:
 
 
 def graph_name(scope: Scope) -> str:
-    """What a graph is called: by the node and the attribute that have it, visible."""
+    """Return the name of a graph: its node and attribute, without control characters."""
     if scope.owner is None:
         return {"main": "main graph", "training": visible(scope.address.strip("/"), 200)}.get(scope.kind, scope.kind)
     attribute = scope.address.rpartition("/attribute/")[2]
@@ -243,7 +243,7 @@ def graph_name(scope: Scope) -> str:
 
 
 def marked_node(index: Index, address: str) -> str:
-    """What stands at an address that was marked, visible."""
+    """Describe the element at a marked address, without control characters."""
     owner, _, position = address.rpartition("/node/")
     scope = next((each for each in index.scopes if each.address == owner), None)
     if scope is None or not position.isdigit() or int(position) >= len(scope.graph.node):
@@ -253,7 +253,7 @@ def marked_node(index: Index, address: str) -> str:
 
 
 def row_line(row: Row, width: int, *, ascii_only: bool = False) -> Line:
-    """A row in `width` columns."""
+    """Return a row in `width` columns."""
     if row.scope is not None:
         text = outline_line(row.scope, width - 1, ascii_only=ascii_only)
         return (Span(" " + text),)

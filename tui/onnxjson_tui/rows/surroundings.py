@@ -1,12 +1,13 @@
-"""The nodes around one node of a graph: what it depends on and what depends on it, some steps away."""
+"""Neighbourhood of a node: the nodes that it depends on and that depend on it, up to some steps away."""
 
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from onnxjson.display import visible
-from onnxjson.index import NodeRef, Scope
-from onnxjson.operators import operator_name
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.operators import operator_name
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.rows.graph_drawing import Box, Edge
 
@@ -28,43 +29,47 @@ Key = int | str
 
 
 class Surroundings(NamedTuple):
-    """What is drawn."""
+    """The part of a graph that is drawn."""
 
     boxes: tuple[Box, ...]
     edges: tuple[Edge, ...]
     positions: tuple[int | None, ...]
-    """For each box the node, None for inputs and outputs of the graph."""
+    """Position of the node of each box; None for inputs and outputs of the graph."""
     near: tuple[int, ...]
-    """The boxes of the node itself and of those that it is joined to."""
+    """The boxes of the node itself and of its direct neighbours."""
     left_out: int
-    """Nodes within the steps for which there is no room."""
+    """Number of nodes within these steps for which there is no room."""
 
 
 def surroundings(ref: NodeRef, hops: int) -> Surroundings:
-    """What a node depends on and what depends on it, at most so many steps away, as many as there is room for.
+    """Return the nodes that a node depends on and that depend on it within `hops` steps, as far as there is room.
 
-    What only shares a maker or a taker with it is left out, and so are constants. What a node is joined to and is not
-    drawn is a number beside it.
+    Nodes that only share a producer or a consumer with it are left out, and so are constants. Connections that are not
+    drawn are counted next to the box.
     """
     scope = ref.scope
     kept: dict[Key, None] = {ref.position: None}
-    makers: list[Key] = [ref.position]
-    takers: list[Key] = [ref.position]
+    producers: list[Key] = [ref.position]
+    consumers: list[Key] = [ref.position]
     left_out = 0
     for _ in range(hops):
         room = MOST - len(kept)
-        makers = _unknown([maker for key in makers for maker, taker in _joined(scope, key) if taker == key], kept)
-        takers = _unknown([taker for key in takers for maker, taker in _joined(scope, key) if maker == key], kept)
+        producers = _unknown(
+            [producer for key in producers for producer, consumer in _joined(scope, key) if consumer == key], kept
+        )
+        consumers = _unknown(
+            [consumer for key in consumers for producer, consumer in _joined(scope, key) if producer == key], kept
+        )
         # Where there is no room for all, both ways get their half, and what one of them does not need.
-        upwards = max(room // 2, room - len(takers))
-        left_out += max(len(makers) - upwards, 0)
-        makers = makers[:upwards]
-        kept |= dict.fromkeys(makers)
-        takers = _unknown(takers, kept)
-        left_out += max(len(takers) - (MOST - len(kept)), 0)
-        takers = takers[: MOST - len(kept)]
-        kept |= dict.fromkeys(takers)
-        if not makers and not takers:
+        upwards = max(room // 2, room - len(consumers))
+        left_out += max(len(producers) - upwards, 0)
+        producers = producers[:upwards]
+        kept |= dict.fromkeys(producers)
+        consumers = _unknown(consumers, kept)
+        left_out += max(len(consumers) - (MOST - len(kept)), 0)
+        consumers = consumers[: MOST - len(kept)]
+        kept |= dict.fromkeys(consumers)
+        if not producers and not consumers:
             break
     return _drawn(scope, ref.position, sorted(kept, key=lambda key: _order(scope, key)), left_out)
 
@@ -76,10 +81,10 @@ def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
     """
     if any(centre not in edge for edge in edges):
         return []
-    takers = [edge.end for edge in edges if edge.start == centre]
-    makers = [edge.start for edge in edges if edge.end == centre]
+    consumers = [edge.end for edge in edges if edge.start == centre]
+    producers = [edge.start for edge in edges if edge.end == centre]
     below = []
-    for group, is_after in ((takers, True), (makers, False)):
+    for group, is_after in ((consumers, True), (producers, False)):
         for place, (one, other) in enumerate(pairwise(group if len(group) > _BESIDE else ())):
             # Every second one is further away, between those beside it.
             near, far = (one, other) if place % 2 == 0 else (other, one)
@@ -111,7 +116,7 @@ def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroun
 
 
 def _order(scope: Scope, key: Key) -> int:
-    """Inputs before all nodes, outputs after them."""
+    """Return the sort key of a box: inputs before all nodes, outputs after them."""
     if isinstance(key, int):
         return key
     return -1 if key in scope.inputs else len(scope.graph.node)
@@ -125,14 +130,14 @@ def _label(scope: Scope, key: Key) -> str:
 
 
 def _joined(scope: Scope, key: Key) -> list[tuple[Key, Key]]:
-    """Who gives to a node and whom it gives to, as pairs, each once; loops are left out."""
+    """Return the connections of a node as pairs of producer and consumer, without loops."""
     found: dict[tuple[Key, Key], None] = {}
     if isinstance(key, str):
-        for taker, _ in scope.uses(key) if key in scope.inputs else ():
-            if taker is not None:
-                found[key, taker] = None
-        if key in scope.makers and key not in scope.inputs:
-            found[scope.makers[key][0], key] = None
+        for consumer, _ in scope.uses(key) if key in scope.inputs else ():
+            if consumer is not None:
+                found[key, consumer] = None
+        if key in scope.producers and key not in scope.inputs:
+            found[scope.producers[key][0], key] = None
         return list(found)
     node = scope.graph.node[key]
     for name in node.input:
@@ -140,9 +145,9 @@ def _joined(scope: Scope, key: Key) -> list[tuple[Key, Key]]:
             continue
         if name in scope.inputs:
             found[name, key] = None
-        elif name in scope.makers and scope.graph.node[scope.makers[name][0]].op_type != "Constant":
-            found[scope.makers[name][0], key] = None
+        elif name in scope.producers and not is_constant_node(scope.graph.node[scope.producers[name][0]]):
+            found[scope.producers[name][0], key] = None
     for name in node.output:
-        for taker, _ in scope.uses(name):
-            found[key, taker if taker is not None else name] = None
+        for consumer, _ in scope.uses(name):
+            found[key, consumer if consumer is not None else name] = None
     return [pair for pair in found if pair[0] != pair[1]]

@@ -1,26 +1,26 @@
-"""What is known of a tensor without reading its elements."""
+"""Description of a tensor without reading its elements."""
 
 from typing import Final
 
-from onnxjson import tensors
-from onnxjson.display import counted, visible
-from onnxjson.document import SparseTensor, Tensor
-from onnxjson.elements import element_count
-from onnxjson.index import Index
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import SparseTensor, Tensor
+from onnxjson.model.dtypes import STORAGE
+from onnxjson.model.elements import element_count
+from onnxjson.model.index import Index
+from onnxjson.model.selectors import TensorRef
+from onnxjson.model.tensors import location_of
+from onnxjson.model.types import format_data_type
 from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened, size
 from onnxjson.rendering.values import consumers, source
-from onnxjson.selectors import TensorRef
-from onnxjson.tensors import location_of
-from onnxjson.types import format_data_type
 
-_MOST_TAKERS: Final = 3
-"""Nodes that take a tensor, or tensors of the same bytes, that are named."""
+_MOST_LISTED: Final = 3
+"""Maximum number of consumers, or of tensors with the same bytes, that are listed."""
 
 
 def title_line(ref: TensorRef, width: int) -> Line:
-    """Name, type, number of elements and size."""
+    """Return name, type, number of elements and size."""
     name = visible(ref.name or "(no name)", 500)
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     if tensor is None:
@@ -36,7 +36,7 @@ def title_line(ref: TensorRef, width: int) -> Line:
 
 
 def place_text(index: Index, ref: TensorRef) -> str:
-    """Where a tensor stands, what makes it, and who takes it."""
+    """Describe where a tensor is stored, its producer and its consumers."""
     tensor = ref.tensor.values if isinstance(ref.tensor, SparseTensor) else ref.tensor
     parts = []
     if tensor is not None:
@@ -46,13 +46,13 @@ def place_text(index: Index, ref: TensorRef) -> str:
             offset = f", from byte {entries['offset']}" if "offset" in entries else ""
             parts.append(f"in the file {visible(location, 200)}{visible(offset, 60)}")
         else:
-            fields = [each for each in tensors.STORAGE.values() if len(getattr(tensor, each, b"") or b"")]
+            fields = [each for each in STORAGE.values() if len(getattr(tensor, each, b"") or b"")]
             parts.append("in " + (next(iter(fields), None) or ("string_data" if tensor.string_data else "raw_data")))
         parts += _shared(index, tensor)
     if ref.scope is not None and ref.name:
         made = source(index, ref.scope, ref.name)
         if made.node is not None:
-            parts.append(f"made by {visible(made.node.op_type, 60)} {visible(made.node.name or '', 100)}".rstrip())
+            parts.append(f"produced by {visible(made.node.op_type, 60)} {visible(made.node.name or '', 100)}".rstrip())
         elif made.made_by == "input":
             parts.append("an input of the graph")
         users = consumers(index, ref.scope, ref.name)
@@ -60,17 +60,17 @@ def place_text(index: Index, ref: TensorRef) -> str:
             "the output of the graph"
             if each.node is None
             else f"{visible(each.node.op_type, 60)} {visible(each.node.name or '', 60)}".rstrip()
-            for each in users[:_MOST_TAKERS]
+            for each in users[:_MOST_LISTED]
         ]
-        more = f" and {len(users) - _MOST_TAKERS:,} more" if len(users) > _MOST_TAKERS else ""
-        parts.append(f"taken by {len(users):,}: {', '.join(names)}{more}" if users else "taken by nobody")
+        more = f" and {len(users) - _MOST_LISTED:,} more" if len(users) > _MOST_LISTED else ""
+        parts.append(f"consumed by {len(users):,}: {', '.join(names)}{more}" if users else "not consumed")
     else:
         parts.append(visible(f"@{ref.address}", 200))
     return "; ".join(parts)
 
 
 def _shared(index: Index, tensor: Tensor) -> list[str]:
-    """Other constants that name the same bytes of a file."""
+    """Return other constants that refer to the same bytes of a file."""
     if not tensor.external_data:
         return []
     names = [
@@ -79,4 +79,4 @@ def _shared(index: Index, tensor: Tensor) -> list[str]:
         for each in getattr(scope.graph, "initializer", ())
         if each is not tensor and each.external_data == tensor.external_data
     ]
-    return [f"the same bytes as {', '.join(names[:_MOST_TAKERS])}"] if names else []
+    return [f"the same bytes as {', '.join(names[:_MOST_LISTED])}"] if names else []

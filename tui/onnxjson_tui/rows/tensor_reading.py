@@ -1,25 +1,24 @@
-"""The elements of a constant as rows, wherever they are kept: read in a thread."""
+"""Reading of the elements of a constant as rows; to be run in a thread."""
 
 from pathlib import Path
 
-from onnxjson import tensors
-from onnxjson.constants.stored import with_elements
-from onnxjson.display import counted
-from onnxjson.document import SparseTensor, Tensor
-from onnxjson.elements import BITS
-from onnxjson.errors import DecodeError
-from onnxjson.external import Resolver
-from onnxjson.names import STRING
-from onnxjson.types import format_data_type
+from onnxjson.model import tensors
+from onnxjson.model.display import counted
+from onnxjson.model.document import SparseTensor, Tensor
+from onnxjson.model.dtypes import BITS, STRING
+from onnxjson.model.errors import DecodeError
+from onnxjson.model.types import format_data_type
+from onnxjson.storage.external import Resolver
+from onnxjson.storage.stored_constants import with_elements
 from onnxjson_tui.rows.tensor_values import Key, SparseGrid, ValueGrid, parse_slice
 
 
 def opened_grid(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str) -> ValueGrid:
-    """The elements of a tensor, the first of them read.
+    """Return the elements of a tensor with the first block read.
 
     Raises:
-        OnnxJsonError: they cannot be had.
-        SliceError: the slice that was shown before leads out of the tensor.
+        OnnxJsonError: the elements cannot be read.
+        SliceError: the previous slice is out of range for the tensor.
     """
     resolver = Resolver(folder or Path())
     if isinstance(tensor, SparseTensor):
@@ -31,7 +30,7 @@ def opened_grid(tensor: Tensor | SparseTensor, folder: Path | None, wanted: str)
 
 
 def begun(grid: ValueGrid) -> ValueGrid:
-    """The rows, the first of them read."""
+    """Return the rows with the first block read."""
     if grid.rows:
         grid.take(Key(0, 0), grid.read(Key(0, 0)))
     return grid
@@ -42,8 +41,10 @@ def _sparse(tensor: SparseTensor, resolver: Resolver) -> SparseGrid:
         raise DecodeError("the sparse tensor has no values or no indices")
     values = with_elements(tensor.values, resolver)
     if len(values.dims) != 1 or values.data_type not in (*BITS, STRING):
-        raise DecodeError("the values of a sparse tensor are a list, and these are not")
+        raise DecodeError("the values of a sparse tensor must be a list, but these are not")
     indices = tensors.to_numpy(with_elements(tensor.indices, resolver))
     if not indices.ndim or indices.ndim > 2 or len(indices) != values.dims[0] or indices.dtype.kind not in "iu":
-        raise DecodeError(f"the sparse tensor has {counted(values.dims[0], 'value')} and indices that do not fit them")
+        raise DecodeError(
+            f"the sparse tensor has {counted(values.dims[0], 'value')} and indices that do not match them"
+        )
     return SparseGrid(values, indices, tensor.dims)

@@ -1,18 +1,18 @@
-"""The elements of a tensor as rows: those of a slice, read where they stand when they are looked at.
+"""Elements of a slice of a tensor as rows, read from their storage when they become visible.
 
-Of a tensor of 400 MB in a file only the parts that are seen are read. The last dimension of a slice goes to the right,
-the others go down; a list is broken into rows of ten.
+Of a tensor of 400 MB in a file only the visible parts are read. The last dimension of a slice goes to the right, the
+others go down; a list is split into rows of ten.
 """
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from onnxjson import tensors
-from onnxjson.display import visible
-from onnxjson.document import Tensor
-from onnxjson.elements import BITS, byte_length
-from onnxjson.names import COMPLEX, STRING
-from onnxjson.payloads import part
+from onnxjson.model import tensors
+from onnxjson.model.display import visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, INTEGERS, STRING
+from onnxjson.model.elements import byte_length
+from onnxjson.model.payloads import part
 from onnxjson.rendering.tables import cells
 
 if TYPE_CHECKING:
@@ -22,46 +22,46 @@ LIST_COLUMNS: Final = 10
 """Elements in a row of a list."""
 
 BLOCK: Final = 32
-"""Rows, and columns, that are read together."""
+"""Rows and columns of a block, which is read at once."""
 
 _SPAN: Final = 1 << 16
-"""Bytes that are read at once for elements with others between them."""
+"""Maximum bytes that are read at once for elements that are not adjacent."""
 
 _KEPT: Final = 64
-"""Blocks that are kept."""
+"""Maximum blocks that are cached."""
 
 _WIDEST: Final = 24
 _MOST_PARTS: Final = 64
 
 Pick = int | range
-"""One place of a dimension, or several."""
+"""One index of a dimension, or several."""
 
 
 class SliceError(ValueError):
-    """A slice is misspelled, or leads out of the tensor; says what is wrong."""
+    """A slice is invalid or out of range."""
 
 
 def parse_slice(text: str, dims: Sequence[int]) -> tuple[Pick, ...]:
-    """What numpy would pick for ``[0, :, 3]``; the brackets may be left out, and dimensions at the end.
+    """Parse a slice such as ``[0, :, 3]`` as numpy does; brackets and trailing dimensions are optional.
 
     Args:
         text: numbers, negative ones from the end, ``start:end:step``, and one ``...``.
-        dims: of the tensor.
+        dims: the shape of the tensor.
 
     Raises:
-        SliceError: it is misspelled or leads out of the tensor.
+        SliceError: the slice is invalid or out of range.
     """
     inner = text.strip().removeprefix("[").removesuffix("]").strip()
     parts = [part.strip() for part in inner.split(",")] if inner else []
     if parts and not parts[-1]:
         parts.pop()
     if len(parts) > _MOST_PARTS:
-        raise SliceError("that are too many dimensions")
+        raise SliceError("too many dimensions")
     if parts.count("...") > 1:
-        raise SliceError("... may stand once")
+        raise SliceError("... may occur only once")
     given = len(parts) - parts.count("...")
     if given > len(dims):
-        raise SliceError(f"the tensor has {len(dims)} dimensions, and {given} are named")
+        raise SliceError(f"the tensor has {len(dims)} dimensions, but {given} are given")
     missing = [":"] * (len(dims) - given)
     place = parts.index("...") if "..." in parts else len(parts)
     parts[place : place + 1] = missing
@@ -77,10 +77,10 @@ def _pick(text: str, dim: int, axis: int) -> Pick:
         assert numbers[0] is not None
         at = numbers[0] + dim if numbers[0] < 0 else numbers[0]
         if not 0 <= at < dim:
-            raise SliceError(f"dimension {axis} has {dim:,} places, and {numbers[0]:,} is none of them")
+            raise SliceError(f"dimension {axis} has {dim:,} elements, so {numbers[0]:,} is out of range")
         return at
     if len(numbers) == 3 and numbers[2] == 0:
-        raise SliceError(f"dimension {axis}: a step of 0 leads nowhere")
+        raise SliceError(f"dimension {axis}: the step must not be 0")
     return range(dim)[slice(*numbers)]
 
 
@@ -90,11 +90,11 @@ def _whole(text: str, axis: int) -> int:
             raise ValueError
         return int(text)
     except ValueError:
-        raise SliceError(f"dimension {axis}: {visible(text, 40) or 'nothing'} is no number") from None
+        raise SliceError(f"dimension {axis}: {visible(text, 40) or 'nothing'} is not an integer") from None
 
 
 def slice_text(picks: Sequence[Pick], dims: Sequence[int]) -> str:
-    """A slice as a person writes it."""
+    """Format a slice."""
     return "[" + ", ".join([_pick_text(pick, dim) for pick, dim in zip(picks, dims, strict=True)]) + "]"
 
 
@@ -110,7 +110,7 @@ def _pick_text(pick: Pick, dim: int) -> str:
 
 
 class Key(NamedTuple):
-    """Of a block: its first row and column, in blocks."""
+    """Row and column of a block, counted in blocks."""
 
     row: int
     column: int
@@ -123,7 +123,7 @@ class ValueGrid:
         """Prepares the rows.
 
         Args:
-            tensor: its elements stand in ``raw_data`` or ``string_data``, as many as its dims need.
+            tensor: a tensor with all its elements in ``raw_data`` or ``string_data``.
             picks: a slice of its dims.
             list_columns: elements in a row where the slice has one dimension.
         """
@@ -139,7 +139,7 @@ class ValueGrid:
         self._across = free[-1] if free else None
         self._ranges = [pick if isinstance(pick, range) else range(pick, pick + 1) for pick in picks]
         self.length = 1
-        """Elements of the slice."""
+        """Number of elements of the slice."""
         for axis in free:
             self.length *= len(self._ranges[axis])
         width = len(self._ranges[self._across]) if self._across is not None else 1
@@ -148,12 +148,12 @@ class ValueGrid:
         self.rows = -(-self.length // self.columns) if self.columns else 0
         self._blocks: dict[Key, list[list[str]]] = {}
         self.width = 1
-        """Columns of the widest element that was seen, of the terminal."""
+        """Terminal columns of the widest element so far."""
         self.is_near = isinstance(tensor.raw_data, bytes) or tensor.data_type == STRING
-        """Whether the elements are in memory, so that they can be had at once."""
+        """Whether the elements are in memory."""
 
     def key(self, row: int, column: int) -> Key:
-        """The block of an element."""
+        """Return the block of an element."""
         return Key(row // BLOCK, column // BLOCK)
 
     def has(self, key: Key) -> bool:
@@ -161,7 +161,7 @@ class ValueGrid:
         return key in self._blocks
 
     def read(self, key: Key) -> list[list[str]]:
-        """Reads a block; may be called in a thread.
+        """Read a block; may be called in a thread.
 
         Raises:
             OnnxJsonError: the bytes cannot be read.
@@ -176,7 +176,7 @@ class ValueGrid:
         return found
 
     def take(self, key: Key, block: list[list[str]]) -> None:
-        """Keeps a block that was read."""
+        """Cache a block that was read."""
         if len(self._blocks) >= _KEPT:
             del self._blocks[next(iter(self._blocks))]
         self._blocks[key] = block
@@ -184,7 +184,7 @@ class ValueGrid:
         self.width = min(max(self.width, widest), _WIDEST)
 
     def cell(self, row: int, column: int) -> str | None:
-        """The text of an element, visible; None where its block was not read, "" where there is none."""
+        """Return the text of an element; None if its block was not read, "" if there is no element."""
         block = self._blocks.get(self.key(row, column))
         if block is None:
             return None
@@ -192,7 +192,7 @@ class ValueGrid:
         return line[column % BLOCK] if column % BLOCK < len(line) else ""
 
     def row_label(self, row: int) -> str:
-        """The place of a row in the tensor."""
+        """Return the index of a row in the tensor."""
         if self._across is None:
             return slice_text(self.picks, self.tensor.dims)
         places = self._places(row)
@@ -204,13 +204,13 @@ class ValueGrid:
         return f"[{','.join(texts)}]"
 
     def column_label(self, column: int) -> str:
-        """What stands above a column: the place in the dimension that goes to the right."""
+        """Return the heading of a column: its index in the last dimension of the slice."""
         if self._across is None:
             return ""
         return f"+{column}" if self.is_list else str(self._ranges[self._across][column])
 
     def _places(self, row: int) -> list[int]:
-        """The place in each dimension; that which goes to the right at its start."""
+        """Return the index of the first element of a row in each dimension."""
         places = [each[0] if each else 0 for each in self._ranges]
         if not self.is_list:
             for axis in reversed(self._down):
@@ -219,7 +219,7 @@ class ValueGrid:
         return places
 
     def _flat(self, row: int, column: int, count: int) -> range:
-        """Where elements of a row stand among all elements of the tensor."""
+        """Return the flat indices of elements of a row."""
         if not count:
             return range(0)
         start = sum([place * stride for place, stride in zip(self._places(row), self._strides, strict=True)])
@@ -243,7 +243,7 @@ class ValueGrid:
         return [self._elements(place, 1)[0] for place in places]
 
     def _elements(self, start: int, count: int) -> list[str]:
-        """The texts of elements that stand next to each other."""
+        """Return the texts of adjacent elements."""
         data_type = self.tensor.data_type or 0
         size = BITS[data_type]
         # Elements of less than a byte are read from the start of the bytes that they share.
@@ -259,9 +259,9 @@ class ValueGrid:
 def _python_values(array: "NDArray[Any]", data_type: int) -> list[Any]:
     import numpy
 
-    if data_type in COMPLEX or array.dtype.kind in "iub" or array.dtype in (numpy.float32, numpy.float64):
+    if data_type in COMPLEX_PARTS or array.dtype.kind in "iub" or array.dtype in (numpy.float32, numpy.float64):
         return list(array.tolist())
-    if array.dtype.name in ("int2", "uint2", "int4", "uint4"):
+    if data_type in INTEGERS:
         return list(array.astype(numpy.int64).tolist())
     return list(array.astype(numpy.float64).tolist())
 
@@ -283,28 +283,28 @@ def _string_text(data: bytes) -> str:
 
 
 class SparseGrid(ValueGrid):
-    """The stored elements of a sparse tensor, one a row, with their places."""
+    """The stored elements of a sparse tensor, one per row, with their indices."""
 
     def __init__(self, values: Tensor, indices: "NDArray[Any]", dims: Sequence[int]) -> None:
         """Prepares the rows.
 
         Args:
             values: the elements, a list of them.
-            indices: one number an element, counted through the whole tensor, or a row of numbers an element.
-            dims: of the sparse tensor.
+            indices: one flat index per element, or one row of indices per element.
+            dims: the shape of the sparse tensor.
         """
         super().__init__(values, parse_slice("", values.dims), list_columns=1)
         self._indices = indices
         self._sparse_dims = dims
 
     def row_label(self, row: int) -> str:
-        """The place of an element."""
+        """Return the index of an element."""
         entry = self._indices[row].tolist()
         places = entry if isinstance(entry, list) else _unravelled(entry, self._sparse_dims)
         return f"[{','.join(map(str, places))}]"
 
     def column_label(self, column: int) -> str:
-        """There is one column."""
+        """Return no heading, since there is one column."""
         return ""
 
 

@@ -1,28 +1,28 @@
-"""The passes of a trace and their parts as rows."""
+"""Passes of a trace and their parts as rows."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from onnxjson.display import counted, visible
+from onnxjson.model.display import counted, visible
+from onnxjson.optimizing.trace_records import Size, Trace
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import clipped, padded, shortened, size
-from onnxjson.tracing import Size, Trace
 
 
 class Stop(NamedTuple):
-    """One stop on the way: a pass that changed something in one part, or failed, or one part of a pass."""
+    """One row: a pass, or one part of a pass."""
 
     step: int
     part: int
-    """-1 where the pass has none: it changed nothing, or failed."""
+    """-1 for a pass without parts, which changed nothing or failed."""
     number: int
-    """Of the part among all parts; -1 where there is none."""
+    """Number of the part among all parts; -1 without a part."""
     name: str
     """Visible."""
     before: Size
     after: Size
     seconds: float | None
-    """None for all parts of a pass but the first."""
+    """None except for the first part of a pass."""
     failure: str | None
     level: int
 
@@ -39,7 +39,7 @@ class StopRows:
         return len(self.stops)
 
     def line(self, number: int, width: int) -> Line:
-        """Name, nodes before and after, bytes, seconds."""
+        """Return name, nodes before and after, bytes, seconds."""
         each, texts, widths = self.stops[number], self._texts[number], self._widths
         room = max(width - sum(widths) - 8, width // 3, 8)
         name = padded(shortened("  " * each.level + each.name, room), room)
@@ -72,7 +72,7 @@ def _style(stop: Stop) -> Style:
 
 
 def stops(trace: Trace) -> Iterator[Stop]:
-    """The stops of a trace, in their order."""
+    """Yield the rows of a trace in order."""
     before, number = trace.before, 0
     for position, step in enumerate(trace.steps):
         name = visible(step.name, 300)

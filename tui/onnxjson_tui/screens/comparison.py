@@ -1,36 +1,45 @@
-"""Two models beside each other: the session's and what is saved, another file, a revision, what a pass gave."""
+"""The diff of two models: of a session and the saved file, another file, a revision, or the output of a pass."""
 
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import Literal, cast
 
-from onnxjson.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened, wrapped
-from onnxjson_tui.action import Given
-from onnxjson_tui.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
-from onnxjson_tui.entering import opened, program
-from onnxjson_tui.jobs import said
-from onnxjson_tui.opening import Unreadable
-from onnxjson_tui.screens.choosing import ConfirmScreen
+from onnxjson_tui.keys.action import Given
+from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.screens.keyed import HELP, MOVING, ScreenKey
-from onnxjson_tui.session import Session
-from onnxjson_tui.terminal import Terminal
+from onnxjson_tui.screens.keyed import FIRST_AND_LAST, HELP, ScreenKey
+from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.entering import opened, program
+from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import TextRows
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
 
 WhichSide = Literal["base", "target"]
 
 FORMS = {".md": "markdown", ".json": "json", ".html": "html", ".htm": "html"}
-"""What is written by the ending of a name; text for all others."""
+"""Forms of a report by file extension; text for all others."""
 
 
 class ComparisonScreen(DifferenceScreen):
-    """Shows what a piece of work finds out; gives an address to go to in the workbench, or None."""
+    """Computes and shows a diff; returns an address to go to in the workbench, or None."""
+
+    KEYS = (
+        ScreenKey(("a",), "apply the result of the pass as one step", "accept", "apply"),
+        ScreenKey(("q", "escape", "ctrl+c"), "leave", "leave", "back"),
+        HELP,
+        *DIFFERENCE_KEYS,
+        ScreenKey(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "export", "export"),
+        ScreenKey(("x",), "exchange both sides", "swap"),
+        ScreenKey(("p",), "run both sides of every rewrite", "prove", "prove"),
+        *FIRST_AND_LAST,
+    )
 
     def __init__(
         self,
@@ -38,21 +47,21 @@ class ComparisonScreen(DifferenceScreen):
         work: Callable[[], Compared],
         terminal: Terminal,
         *,
-        bench: "Workbench | None" = None,
+        bench: Bench | None = None,
         side: WhichSide = "target",
         stop: Callable[[], None] | None = None,
         accept: Callable[[Compared], None] | None = None,
     ) -> None:
-        """Prepares the screen.
+        """Prepare the screen.
 
         Args:
-            doing: what is said while `work` goes on.
-            work: reads, runs and compares; in a thread.
-            terminal: what it is shown on.
-            bench: the workbench below; None where there is none.
+            doing: the message while `work` runs.
+            work: reads, runs and compares, in a thread.
+            terminal: the terminal.
+            bench: the workbench below, if there is one.
             side: which of the two models is that of the workbench.
-            stop: ends `work` early, where that is more than not waiting for it.
-            accept: makes the target the model of the workbench; None where that cannot be asked for.
+            stop: ends `work` early.
+            accept: makes the target the model of the workbench; None if that is not possible.
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
@@ -60,27 +69,27 @@ class ComparisonScreen(DifferenceScreen):
         self._error: BaseException | None = None
 
     def on_mount(self) -> None:
-        """Begin to work."""
+        """Start the work."""
         self.jobs.start("compare", self._doing, self._work, self._found, self._refused)
         self._wait()
 
     def _wait(self) -> None:
-        self.rows.show(TextRows([(Span(f" {visible(self._doing, 500)} ...   esc gives up", "changed"),)]))
+        self.rows.show(TextRows([(Span(f" {visible(self._doing, 500)} ...   esc cancels", "changed"),)]))
 
     def _found(self, found: Compared) -> None:
         self.can_prove = found.diff is not None
         self.show(found)
 
     def _refused(self, error: BaseException) -> None:
-        """What failed stays to be read; there may be much of it."""
+        """Show an error in the list, where a long one can be read."""
         self._error = error
         self.failed(error)
         width = max(self.rows.size.width - 2, 40)
-        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(said(error), width, indent=0)]))
+        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(error_text(error), width, indent=0)]))
         self.say("q leaves", "plain")
 
     def title_line(self) -> tuple[Line, str]:
-        """Both names."""
+        """Return both names."""
         found = self.compared
         if found is None:
             doing = shortened(visible(self._doing, 500), max(self.size.width - 2, 20))
@@ -92,19 +101,19 @@ class ComparisonScreen(DifferenceScreen):
         if self.shown.wanted:
             spans.append(Span(f"  filter {visible(self.shown.wanted)}", "changed"))
         if self.shown.without_quiet:
-            spans.append(Span("  without what changes no result", "changed"))
+            spans.append(Span("  changes of results only", "changed"))
         return tuple(spans), ""
 
     def offered(self, key: ScreenKey) -> bool:
-        """Accepting is for what somebody could accept, and until something is known one can only leave."""
-        if key.run.__name__ == "accept":
+        """Return whether a key does something: until the diff is computed, the user can only leave."""
+        if key.run == "accept":
             return self.compared is not None and self._accept is not None and not self.compared.equal
-        return self.compared is not None or key.run.__name__ in ("leave", "show_keys")
+        return self.compared is not None or key.run in ("leave", "show_keys")
 
     # Keys
 
     def leave(self, given: Given) -> None:
-        """Goes back to where this was asked for; gives up what is still going on."""
+        """Go back to the previous screen; cancel work that still runs."""
         if self.about.has_focus:
             self.rows.focus()
             return
@@ -119,11 +128,11 @@ class ComparisonScreen(DifferenceScreen):
             self.dismiss(address)
 
     def _is_first(self) -> bool:
-        # Textual keeps an empty screen of its own below the first one.
+        # Textual keeps an empty screen below the first one.
         return len(self.app.screen_stack) <= 2
 
     def go_to(self, given: Given) -> None:
-        """Goes to the node in the workbench; where it is gone there, its text is shown."""
+        """Go to the node in the workbench; show the text of a removed one."""
         found = self.at_cursor()
         if found is None or self.compared is None:
             return
@@ -132,48 +141,48 @@ class ComparisonScreen(DifferenceScreen):
         if not addresses:
             self._shows_text = True
             self.settle()
-            self.say("it is not there any more; this is how it was" if self._side == "target" else "it is new")
+            self.say("it was removed; this is its former text" if self._side == "target" else "it is new")
         elif self._bench is not None:
             self._end(addresses[0])
         else:
             self._open(self.compared.target.name, addresses[0])
 
     def _open(self, name: str, address: str) -> None:
-        """Opens the target, which no workbench has."""
+        """Open the target in a workbench."""
 
         def shown(found: Session | Unreadable) -> None:
             screen = program(self.app).screen_for(found, readonly=False)
             self.app.push_screen(screen)
             if isinstance(found, Session):
-                bench = cast("Workbench", screen)
+                bench = cast(Bench, screen)
                 bench.call_after_refresh(bench.go, address)
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
     def accept(self, given: Given) -> None:
-        """Makes the target the model."""
+        """Make the target the model of the workbench."""
         if self._accept is None or (self.compared is not None and self.compared.equal):
-            self.say("there is nothing to take here", "changed")
+            self.say("there is nothing to apply here", "changed")
         elif self.compared is not None:
             accept, found = self._accept, self.compared
             self._end(None)
             accept(found)
 
     def swap(self, given: Given) -> None:
-        """The other way round."""
+        """Exchange both sides."""
         now = self.compared
         if now is None or self._accept is not None:
-            self.say("this has one direction", "changed")
+            self.say("this comparison cannot be reversed", "changed")
             return
         base, target = now.target, now.base
         self._side = "base" if self._side == "target" else "target"
-        self.jobs.start("compare", "comparing the other way round", lambda: compared(base, target), self._found)
+        self.jobs.start("compare", "comparing in reverse", lambda: compared(base, target), self._found)
 
     def prove(self, given: Given) -> None:
-        """Runs both sides of every rewrite."""
+        """Run both sides of every rewrite and compare their outputs."""
         now = self.compared
         if now is None or now.diff is None:
-            self.say("nothing here can be run", "changed")
+            self.say("there is no rewrite to run", "changed")
             return
         diff, base, target, notes = now.diff, now.base, now.target, now.notes
 
@@ -189,14 +198,14 @@ class ComparisonScreen(DifferenceScreen):
             ran = [event for event in found.events if event.verdict not in (None, "not-run")]
             different = sum(event.verdict == "different" for event in ran)
             if different:
-                self.say(f"{different:,} of {len(ran):,} rewrites give different results", "bad")
+                self.say(f"{different:,} of {counted(len(ran), 'rewrite')} changed results", "bad")
             else:
-                self.say(f"{len(ran):,} rewrites ran, none of them gives other results", "good" if ran else "changed")
+                self.say(f"{counted(len(ran), 'rewrite')} verified equal", "good" if ran else "changed")
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
 
     def export(self, given: Given) -> None:
-        """Writes the difference to a file."""
+        """Write the diff to a file."""
         if self.compared is None or self.compared.report is None:
             self.say("there is nothing to write yet", "changed")
             return
@@ -215,7 +224,7 @@ class ComparisonScreen(DifferenceScreen):
                 self._write(path)
 
         answers = [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")]
-        question = ConfirmScreen("Not written: there is such a file", answers, lines=[visible(str(path), None)])
+        question = ConfirmScreen("Not written: the file exists", answers, lines=[visible(str(path), None)])
         self.app.push_screen(question, answered)
 
     def _write(self, path: Path) -> None:
@@ -228,26 +237,13 @@ class ComparisonScreen(DifferenceScreen):
         self.jobs.start("export", f"writing {path}", lambda: write_difference(found, path), done)
 
 
-KEYS = (
-    ScreenKey(("a",), "take what the pass made as one step", ComparisonScreen.accept, "take it"),
-    ScreenKey(("q", "escape", "ctrl+c"), "leave", ComparisonScreen.leave, "back"),
-    HELP,
-    *DIFFERENCE_KEYS,
-    ScreenKey(("ctrl+e",), "write it to a file: text, Markdown, JSON, a page", ComparisonScreen.export, "export"),
-    ScreenKey(("x",), "the other way round", ComparisonScreen.swap),
-    ScreenKey(("p",), "prove: run both sides of every rewrite", ComparisonScreen.prove, "prove"),
-    *MOVING,
-)
-ComparisonScreen.KEYS = KEYS
-
-
 def write_difference(found: Compared, path: Path) -> int:
-    """Writes a difference to a file in the form that its ending says; gives the number of bytes.
+    """Write a diff to a file in the form of its extension; return the number of bytes.
 
     Raises:
         OutputError, AccessDeniedError, FileError: it cannot be written.
     """
-    from onnxjson.saving import save_file
+    from onnxjson.storage.saving import save_file
 
     text = difference_text(found, FORMS.get(path.suffix.lower(), "text")).encode()
     save_file(path, lambda sink: sink.write(text))
@@ -255,7 +251,7 @@ def write_difference(found: Compared, path: Path) -> int:
 
 
 def difference_text(found: Compared, form: str) -> str:
-    """A difference as Markdown, JSON, a page, or text with all places."""
+    """Return a diff as Markdown, JSON, HTML, or text with all places."""
     assert found.report is not None
     match form:
         case "markdown":
@@ -276,7 +272,7 @@ def difference_text(found: Compared, form: str) -> str:
 
 
 def comparison_of_files(base: str, target: str, terminal: Terminal) -> ComparisonScreen:
-    """A screen on two models, each a file or ``REV:path``, that reads them itself."""
+    """Return the screen that reads and compares two models, each a file or ``REV:path``."""
     resources = ExitStack()
 
     def work() -> Compared:
@@ -285,8 +281,8 @@ def comparison_of_files(base: str, target: str, terminal: Terminal) -> Compariso
     return ComparisonScreen(f"comparing {base} and {target}", work, terminal)
 
 
-def comparison_with(bench: "Workbench", other: str) -> ComparisonScreen:
-    """What the model of a session has that another one, a file or ``REV:path``, has not."""
+def comparison_with(bench: Bench, other: str) -> ComparisonScreen:
+    """Return the screen that compares the session with another model, a file or ``REV:path``."""
     session, resources = bench.session, ExitStack()
     mine = Side(session.opened.name, session.model, session.opened.path)
 
@@ -296,10 +292,10 @@ def comparison_with(bench: "Workbench", other: str) -> ComparisonScreen:
     return ComparisonScreen(f"comparing {other} and {mine.name}", work, bench.terminal, bench=bench)
 
 
-def comparison_unsaved(bench: "Workbench") -> ComparisonScreen:
-    """What was changed since the model was opened or saved."""
+def comparison_unsaved(bench: Bench) -> ComparisonScreen:
+    """Return the screen of changes since the model was opened or saved."""
     preview, path = bench.session.unsaved(), bench.session.opened.path
     name = bench.session.opened.name
-    base, target = Side(f"{name} as it is saved", preview.base, path), Side("as it is now", preview.model, path)
-    doing = "comparing with what is saved"
+    base, target = Side(f"{name} as saved", preview.base, path), Side("current", preview.model, path)
+    doing = "comparing with the saved model"
     return ComparisonScreen(doing, lambda: compared_edits(base, target), bench.terminal, bench=bench)

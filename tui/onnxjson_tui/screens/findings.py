@@ -1,38 +1,36 @@
-"""A file that holds no model: what is wrong with it and where, the place itself, and the way to mend it."""
+"""A file that is not a valid model: its errors, the text or bytes around each, and keys to fix it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from textual.app import ComposeResult
-from textual.events import Key
-from textual.screen import Screen
 
-from onnxjson.checking import Finding
-from onnxjson.display import counted, visible
-from onnxjson.errors import OnnxJsonError
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
-from onnxjson_tui import external_editor
-from onnxjson_tui.entering import enter, failure_said, opened
-from onnxjson_tui.jobs import Jobs, said
-from onnxjson_tui.opening import Unreadable
+from onnxjson_tui.screens.dialogs import ListScreen
 from onnxjson_tui.screens.opening import OpeningScreen
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.shell import external_editor
+from onnxjson_tui.shell.entering import enter, failure_text, opened
+from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 _AROUND: Final = 3
-"""Lines of the text, or rows of bytes, before and after the place."""
+"""Lines of text, or rows of bytes, before and after a finding."""
 
 _MOST_READ: Final = 64 * 2**20
-"""Bytes of a text up to which the lines around a finding are shown."""
+"""Size in bytes of a text up to which the lines around a finding are shown."""
 
 _ROW: Final = 16
 """Bytes in a row."""
 
 
 class FindingRows:
-    """A row a finding: place, what is wrong."""
+    """Rows of findings: place, severity, message."""
 
     def __init__(self, findings: Sequence[Finding]) -> None:
         self._findings = findings
@@ -49,7 +47,7 @@ class FindingRows:
 
 
 def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
-    """The lines around the place of a finding, with a mark under the column, and what helps."""
+    """Return the lines around a finding, with a mark under its column, and its hint."""
     lines = text.split(b"\n")
     first = max(finding.line - 1 - _AROUND, 0)
     found: list[Line] = []
@@ -63,14 +61,14 @@ def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
 
 
 def explained(finding: Finding, width: int) -> list[Line]:
-    """The whole sentence of a finding, and what to do."""
+    """Return the unabridged message of a finding, and its hint."""
     lines: list[Line] = [(Span(each, "bad"),) for each in wrapped(finding.message, width - 2, indent=1)]
     lines += [(Span(each, "good"),) for each in wrapped(finding.hint, width - 2, indent=1)]
     return lines
 
 
 def _part(line: str, column: int, width: int) -> tuple[str, int]:
-    """The part of a line in which a column (from 1) is, and where it is in that part."""
+    """Return the part of a line around a column (from 1), and the position of the column in it."""
     start = max(column - 1 - width // 2, 0) if len(line) > width else 0
     before = visible(line[start : column - 1], None)
     shown = visible(line[start : start + 2 * width], None)
@@ -79,7 +77,7 @@ def _part(line: str, column: int, width: int) -> tuple[str, int]:
 
 
 def bytes_around(path: Path, offset: int) -> list[Line]:
-    """Rows of bytes around an offset, hexadecimal and as text, with a mark under it.
+    """Return rows of bytes around an offset, in hexadecimal and as text, with a mark under it.
 
     Raises:
         OSError: the file cannot be read.
@@ -103,14 +101,10 @@ def bytes_around(path: Path, offset: int) -> list[Line]:
     return found
 
 
-class FindingsScreen(Screen[int]):
-    """Shows what is wrong; E opens the editor at the place, and the file is read again after it."""
+class FindingsScreen(ListScreen[int]):
+    """Shows the errors; E opens an editor at the place of one, after which the file is read again."""
 
-    DEFAULT_CSS = """
-    FindingsScreen #findings { height: 1fr; }
-    FindingsScreen #around { height: 14; max-height: 60%; border-top: solid $panel; }
-    """
-    AUTO_FOCUS = "#findings"
+    AUTO_FOCUS = LIST = "#findings"
 
     def __init__(self, found: Unreadable, *, readonly: bool) -> None:
         super().__init__()
@@ -120,20 +114,20 @@ class FindingsScreen(Screen[int]):
         self._rows: Sequence[Finding] = ()
 
     def compose(self) -> ComposeResult:
-        """Title, findings, the place, footer."""
+        """Title, findings, text around one, footer."""
         yield Bar(id="title")
         yield LineList(id="findings")
         yield LineList(id="around", has_cursor=False)
         yield Bar(id="footer")
 
     def on_mount(self) -> None:
-        """Show what was found."""
-        self.jobs = Jobs(self, lambda error: self._say(failure_said(self.app, error), bad=True), lambda: None)
+        """Show the findings."""
+        self.jobs = Jobs(self, lambda error: self._say(failure_text(self.app, error), bad=True), lambda: None)
         self._show(self._found)
 
     @property
     def lines(self) -> LineList:
-        """The findings."""
+        """The list of findings."""
         return self.query_one("#findings", LineList)
 
     def _show(self, found: Unreadable) -> None:
@@ -143,7 +137,7 @@ class FindingsScreen(Screen[int]):
         self._text = self._read() if found.is_text else b""
         errors = counted(sum(each.severity == "error" for each in self._rows), "error")
         title = f" {shortened(found.name, max(self.app.size.width - 32, 20))}"
-        self.query_one("#title", Bar).show((Span(title, "title"), Span("  holds no model", "bad")), f"{errors} ")
+        self.query_one("#title", Bar).show((Span(title, "title"), Span("  is not a model", "bad")), f"{errors} ")
         self.lines.show(FindingRows(self._rows), 0)
         self._show_place()
         self._say("")
@@ -167,7 +161,7 @@ class FindingsScreen(Screen[int]):
                 try:
                     around += bytes_around(self._found.path, self._found.offset)
                 except OSError as error:
-                    around.append((Span(visible(said(error), 500), "bad"),))
+                    around.append((Span(visible(error_text(error), 500), "bad"),))
         self.query_one("#around", LineList).show(TextRows(around))
 
     def _say(self, text: str, *, bad: bool = False) -> None:
@@ -178,46 +172,41 @@ class FindingsScreen(Screen[int]):
         )
 
     def on_resize(self) -> None:
-        """Another width shows another part of a line."""
+        """Show the part of a line that fits the new width."""
         if self._rows:
             self._show_place()
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Another finding."""
+        """Show the text around another finding."""
         if event.lines is self.lines:
             self._show_place()
 
-    def on_key(self, event: Key) -> None:
-        """The few keys there are."""
-        event.stop()
-        event.prevent_default()
-        pressed = (event.character if event.is_printable else event.key) or ""
-        match pressed:
-            case "q" | "ctrl+q":
-                self.app.exit(self._found.exit_code)
-            case "E" | "e" | "enter":
-                self._edit()
-            case "r":
-                self.run_worker(self._again(), exit_on_error=False)
-            case "ctrl+l" | "o":
-                self.run_worker(self._open(), exit_on_error=False)
-            case "ctrl+z":
-                self.app.action_suspend_process()
-            case _ if not self.lines.take_key(pressed):
-                self._say("")
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Leave, edit, read again, open another file."""
+        return {
+            **dict.fromkeys(("q", "ctrl+q"), lambda: self.app.exit(self._found.exit_code)),
+            **dict.fromkeys(("E", "e", "enter"), self._edit),
+            "r": lambda: self.run_worker(self._again(), exit_on_error=False),
+            **dict.fromkeys(("ctrl+l", "o"), lambda: self.run_worker(self._open(), exit_on_error=False)),
+            "ctrl+z": self.app.action_suspend_process,
+        }
+
+    def ignored_key(self) -> None:
+        """Show the keys again."""
+        self._say("")
 
     def _edit(self) -> None:
         if not self._found.is_text:
-            self._say(f"{size(self._found.path.stat().st_size)} of bytes are nothing for an editor", bad=True)
+            self._say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", bad=True)
             return
         if self._readonly:
-            self._say("the file is opened to be read only; start without --readonly to change it", bad=True)
+            self._say("the file is open read-only; start without --readonly to change it", bad=True)
             return
         finding = self._rows[self.lines.cursor]
         try:
             external_editor.edit(self.app, self._found.path, (finding.line, finding.column) if finding.line else None)
         except OnnxJsonError as error:
-            self._say(said(error), bad=True)
+            self._say(error_text(error), bad=True)
             return
         self.run_worker(self._again(), exit_on_error=False)
 
@@ -226,7 +215,7 @@ class FindingsScreen(Screen[int]):
         try:
             found = await self.jobs.awaited("open", "reading", lambda: opened(name, readonly=self._readonly))
         except (OnnxJsonError, OSError) as error:
-            self._say(said(error), bad=True)
+            self._say(error_text(error), bad=True)
             return
         if isinstance(found, Unreadable):
             self._show(found)
@@ -240,6 +229,6 @@ class FindingsScreen(Screen[int]):
         try:
             found = await self.jobs.awaited("open", "reading", lambda: opened(name, readonly=self._readonly))
         except (OnnxJsonError, OSError) as error:
-            self._say(said(error), bad=True)
+            self._say(error_text(error), bad=True)
             return
         enter(self.app, found, readonly=self._readonly)

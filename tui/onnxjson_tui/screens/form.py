@@ -1,6 +1,8 @@
-"""The form of an edit: made from its declaration, checked while it is filled in, and with what it would change."""
+"""The form of an edit, built from its declaration, checked and previewed while the user types."""
 
-from typing import TYPE_CHECKING, ClassVar, Final
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import Any, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -9,37 +11,33 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from onnxjson.edits.forms import Field
-from onnxjson.errors import OnnxJsonError
+from onnxjson.editing.parameters import Parameter
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, shortened, wrapped
-from onnxjson_tui.answers import Preview
-from onnxjson_tui.forms.filling import Filling
-from onnxjson_tui.forms.looking import Also, Look, edits_of, look
-from onnxjson_tui.forms.offers import Offers
-from onnxjson_tui.forms.words import item_line
-from onnxjson_tui.jobs import said
+from onnxjson_tui.names.form_feedback import Also, Feedback, edits_of, feedback
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.names.words import item_line
 from onnxjson_tui.rows.choices import Searchable
-from onnxjson_tui.screens.choosing import ConfirmScreen, PickerScreen, TextScreen
-from onnxjson_tui.screens.dialog import Dialog
+from onnxjson_tui.screens.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
-from onnxjson_tui.screens.preview import PreviewScreen
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
-
 _RESTS: Final = 0.2
-"""Seconds without a key after which the form is looked at."""
+"""Seconds without a key after which the form is checked."""
 
 _LOOK: Final = "form"
 _DO: Final = "edit"
 _OTHERS: Final = 11
-"""Lines of the form that are no fields."""
+"""Lines of the form that are not fields."""
 
 _TALL: Final = 30
-"""Lines of a screen from which lists have all their lines."""
+"""Lines of a screen from which fields for lists have their full height."""
 
 _LABEL: Final = 15
 """Columns of the labels."""
@@ -48,44 +46,32 @@ AnyControl = LineControl | LinesControl | OptionControl
 
 
 class FormScreen(Dialog[Preview | None]):
-    """Asks for the fields of an edit; gives back the change, looked at where it is about more than one place."""
+    """Asks for the fields of an edit; returns the change, which the user has confirmed if it is at several places."""
 
-    BINDINGS: ClassVar = []
     AUTO_FOCUS = None
-    CSS = """
-    FormScreen .dialog { width: 100; height: auto; max-height: 100%; }
-    FormScreen #form-fields { height: auto; margin: 1 0 0 0; }
-    FormScreen .form-row { height: auto; }
-    FormScreen .form-label { width: 15; }
-    FormScreen .form-sign { width: 2; }
-    FormScreen Input { width: 1fr; height: 1; border: none; padding: 0; background: $panel; }
-    FormScreen TextArea { width: 1fr; border: none; padding: 0; background: $panel; }
-    FormScreen .form-mistake { display: none; padding: 0; margin: 0 0 0 15; }
-    FormScreen #form-help { height: 3; margin: 1 0 0 0; }
-    FormScreen #form-state { height: 2; }
-    """
+    HAS_FIELD = True
 
     def __init__(
-        self, bench: "Workbench", filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
+        self, bench: Bench, filling: Filling, *, focus: str = "", also: Also | None = None, title: str = ""
     ) -> None:
-        """Prepares the form.
+        """Prepare the form.
 
         Args:
-            bench: on whose model it is.
-            filling: what stands in it at first.
-            focus: the field that is asked for first; else the first one that is still needed.
-            also: what else is done with the edit, in the same step.
-            title: in place of the name of the edit.
+            bench: the workbench on whose model the edit is made.
+            filling: the initial contents.
+            focus: the field that gets the focus; the first required empty one if "".
+            also: other edits of the same step.
+            title: the title; that of the edit if "".
         """
         super().__init__()
         self._bench = bench
         self._filling = filling
         self._first = focus
         self._also = also
-        self._title = title or filling.form.title
+        self._title = title or filling.title
         self._typed: dict[str, str] = {}
-        """What stands in the fields that were shown before anything was typed."""
-        self._look = Look("", "plain", {}, {})
+        """Initial contents of the fields."""
+        self._look = Feedback("", "plain", {}, {})
         self._resting: Timer | None = None
         self._is_busy = False
         self._offers = Offers(bench.session, bench.here)
@@ -93,7 +79,7 @@ class FormScreen(Dialog[Preview | None]):
     # What is on it
 
     def compose(self) -> ComposeResult:
-        """Title, fields with their labels, help, what would change, keys."""
+        """Title, fields with their labels, help, preview, keys."""
         with Vertical(classes="dialog"):
             yield Bar(id="dialog-title")
             with VerticalScroll(id="form-fields", can_focus=False):
@@ -106,7 +92,7 @@ class FormScreen(Dialog[Preview | None]):
             yield LineList(id="form-state", has_cursor=False)
             yield Bar(id="dialog-hint")
 
-    def _control(self, field: Field) -> AnyControl:
+    def _control(self, field: Parameter) -> AnyControl:
         filling = self._filling
         text, default = filling.texts[field.name], filling.default(field)
         options = filling.options(field)
@@ -117,13 +103,13 @@ class FormScreen(Dialog[Preview | None]):
         return LineControl(text, default, name=field.name)
 
     def on_mount(self) -> None:
-        """Write the labels, and begin with the field that is needed."""
-        summary = self._filling.form.help.partition("\n")[0]
-        self.query_one("#dialog-title", Bar).show((Span(self._title, "title"), Span(f"  {summary}", "quiet")))
+        """Write the labels and focus a field."""
+        summary = self._filling.help.partition("\n")[0]
+        self.show_title(self._title, Span(f"  {summary}", "quiet"))
         for field in self._filling.fields:
             sign = "* " if field.required else "  "
             self.query_one(f"#label-{field.name}", Bar).show(
-                (Span(sign, "changed"), Span(shortened(field.label, 12), "quiet" if field.advanced else "plain"))
+                (Span(sign, "changed"), Span(shortened(field.label, 12), "quiet" if field.is_common else "plain"))
             )
         for lines in self.query(LineList):
             lines.can_focus = False
@@ -141,7 +127,7 @@ class FormScreen(Dialog[Preview | None]):
         return {each.name or "": each.field_text for each in self._controls}
 
     @property
-    def _current(self) -> tuple[Field, AnyControl] | None:
+    def _current(self) -> tuple[Parameter, AnyControl] | None:
         control = self.focused
         if not isinstance(control, AnyControl):
             return None
@@ -153,29 +139,29 @@ class FormScreen(Dialog[Preview | None]):
                 control.focus()
 
     def on_resize(self, event: events.Resize) -> None:
-        """The fields take what the rest leaves them, and scroll."""
+        """Give the fields the remaining height; they scroll."""
         self.query_one("#form-fields").styles.max_height = max(event.size.height - _OTHERS, 3)
         for control in self.query(LinesControl):
             control.styles.height = LINES if event.size.height >= _TALL else LINES - 1
 
     def on_descendant_focus(self, event: events.DescendantFocus) -> None:
-        """The help is that of the field."""
+        """Show the help of the field."""
         self._write()
 
-    # Looking at it
+    # Checking
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Look at it when the person rests."""
+        """Check the form when the user pauses."""
         event.stop()
         self._rest()
 
     def on_text_area_changed(self, event: TextArea.Changed) -> None:
-        """Look at it when the person rests."""
+        """Check the form when the user pauses."""
         event.stop()
         self._rest()
 
     def on_option_control_changed(self, event: OptionControl.Changed) -> None:
-        """Look at it when the person rests."""
+        """Check the form when the user pauses."""
         event.stop()
         self._rest()
 
@@ -191,24 +177,24 @@ class FormScreen(Dialog[Preview | None]):
         session, is_trying, also = self._bench.session, not self._bench.is_big, self._also
         self._bench.jobs.start(
             _LOOK,
-            "looking at the form",
-            lambda: look(session, filling, is_trying=is_trying, also=also),
+            "checking the form",
+            lambda: feedback(session, filling, is_trying=is_trying, also=also),
             self._looked,
             self._failed,
         )
 
-    def _looked(self, found: Look) -> None:
+    def _looked(self, found: Feedback) -> None:
         if self.is_attached:
             self._look = found
             self._write()
 
     def _failed(self, error: BaseException) -> None:
         if self.is_attached:
-            self._look = self._look._replace(text=said(error), tone="bad")
+            self._look = self._look._replace(text=error_text(error), tone="bad")
             self._write()
 
     def _write(self) -> None:
-        """Shows what there is to say."""
+        """Show mistakes, help and preview."""
         width = max(self.query_one("#form-help", LineList).size.width, 40)
         for field in self._filling.fields:
             bar = self.query_one(f"#mistake-{field.name}", Bar)
@@ -224,18 +210,18 @@ class FormScreen(Dialog[Preview | None]):
         self.query_one("#form-state", LineList).show(TextRows(lines), 0)
         self._hint()
 
-    def _help(self, field: Field, width: int) -> list[Line]:
-        """What the field is for, what fits, and in full what is wrong with it."""
+    def _help(self, field: Parameter, width: int) -> list[Line]:
+        """Return the help of a field, or its mistake if that needs several lines."""
         mistake = self._look.mistakes.get(field.name, "")
         if mistake and len(mistake) + 20 > width:
             return [(Span(line, "bad"),) for line in wrapped(mistake, width, indent=0)[:3]]
-        fits = "" if field.kind in ("text", "flag", "choice") else f"  ({self._filling.fits(field)})"
+        fits = "" if field.shape.form in ("text", "flag", "choice") else f"  ({self._filling.fits(field)})"
         default = self._filling.default(field)
-        more = "" if not default or field.kind in ("flag", "choice") else f"  If it is left empty: {default}."
-        lines = wrapped(f"{field.help}{fits}{more}", width, indent=0)[:2]
+        more = "" if not default or field.shape.form in ("flag", "choice") else f"  Default: {default}."
+        lines = wrapped(f"{field.description}{fits}{more}", width, indent=0)[:2]
         text: list[Line] = [(Span(line),) for line in lines]
         if self._filling.may_be_empty(field):
-            text.append((Span('An empty text is written "".', "quiet"),))
+            text.append((Span('Type "" for an empty text.', "quiet"),))
         return text
 
     def _hint(self) -> None:
@@ -246,40 +232,31 @@ class FormScreen(Dialog[Preview | None]):
         elif current is not None:
             keys.append(("left right", "choose"))
         keys += [("up down", "fields"), ("f1", "help"), ("esc", "cancel")]
-        spans: list[Span] = []
-        for key, word in keys:
-            spans += [Span(key, "title"), Span(f" {word}  ", "quiet")]
-        self.query_one("#dialog-hint", Bar).show((*spans, Span("* needed", "changed")))
+        self.show_hint(*key_spans(keys), Span("* required", "changed"))
 
     # Keys
 
-    async def on_key(self, event: events.Key) -> None:
-        """Go from field to field, choose, make it, give up."""
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Go from field to field, choose a value, make the edit, show the help, cancel."""
+        found: dict[str, Callable[[], object]] = {
+            **dict.fromkeys(("escape", "ctrl+c"), partial(self._work, self._cancel)),
+            **dict.fromkeys(("enter", "ctrl+s"), self.submit),
+            "shift+tab": partial(self._step, -1),
+            "tab": partial(self._work, self._choose),
+            "f1": self._show_help,
+        }
         control = self.focused
-        match event.key:
-            case "escape" | "ctrl+c":
-                self.run_worker(self._give_up(), group="form", exit_on_error=False)
-            case "ctrl+s":
-                self.submit()
-            case "enter":
-                self.submit()
-            case "down" if not isinstance(control, LinesControl) or control.is_last:
-                self._step(1)
-            case "up" if not isinstance(control, LinesControl) or control.is_first:
-                self._step(-1)
-            case "shift+tab":
-                self._step(-1)
-            case "tab":
-                self.run_worker(self._choose(), group="form", exit_on_error=False)
-            case "f1":
-                self._show_help()
-            case _:
-                return
-        event.stop()
-        event.prevent_default()
+        if not isinstance(control, LinesControl) or control.is_last:
+            found["down"] = partial(self._step, 1)
+        if not isinstance(control, LinesControl) or control.is_first:
+            found["up"] = partial(self._step, -1)
+        return found
+
+    def _work(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self.run_worker(work(), group="form", exit_on_error=False)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter in a line makes the edit."""
+        """Make the edit."""
         event.stop()
         self.submit()
 
@@ -289,7 +266,7 @@ class FormScreen(Dialog[Preview | None]):
             controls[(controls.index(self.focused) + step) % len(controls)].focus()
 
     async def _choose(self) -> None:
-        """Offers what may stand in the field; goes on to the next one where nobody knows."""
+        """Offer values for the field; without any, go to the next field."""
         current = self._current
         if current is None:
             return
@@ -300,11 +277,11 @@ class FormScreen(Dialog[Preview | None]):
             return
         filling = Filling(self._filling.edit_type, self._texts())
         offers = self._offers
-        # What is typed until the list is there must not make the edit.
+        # Keys typed before the list appears must not submit the form.
         self._is_busy = True
         try:
             choices = await self._bench.jobs.run(
-                _LOOK, "looking for what fits", lambda: Searchable(offers.of(filling, field))
+                _LOOK, "looking for values", lambda: Searchable(offers.of(filling, field))
             )
         finally:
             self._is_busy = False
@@ -316,7 +293,7 @@ class FormScreen(Dialog[Preview | None]):
         if len(beginning) == 1 and beginning[0] != typed:
             chosen = beginning[0]
         if chosen is None:
-            title = f"{field.label} of {self._filling.form.edit}"
+            title = f"{field.label} of {self._filling.name}"
             start = "" if any(each.key == typed for each in choices) else typed
             chosen = await self.app.push_screen_wait(PickerScreen(title, choices, typed=start))
         if chosen is not None:
@@ -325,10 +302,10 @@ class FormScreen(Dialog[Preview | None]):
         if chosen is not None and isinstance(control, LineControl) and field.role != "shape":
             self._step(1)
 
-    def _take(self, field: Field, control: AnyControl, chosen: str) -> None:
-        """Puts something that was offered into a field."""
+    def _take(self, field: Parameter, control: AnyControl, chosen: str) -> None:
+        """Put an offered value into a field."""
         if isinstance(control, LinesControl):
-            control.put_line(item_line(chosen) if field.kind == "list" else f"{chosen}=")
+            control.put_line(item_line(chosen) if field.shape.form == "list" else f"{chosen}=")
         elif field.role == "shape":
             before = control.field_text.rpartition(",")[0]
             control.put(f"{before},{chosen}" if before else chosen)
@@ -338,30 +315,30 @@ class FormScreen(Dialog[Preview | None]):
     def _show_help(self) -> None:
         width = min(self.app.size.width - 8, 100)
         lines: list[str] = []
-        for paragraph in self._filling.form.help.split("\n\n"):
+        for paragraph in self._filling.help.split("\n\n"):
             lines += [*wrapped(paragraph, width, indent=0), ""]
         for field in self._filling.fields:
             lines.append(f"{field.label}{'  *' if field.required else ''}")
-            lines += [*wrapped(field.help, width, indent=2), ""]
+            lines += [*wrapped(field.description, width, indent=2), ""]
         lines += ["As steps of a script:", *[f"  {each}" for each in self._filling.edit_type.examples]]
-        self.app.push_screen(TextScreen(self._filling.form.title, lines))
+        self.app.push_screen(TextScreen(self._filling.title, lines))
 
-    async def _give_up(self) -> None:
+    async def _cancel(self) -> None:
         if self._texts() != self._typed:
             answer = await self.app.push_screen_wait(
-                ConfirmScreen("Drop what you typed?", [("k", "keep typing", "keep"), ("d", "drop it", "drop")])
+                ConfirmScreen("Discard what you typed?", [("k", "keep typing", "keep"), ("d", "discard it", "drop")])
             )
             if answer != "drop":
                 return
         self._bench.jobs.drop(_LOOK)
         self.dismiss(None)
 
-    # Doing it
+    # Submitting
 
     def submit(self) -> None:
-        """Makes the edit of what is filled in, or says why it is none."""
+        """Make the edit, or report what is wrong with the form."""
         if not self._is_busy:
-            self.run_worker(self._submit(), group="form", exit_on_error=False)
+            self._work(self._submit)
 
     async def _submit(self) -> None:
         filling = Filling(self._filling.edit_type, self._texts())
@@ -394,10 +371,10 @@ class FormScreen(Dialog[Preview | None]):
         def make() -> Preview:
             return session.preview(*edits_of(session, filling, also))
 
-        if self._bench.is_big or filling.form.edit == "convert-opset":
-            self._look = self._look._replace(text="finding out what changes ...", tone="plain")
+        if self._bench.is_big or filling.name == "convert-opset":
+            self._look = self._look._replace(text="computing the changes ...", tone="plain")
             self._write()
-            return await self._bench.jobs.run(_DO, "finding out what changes", make)
+            return await self._bench.jobs.run(_DO, "computing the changes", make)
         return make()
 
     def _complain(self, text: str, name: str) -> None:

@@ -1,7 +1,7 @@
-"""The fields of a form: a line, several lines, one of a few options."""
+"""The controls of a form: a line, several lines, one of a few options."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 from textual import events
 from textual.message import Message
@@ -9,7 +9,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 from textual.widgets import Input, TextArea
 
-from onnxjson.display import visible
+from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.bars import Bar
@@ -19,19 +19,8 @@ LINES: Final = 3
 """Lines of a field for lists."""
 
 
-class Control(Protocol):
-    """What every field has."""
-
-    @property
-    def field_text(self) -> str:
-        """What stands in it."""
-
-    def put(self, text: str) -> None:
-        """Something else stands in it."""
-
-
 class LineControl(Input):
-    """One line."""
+    """A line of text."""
 
     def __init__(self, text: str, default: str, *, name: str) -> None:
         shown = f"({visible(default, 200)})" if default else ""
@@ -40,17 +29,17 @@ class LineControl(Input):
 
     @property
     def field_text(self) -> str:
-        """What stands in it."""
+        """The contents."""
         return self.value
 
     def put(self, text: str) -> None:
-        """Something else stands in it."""
+        """Replace the contents."""
         self.value = text
         self.cursor_position = len(text)
 
 
 class LinesControl(TextArea):
-    """An item a line."""
+    """Several lines of text, one per item."""
 
     def __init__(self, text: str, default: str, *, name: str) -> None:
         super().__init__(
@@ -63,21 +52,21 @@ class LinesControl(TextArea):
 
     @property
     def field_text(self) -> str:
-        """What stands in it."""
+        """The contents."""
         return self.text
 
     def put(self, text: str) -> None:
-        """Something else stands in it."""
+        """Replace the contents."""
         self.load_text(text)
         self.move_cursor(self.document.end)
 
     @property
     def line(self) -> str:
-        """The line that the cursor is in."""
+        """The line of the cursor."""
         return self.document.get_line(self.cursor_location[0])
 
     def put_line(self, text: str) -> None:
-        """Something else stands in the line of the cursor."""
+        """Replace the line of the cursor."""
         row = self.cursor_location[0]
         self.replace(text, (row, 0), (row, len(self.line)), maintain_selection_offset=False)
         self.move_cursor((row, len(text)))
@@ -94,7 +83,7 @@ class LinesControl(TextArea):
 
 
 class OptionControl(Widget, can_focus=True):
-    """One of a few options, chosen with left and right or by its first letter."""
+    """One of a few options, chosen with left and right or by its first letter; "" means none."""
 
     COMPONENT_CLASSES = Bar.COMPONENT_CLASSES | {"lines--cursor"}
 
@@ -110,18 +99,18 @@ class OptionControl(Widget, can_focus=True):
 
     @property
     def field_text(self) -> str:
-        """What is chosen; "" where nothing is."""
+        """The chosen option."""
         return self._text
 
     def put(self, text: str) -> None:
-        """Something else is chosen."""
+        """Choose an option."""
         if text != self._text:
             self._text = text
             self.refresh()
             self.post_message(self.Changed())
 
     def on_key(self, event: events.Key) -> None:
-        """Another option."""
+        """Choose another option."""
         pressed = event.character if event.is_printable else event.key
         at = self._options.index(self._text or self._default) if (self._text or self._default) in self._options else -1
         match pressed:
@@ -143,19 +132,19 @@ class OptionControl(Widget, can_focus=True):
         event.prevent_default()
 
     def on_click(self, event: events.Click) -> None:
-        """The next option."""
+        """Focus the control."""
         self.focus()
 
     def on_focus(self, event: events.Focus) -> None:
-        """It looks different."""
+        """Draw the options again."""
         self.refresh()
 
     def on_blur(self, event: events.Blur) -> None:
-        """It looks different."""
+        """Draw the options again."""
         self.refresh()
 
     def render_line(self, y: int) -> Strip:
-        """All options, the chosen one in brackets; where there is no room, the chosen one alone."""
+        """Return all options, the chosen one in brackets; if they do not fit, the chosen one alone."""
         chosen = self._text or self._default
         parts = [f"[{each}]" if each == chosen else f" {each} " for each in self._options]
         width = self.size.width

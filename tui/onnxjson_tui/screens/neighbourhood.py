@@ -1,6 +1,7 @@
-"""A drawing of what is around a node: moved about, with more steps or fewer, centred on another node."""
+"""A drawing of the nodes around a node, with keys to move in it, to draw more or fewer steps, and to centre a node."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final, NamedTuple
 
 from rich.segment import Segment
@@ -10,17 +11,17 @@ from textual.containers import Vertical
 from textual.strip import Strip
 from textual.widget import Widget
 
-from onnxjson.display import counted, visible
-from onnxjson.index import NodeRef
+from onnxjson.model.display import counted, visible
+from onnxjson.model.index import NodeRef
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.jobs import Jobs
-from onnxjson_tui.key_list import key_hints
+from onnxjson_tui.keys.key_list import key_hints
 from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawing
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
-from onnxjson_tui.screens.dialog import Dialog
+from onnxjson_tui.screens.dialogs import Dialog
+from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.widgets.bars import Bar
 
 _KEYS: Final = (
@@ -33,14 +34,14 @@ _KEYS: Final = (
 """Keys and what they do, those that matter most first."""
 
 _MARK: Final = 5
-"""Columns of a mark for the boxes beyond an edge of the window, such as ``< 12``, and a space."""
+"""Columns of a mark for the boxes outside the window, such as ``< 12``, and a space."""
 
 _AROUND: Final = (4, 6)
-"""Columns and rows of the screen around the window: border, title, what is said, keys."""
+"""Columns and rows of the screen around the window: border, title, description, keys."""
 
 
 class DrawingView(Widget, can_focus=True):
-    """A drawing through a window that follows the box that is chosen."""
+    """A window on a drawing that follows the selected box."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {"lines--cursor", "lines--plain", "lines--title", "lines--quiet"}
 
@@ -48,18 +49,18 @@ class DrawingView(Widget, can_focus=True):
         super().__init__(id=id)
         self.drawing: Drawing | None = None
         self.chosen = 0
-        """The number of a box."""
+        """The number of the selected box."""
         self._centre = 0
         self._near: Sequence[int] = ()
         self._x = self._y = 0
 
     def show(self, found: Drawing, centre: int, near: Sequence[int]) -> None:
-        """Shows another drawing, the box in its centre chosen, and those near it in the window."""
+        """Show a drawing with its centre selected and the boxes of `near` in the window."""
         self.drawing, self.chosen, self._centre, self._near = found, centre, centre, near
         self._begin()
 
     def move(self, across: int, down: int) -> None:
-        """Chooses the box that is next in a direction, of another layer the one that is nearest."""
+        """Select the next box in a direction; in another layer, the nearest one."""
         if self.drawing is None:
             return
         places, here = self.drawing.places, self.drawing.places[self.chosen]
@@ -75,29 +76,29 @@ class DrawingView(Widget, can_focus=True):
         self.refresh()
 
     def _follow(self) -> None:
-        """The window holds the chosen box, and stays within the drawing."""
+        """Move the window to the selected box, within the drawing."""
         assert self.drawing is not None
         self._hold(self.drawing.extent([self.chosen]))
 
     def _hold(self, part: Extent) -> None:
-        """Moves the window as little as it must to hold a part of the drawing, as far as there is room for it."""
+        """Move the window as little as possible until it contains a part of the drawing, if the part fits."""
         assert self.drawing is not None
         width, height = self.size.width, self.size.height
         if part.right - part.left + 2 * _MARK <= width:
             self._x = max(min(self._x, part.left - _MARK), part.right + _MARK - width)
         if part.bottom - part.top + 2 <= height:
             self._y = max(min(self._y, part.top - 1), part.bottom + 1 - height)
-        # A small drawing stands in the middle.
+        # A small drawing is centred.
         self._x = _kept(self._x, self.drawing.width, width)
         self._y = _kept(self._y, len(self.drawing.rows), height)
 
     def on_resize(self, event: events.Resize) -> None:
-        """The window has another size."""
+        """Fit the drawing into the new size."""
         if self.drawing is not None:
             self._begin()
 
     def _begin(self) -> None:
-        """The chosen box in the middle of the window, or aside so that there is room for those near it."""
+        """Centre the selected box, or move it aside to show the boxes near it."""
         assert self.drawing is not None
         place = self.drawing.places[self.chosen]
         self._x = place.middle - self.size.width // 2
@@ -109,12 +110,12 @@ class DrawingView(Widget, can_focus=True):
 
     @property
     def out_of_sight(self) -> tuple[int, int]:
-        """How many boxes there are above the window, and below it."""
+        """The number of boxes above the window, and below it."""
         rows = [] if self.drawing is None else [place.y - self._y for place in self.drawing.places]
         return sum(row < 0 for row in rows), sum(row >= self.size.height for row in rows)
 
     def render_line(self, y: int) -> Strip:
-        """One line of the window; of a box that an edge cuts there is nothing but a mark."""
+        """Return one line of the window; boxes that an edge cuts are replaced by a mark with their number."""
         width = self.size.width
         base = self.get_component_rich_style("lines--plain")
         number = y + self._y
@@ -149,7 +150,7 @@ class DrawingView(Widget, can_focus=True):
         return Strip(segments).adjust_cell_length(width, base)
 
     def _beyond(self, boxes: Sequence[int]) -> tuple[set[int], set[int]]:
-        """The boxes of a row that are not seen whole beside the mark: before the window, and behind it."""
+        """Return the boxes of a row that do not fit next to the marks: left of the window, and right of it."""
         assert self.drawing is not None
         left, right, places = self._x, self._x + self.size.width, self.drawing.places
         if any(places[box].x < left for box in boxes):
@@ -167,7 +168,7 @@ def _kept(at: int, length: int, window: int) -> int:
 
 
 class _Made(NamedTuple):
-    """A drawing of what is around a node."""
+    """A drawing of the nodes around a node."""
 
     hops: int
     found: Surroundings
@@ -175,10 +176,10 @@ class _Made(NamedTuple):
 
 
 def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Made:
-    """Draws what is so many steps away.
+    """Draw the nodes at most `hops` steps away.
 
-    With `room`, it is drawn narrower, then with fewer steps, then in two rows, until a node is seen there with all that
-    it is joined to.
+    With `room` (columns and rows), draw narrower, then with fewer steps, then in two rows, until the node and all its
+    neighbours fit.
     """
     while True:
         found = surroundings(ref, hops)
@@ -205,17 +206,7 @@ def _fits(made: _Made, width: int, height: int) -> bool:
 
 
 class NeighbourhoodScreen(Dialog[str | None]):
-    """Gives the address of the node in the centre where that is another one than at first, else None."""
-
-    DEFAULT_CSS = """
-    NeighbourhoodScreen #around { width: 100%; height: 100%; border: round $primary; background: $surface; }
-    NeighbourhoodScreen #around { padding: 0 1; }
-    NeighbourhoodScreen DrawingView { width: 1fr; height: 1fr; background: $surface; }
-    NeighbourhoodScreen DrawingView .lines--plain { color: $foreground; background: $surface; }
-    NeighbourhoodScreen DrawingView .lines--title { color: $primary; background: $surface; text-style: bold; }
-    NeighbourhoodScreen DrawingView .lines--quiet { color: $foreground 60%; background: $surface; }
-    NeighbourhoodScreen DrawingView .lines--cursor { color: $foreground; background: $surface; text-style: reverse; }
-    """
+    """Draws the nodes around a node; returns the address of the node in the centre if the user moved it."""
 
     def __init__(self, ref: NodeRef, jobs: Jobs, glyphs: Glyphs, *, hops: int | None = None) -> None:
         super().__init__()
@@ -227,7 +218,7 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._found: Surroundings | None = None
 
     def compose(self) -> ComposeResult:
-        """Title, drawing, the chosen box in words, keys."""
+        """Title, drawing, the selected box in words, keys."""
         with Vertical(id="around"):
             yield Bar(id="dialog-title")
             yield DrawingView(id="drawing")
@@ -240,12 +231,12 @@ class NeighbourhoodScreen(Dialog[str | None]):
         self._draw(fitting=True)
 
     def on_resize(self, event: events.Resize) -> None:
-        """As many keys as there is room for, and what is in sight."""
-        self.query_one("#dialog-hint", Bar).show(key_hints(_KEYS, event.size.width - _AROUND[0]))
+        """Write as many keys as fit, and describe the selected box again."""
+        self.show_hint(*key_hints(_KEYS, event.size.width - _AROUND[0]))
         self.call_after_refresh(self._say)
 
     def _draw(self, *, fitting: bool) -> None:
-        """Draws the steps that are wanted, or fewer where the node's own neighbours would not be seen else."""
+        """Draw the requested number of steps; with `fitting`, fewer if the neighbours of the node do not fit."""
         ref, hops, glyphs = self._ref, self._wanted, self._glyphs
         room = (self.app.size.width - _AROUND[0], self.app.size.height - _AROUND[1]) if fitting else None
         self._title("drawing ...")
@@ -291,39 +282,41 @@ class NeighbourhoodScreen(Dialog[str | None]):
             text = f"{position} {visible(node.op_type or '?', 60)} {visible(node.name or '', 300)}".rstrip()
             kind = output_type(self._ref.scope, node.output)
         more = view.drawing.more[view.chosen]
-        hidden = f"  +{more:,}: joined to {more:,} more" if more else ""
+        hidden = f"  +{more:,}: connected to {more:,} more" if more else ""
         above, below = view.out_of_sight
         beyond = [f"{count:,} {where}" for count, where in ((above, "above"), (below, "below")) if count]
         said = (Span(text), Span(f"  {kind}", "quiet"), Span(hidden, "quiet"))
         self.query_one("#dialog-said", Bar).show(said, f"{', '.join(beyond)} the window" if beyond else "")
 
-    def on_key(self, event: events.Key) -> None:
-        """See the line of keys at the bottom."""
-        event.stop()
-        event.prevent_default()
-        view = self.query_one(DrawingView)
-        pressed = event.character if event.is_printable else event.key
-        moves = {"left": (-1, 0), "h": (-1, 0), "right": (1, 0), "l": (1, 0), "up": (0, -1), "k": (0, -1)}
-        moves |= {"down": (0, 1), "j": (0, 1)}
-        if pressed in moves:
-            view.move(*moves[pressed])
-            self._say()
-            return
-        match pressed:
-            case "escape" | "q" | "ctrl+c":
-                self._jobs.drop("neighbourhood")
-                self.dismiss(None if self._ref.position == self._first.position else self._ref.address)
-            case "enter":
-                self._centre(view.chosen)
-            case "[" | "ctrl+o" if self._before:
-                self._ref = self._before.pop()
-                self._draw(fitting=True)
-            case "+" | "=":
-                self._step(1)
-            case "-" | "_":
-                self._step(-1)
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Move, centre, go back, draw more or fewer steps, close."""
+        return {
+            **dict.fromkeys(("left", "h"), partial(self._move, -1, 0)),
+            **dict.fromkeys(("right", "l"), partial(self._move, 1, 0)),
+            **dict.fromkeys(("up", "k"), partial(self._move, 0, -1)),
+            **dict.fromkeys(("down", "j"), partial(self._move, 0, 1)),
+            "enter": self._centre,
+            **dict.fromkeys(("[", "ctrl+o"), self._back),
+            **dict.fromkeys(("+", "="), partial(self._step, 1)),
+            **dict.fromkeys(("-", "_"), partial(self._step, -1)),
+            **dict.fromkeys(("escape", "q", "ctrl+c"), self._close),
+        }
 
-    def _centre(self, box: int) -> None:
+    def _move(self, across: int, down: int) -> None:
+        self.query_one(DrawingView).move(across, down)
+        self._say()
+
+    def _back(self) -> None:
+        if self._before:
+            self._ref = self._before.pop()
+            self._draw(fitting=True)
+
+    def _close(self) -> None:
+        self._jobs.drop("neighbourhood")
+        self.dismiss(None if self._ref.position == self._first.position else self._ref.address)
+
+    def _centre(self) -> None:
+        box = self.query_one(DrawingView).chosen
         position = None if self._found is None else self._found.positions[box]
         if position is not None and position != self._ref.position:
             self._before.append(self._ref)

@@ -1,53 +1,52 @@
-"""Where no model is open: files that were opened last, the members of a folder, a path to type."""
+"""The dialog that asks for a file, and the screen of the program before a model is open."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.events import Key
 from textual.screen import Screen
 from textual.widgets import Input
 
-from onnxjson.display import visible
-from onnxjson.errors import OnnxJsonError
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson_tui.entering import enter, failure_said, opened
-from onnxjson_tui.jobs import Jobs, said
-from onnxjson_tui.path_completion import expanded, members
-from onnxjson_tui.recent import recent_files
-from onnxjson_tui.screens.dialog import Dialog
+from onnxjson_tui.names.path_completion import expanded, members
+from onnxjson_tui.screens.dialogs import Dialog
+from onnxjson_tui.session.recent import recent_files
+from onnxjson_tui.shell.entering import enter, failure_text, opened
+from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList
 
 _RECENT: Final = 8
-"""Recent files that are offered before anything is typed."""
+"""Recent files that are offered."""
 
 
 class Offer(NamedTuple):
-    """Something that can be opened, or gone into."""
+    """A file that can be opened, or a folder."""
 
     path: str
-    """As it would be typed; a folder ends with a slash."""
+    """As the user would type it; a folder ends with a slash."""
     detail: str
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is gone into."""
+        """Whether it is a folder."""
         return self.path.endswith("/")
 
 
 def offers(typed: str, folder: Path) -> list[Offer]:
-    """What fits the text so far: recent files, then the members of a folder.
+    """Return what completes a text: recent files, then the members of a folder.
 
     Args:
         typed: a path, or a part of one.
-        folder: whose members are shown before anything is typed.
+        folder: the folder whose members are offered for an empty text.
     """
     wanted = typed.lower()
     found: list[Offer] = []
@@ -75,7 +74,7 @@ def offers(typed: str, folder: Path) -> list[Offer]:
 
 
 def _short(path: Path) -> str:
-    """The shortest way to write a path: from here, from home, or whole."""
+    """Return a path relative to the current folder or the home folder if it is inside, else the whole path."""
     text = str(path)
     for start, word in ((f"{Path.cwd()}/", ""), (f"{os.path.expanduser('~')}/", "~/")):
         if text.startswith(start) and start != "/":
@@ -98,7 +97,7 @@ def _size(path: Path) -> str:
 
 
 class OfferRows:
-    """Offers as rows: the path, its size at the right."""
+    """Rows of offers: the path, and its size at the right."""
 
     def __init__(self, found: Sequence[Offer]) -> None:
         self.offers = found
@@ -116,15 +115,17 @@ class OfferRows:
 
 
 class OpeningScreen(Dialog[str | None]):
-    """Asks for a file; gives what was typed or chosen, None where the person gave up."""
+    """Asks for a file; returns the typed or chosen path, or None."""
+
+    HAS_FIELD = True
 
     def __init__(self, folder: Path | None = None, *, typed: str = "", message: str = "") -> None:
-        """Prepares the question.
+        """Prepare the question.
 
         Args:
-            folder: whose members are shown first; the current one if None.
-            typed: what stands in the field at first.
-            message: why it is asked again.
+            folder: the folder whose members are offered first; the current one if None.
+            typed: the initial text.
+            message: the reason why the question is asked again.
         """
         super().__init__()
         self._folder = folder or Path.cwd()
@@ -132,7 +133,7 @@ class OpeningScreen(Dialog[str | None]):
         self._message = message
 
     def compose(self) -> ComposeResult:
-        """Title, field, list, what is wrong, hint."""
+        """Title, field, list, error, keys."""
         with Vertical(classes="dialog tall wide"):
             yield Bar(id="dialog-title")
             yield Field(self._typed, id="dialog-input")
@@ -141,11 +142,10 @@ class OpeningScreen(Dialog[str | None]):
             yield Bar(id="dialog-hint")
 
     def on_mount(self) -> None:
-        """The field has the focus, the keys that move go to the list."""
-        self._jobs = Jobs(self, lambda error: self._say(failure_said(self.app, error)), lambda: None)
-        self.query_one("#dialog-title", Bar).show((Span("Open a model: .onnx, .onnx.json, or REV:path", "title"),))
-        hint = "enter open   tab take into the field   arrows choose   esc leave"
-        self.query_one("#dialog-hint", Bar).show((Span(hint, "quiet"),))
+        """Focus the field."""
+        self._jobs = Jobs(self, lambda error: self._say(failure_text(self.app, error)), lambda: None)
+        self.show_title("Open a model: .onnx, .onnx.json, or REV:path")
+        self.show_hint(Span("enter open   tab complete   arrows choose   esc cancel", "quiet"))
         self.query_one(LineList).can_focus = False
         self.query_one(Input).focus()
         self._say(self._message)
@@ -162,7 +162,7 @@ class OpeningScreen(Dialog[str | None]):
         self.query_one(LineList).show(OfferRows(found), 0)
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Look for what fits."""
+        """Offer what completes the text."""
         event.stop()
         if event.value != self._typed:
             self._say("")
@@ -170,7 +170,7 @@ class OpeningScreen(Dialog[str | None]):
         self._find(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Open the row of the cursor, unless what was typed is a file itself."""
+        """Open the typed file if it exists, else the row under the cursor."""
         event.stop()
         typed = event.value.strip()
         if typed and (expanded(typed).is_file() or not self._offer()):
@@ -201,34 +201,29 @@ class OpeningScreen(Dialog[str | None]):
         field.value = text
         field.cursor_position = len(text)
 
-    def on_key(self, event: Key) -> None:
-        """Keys of the list while the field has the focus."""
-        match event.key:
-            case "escape" | "ctrl+c" | "ctrl+q":
-                self.dismiss(None)
-            case "tab":
-                offer = self._offer()
-                if offer is not None:
-                    self._put(offer.path)
-            case key if not self.query_one(LineList).take_key(key, is_typing=True):
-                return
-        event.stop()
-        event.prevent_default()
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Complete, cancel."""
+        return {"tab": self._complete, **dict.fromkeys(("escape", "ctrl+c", "ctrl+q"), partial(self.dismiss, None))}
+
+    def _complete(self) -> None:
+        offer = self._offer()
+        if offer is not None:
+            self._put(offer.path)
 
 
 class StartScreen(Screen[int]):
-    """The program without a model: asks for one until there is one, or the person leaves."""
+    """The program without a model: asks for one until it is open, or the user leaves."""
 
     def __init__(self, *, readonly: bool) -> None:
         super().__init__()
         self._readonly = readonly
 
     def compose(self) -> ComposeResult:
-        """A title, so that it is clear what is running."""
+        """A title that names the program."""
         yield Bar(id="title")
 
     def on_mount(self) -> None:
-        """Ask."""
+        """Ask for a model."""
         self.query_one(Bar).show((Span(" onnxjson", "title"),))
         self.jobs = Jobs(self, lambda error: None, lambda: None)
         self.run_worker(self._ask(), exit_on_error=False)
@@ -245,7 +240,7 @@ class StartScreen(Screen[int]):
             try:
                 found = await self.jobs.awaited("open", "opening", partial(opened, wanted, readonly=self._readonly))
             except (OnnxJsonError, OSError) as error:
-                message = said(error)
+                message = error_text(error)
                 continue
             enter(self.app, found, readonly=self._readonly)
             return

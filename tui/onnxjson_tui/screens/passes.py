@@ -1,40 +1,40 @@
-"""Passes on the model of the session: which one, with which options, what it did, and whether to take it."""
+"""Passes on the model of a session: choose one, set its options, run it, apply its result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.widgets import Input
 
-from onnxjson.display import visible
-from onnxjson.edits.declaration import Edit
-from onnxjson.edits.values import write_value
-from onnxjson.errors import OnnxJsonError
-from onnxjson.passes import Pipeline, files_written, parse_step
-from onnxjson.passes.edits import EditPass
-from onnxjson.passes.listing import Entry, Option, entries
-from onnxjson.rendering.pass_lines import lines
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.values import write_value
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.optimizing.passes import Pipeline, files_written, parse_step
+from onnxjson.optimizing.passes.catalogue import Entry, Option, entries
+from onnxjson.optimizing.passes.edits import EditPass
+from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, wrapped
-from onnxjson_tui.comparing import Compared, Side, compared
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
-from onnxjson_tui.screens.dialog import Dialog
+from onnxjson_tui.screens.dialogs import Dialog
+from onnxjson_tui.session.comparing import Compared, Side, compared
+from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
-    from onnxjson.document import Model
-    from onnxjson.passes import NewFile
-    from onnxjson_tui.workbench import Workbench
+    from onnxjson.model.document import Model
+    from onnxjson.optimizing.passes import NewFile
 
 
 def pass_choices() -> list[Choice]:
-    """Everything that runs, edits aside, which have keys and words of their own; those first that can be used here."""
+    """Return all passes except edits, which have forms; those that can run here come first."""
     found = [
         Choice(each.name, visible(each.name, 200), visible(each.summary, 300), _missing(each))
         for each in entries()
@@ -48,7 +48,7 @@ def _missing(entry: Entry) -> str:
 
 
 class OptionRows:
-    """The options of a pass."""
+    """Rows of the options of a pass."""
 
     def __init__(self, options: Sequence[Option]) -> None:
         self.options = options
@@ -58,32 +58,30 @@ class OptionRows:
         return max(len(self.options), 1)
 
     def line(self, number: int, width: int) -> Line:
-        """Name, what it is if nobody says otherwise, what it does."""
+        """Return name, default and description."""
         if not self.options:
-            return (Span("it has no options", "quiet"),)
+            return (Span("no options", "quiet"),)
         each = self.options[number]
         name = padded(shortened(visible(each.name), self._column), self._column)
-        default = "needed" if each.required else visible(write_value(each.default), 40)
+        default = "required" if each.required else visible(write_value(each.default), 40)
         default = padded(clipped(default, 12), 12)
         text = clipped(f"  {visible(each.description or '', 500)}", max(width - self._column - 14, 4))
         return Span(f"{name}  ", "title"), Span(default, "changed" if each.required else "quiet"), Span(text)
 
     def about(self, number: int, width: int) -> list[Line]:
-        """Everything there is to say of an option."""
+        """Return the unabridged description of an option, and the values that it accepts."""
         if number >= len(self.options):
             return []
         each = self.options[number]
         fits = ", ".join(map(visible, each.choices)) or each.type
         lines = [(Span(text),) for text in wrapped(each.description or "", width, indent=0)]
-        return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"takes {fits}", width, indent=0)]]
+        return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"accepts {fits}", width, indent=0)]]
 
 
 class SpecScreen(Dialog[str | None]):
-    """Asks how a pass is to run, in one line that is checked while it is typed; gives that line, or None."""
+    """Asks for the options of a pass in one line, checked while the user types; returns the line, or None."""
 
-    DEFAULT_CSS = """
-    SpecScreen #dialog-about { height: 4; margin-top: 1; }
-    """
+    HAS_FIELD = True
 
     def __init__(self, entry: Entry) -> None:
         super().__init__()
@@ -94,7 +92,7 @@ class SpecScreen(Dialog[str | None]):
         return ",".join([f"{each.name}=" for each in self._entry.options if each.required])
 
     def compose(self) -> ComposeResult:
-        """What it does, the line, the options, what is wrong with the line."""
+        """Summary, line, options, keys or the error in the line."""
         with Vertical(classes="dialog tall wide"):
             yield Bar(id="dialog-title")
             yield Field(self._line, id="dialog-input", select_on_focus=False)
@@ -103,9 +101,9 @@ class SpecScreen(Dialog[str | None]):
             yield Bar(id="dialog-hint")
 
     def on_mount(self) -> None:
-        """The line has the focus; the keys that move go to the options."""
+        """Focus the line."""
         title = f"{self._entry.name}: {self._entry.summary}"
-        self.query_one("#dialog-title", Bar).show((Span(visible(title, 500), "title"),))
+        self.show_title(visible(title, 500))
         for each in self.query(LineList):
             each.can_focus = False
         field = self.query_one(Input)
@@ -124,7 +122,7 @@ class SpecScreen(Dialog[str | None]):
             about.show(TextRows(rows.about(number, max(about.size.width - 1, 20))), 0)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
-        """Says what the option under the cursor is."""
+        """Describe the option under the cursor."""
         if event.lines is self._options:
             self._tell(event.number)
 
@@ -134,41 +132,33 @@ class SpecScreen(Dialog[str | None]):
         except OnnxJsonError as error:
             self._hint(str(error), is_bad=True)
             return False
-        self._hint("enter run it   tab put the option in   * at the end repeats   esc leave", is_bad=False)
+        self._hint("enter run   tab insert the option   * at the end repeats   esc cancel", is_bad=False)
         return True
 
     def _hint(self, text: str, *, is_bad: bool) -> None:
-        self.query_one("#dialog-hint", Bar).show((Span(text, "bad" if is_bad else "quiet"),))
+        self.show_hint(Span(text, "bad" if is_bad else "quiet"))
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Check."""
+        """Check the line."""
         event.stop()
         self._check(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Run it."""
+        """Run the pass."""
         event.stop()
         if self._check(event.value):
             self.dismiss(event.value.strip())
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """An option with the mouse."""
+        """Insert an option with the mouse."""
         self._put_in()
 
-    def on_key(self, event: events.Key) -> None:
-        """Keys of the options while the line has the focus."""
-        match event.key:
-            case "escape" | "ctrl+c":
-                self.dismiss(None)
-            case "tab":
-                self._put_in()
-            case key if not self._options.take_key(key, is_typing=True):
-                return
-        event.stop()
-        event.prevent_default()
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Insert an option, cancel."""
+        return {"tab": self._put_in, **dict.fromkeys(("escape", "ctrl+c"), partial(self.dismiss, None))}
 
     def _put_in(self) -> None:
-        """Puts the option under the cursor into the braces."""
+        """Insert the option under the cursor into the braces."""
         if not self._entry.options:
             return
         field = self.query_one(Input)
@@ -178,7 +168,7 @@ class SpecScreen(Dialog[str | None]):
 
 
 def with_option(line: str, name: str) -> str:
-    """``onnxsim`` with room for the value of an option: ``onnxsim{fold=}``."""
+    """Return a line with an option whose value is still to be typed: ``onnxsim{fold=}``."""
     star = "*" if line.endswith("*") else ""
     head = line.removesuffix("*")
     if not head.endswith("}"):
@@ -188,13 +178,13 @@ def with_option(line: str, name: str) -> str:
 
 
 class PassRun:
-    """One pass on the model of a session, changes that are not saved included."""
+    """One pass on the model of a session, unsaved changes included."""
 
-    def __init__(self, bench: "Workbench", spec: str) -> None:
-        """Prepares the pass.
+    def __init__(self, bench: Bench, spec: str) -> None:
+        """Prepare the pass.
 
         Raises:
-            ParameterError: the line spells none.
+            ParameterError: `spec` is not a pass.
         """
         self.step = parse_step(spec)
         self.title = f"optimize -p {self.step}"
@@ -207,31 +197,31 @@ class PassRun:
         self._files: tuple[NewFile, ...] = ()
 
     def work(self) -> Compared:
-        """Runs it, and compares; in a thread.
+        """Run the pass and compare the models, in a thread.
 
         Raises:
-            PassError: it crashed, hung, is not installed, or left the model in pieces.
-            OnnxJsonError: external data is not there.
+            PassError: the pass crashed, hung, is not installed, or returned an invalid model.
+            OnnxJsonError: external data is missing.
         """
-        from onnxjson.passes.outside import TakenIn
+        from onnxjson.optimizing.passes.outside import InternalizedModel
 
-        inside = TakenIn(self._model, self._folder or Path())
+        inside = InternalizedModel(self._model, self._folder or Path())
         with Pipeline() as pipeline:
             self._pipeline = pipeline
             (made,) = pipeline.run(inside.model, [self.step], self._folder)
         after = inside.restored(made.after.model) if made.is_changed else self._model
         self._files = made.files
-        written = [f"taking it also writes {visible(str(each.path), None)}" for each in made.files]
-        told = [line.strip() for line in lines(made)]
-        return compared(self._side, Side(f"after {self.step}", after, self._side.path), [*told, *written])
+        written = [f"applying it also writes {visible(str(each.path), None)}" for each in made.files]
+        notes = [line.strip() for line in lines(made)]
+        return compared(self._side, Side(f"after {self.step}", after, self._side.path), [*notes, *written])
 
     def stop(self) -> None:
-        """Ends it, whatever it does."""
+        """Kill the pass."""
         if self._pipeline is not None:
             self._pipeline.interrupt()
 
     def _edits(self, model: "Model") -> tuple[Edit, ...]:
-        """The edit that the pass is, where it is one, and makes what the pass made."""
+        """Return the edit of a pass that is an edit, if it has the same result."""
         subject = self.step.subject
         if not isinstance(subject, EditPass) or self.step.repeats or self._files:
             return ()
@@ -242,7 +232,7 @@ class PassRun:
             return ()
 
     def accept(self, found: Compared) -> None:
-        """Makes what it gave the model, one step, called as the command that repeats it."""
+        """Apply the result as one step, named by the command that repeats it."""
         bench, title, model = self._bench, self.title, found.target.model
         if bench.session.revision != self._revision:
             bench.say("the model was changed since the pass ran; run it again", "bad")
@@ -250,7 +240,7 @@ class PassRun:
 
         def make() -> Any:
             preview = bench.session.preview_model(model, title, self._edits(model))
-            assert preview.patch is not None  # made here, where it may take a while
+            assert preview.patch is not None  # computed here, since it may take a while
             return preview
 
         def take(preview: Any) -> None:
@@ -263,11 +253,11 @@ class PassRun:
         bench.preview(make, take)
 
 
-def run_screen(bench: "Workbench", spec: str) -> ComparisonScreen:
-    """The screen that runs a pass, and shows what it did.
+def run_screen(bench: Bench, spec: str) -> ComparisonScreen:
+    """Return the screen that runs a pass and shows the diff.
 
     Raises:
-        ParameterError: the line spells none.
+        ParameterError: `spec` is not a pass.
     """
     run = PassRun(bench, spec)
     accept = None if bench.session.readonly else run.accept

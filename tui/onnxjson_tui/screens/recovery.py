@@ -1,37 +1,35 @@
-"""What a session that was killed left behind: shown, made again, kept for later, exported, or dropped."""
+"""Recovery of a killed session: recover its edits, show, keep, export or delete them."""
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from onnxjson.display import counted, visible
+from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import wrapped
-from onnxjson_tui.recovery import Abandoned
-from onnxjson_tui.screens.choosing import ConfirmScreen, TextScreen
-
-if TYPE_CHECKING:
-    from onnxjson_tui.workbench import Workbench
+from onnxjson_tui.screens.dialogs import ConfirmScreen, TextScreen
+from onnxjson_tui.session.recovery import Abandoned
+from onnxjson_tui.shell.bench import Bench
 
 _WIDTH: Final = 68
-"""Columns of the dialog that text has."""
+"""Columns of the text of the dialog."""
 
 _HOUR: Final = 3600
 
 
-async def offer_recovery(bench: "Workbench") -> None:
-    """Asks what is to become of the journals of sessions on this model that ended without saving, newest first."""
+async def offer_recovery(bench: Bench) -> None:
+    """Ask what to do with the journals of sessions on this model that ended without saving, newest first."""
     session = bench.session
     journals, session.abandoned = session.abandoned, ()
     if journals and session.readonly:
         for journal in journals:
             journal.release()
-        bench.say("there are edits of an earlier session; open without --readonly to recover them", "changed")
+        bench.say("an earlier session has unsaved edits; open without --readonly to recover them", "changed")
         return
     for number, journal in enumerate(journals):
         try:
             if await _settle(bench, journal, len(journals) - number - 1) == "recover":
-                # What is left fits a file without these edits only; it stays until that is opened.
+                # The other journals apply only to the file without these edits; they are kept.
                 for other in journals[number + 1 :]:
                     other.release()
                 return
@@ -41,7 +39,7 @@ async def offer_recovery(bench: "Workbench") -> None:
             raise
 
 
-async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
+async def _settle(bench: Bench, journal: Abandoned, others: int) -> str:
     reason = bench.session.why_not(journal)
     while True:
         answer = await bench.app.push_screen_wait(recovery_question(journal, reason, others))
@@ -50,13 +48,13 @@ async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
                 await _recover(bench, journal)
             case "drop":
                 sure = ConfirmScreen(
-                    f"Drop {counted(len(journal.commands), 'edit')} for good?",
-                    [("k", "keep", "keep"), ("d", "drop", "drop")],
+                    f"Delete {counted(len(journal.commands), 'edit')} for good?",
+                    [("k", "keep", "keep"), ("d", "delete", "drop")],
                 )
                 if await bench.app.push_screen_wait(sure) != "drop":
                     continue
                 journal.discard()
-                bench.say("the edits of the earlier session are gone")
+                bench.say("the edits of the earlier session are deleted")
             case "export":
                 await _export(bench, journal)
                 continue
@@ -65,22 +63,22 @@ async def _settle(bench: "Workbench", journal: Abandoned, others: int) -> str:
                 continue
             case _:
                 journal.release()
-                bench.say("the edits of the earlier session are kept; they are offered again when you open the model")
+                bench.say("the edits of the earlier session are kept and offered again when you open the model")
         return answer
 
 
-async def _recover(bench: "Workbench", journal: Abandoned) -> None:
+async def _recover(bench: Bench, journal: Abandoned) -> None:
     session = bench.session
-    replay = await bench.jobs.awaited("recovery", "making the edits again", lambda: session.recover(journal))
+    replay = await bench.jobs.awaited("recovery", "repeating the edits", lambda: session.recover(journal))
     bench.build(0)
     for page in bench.drawer.pages.values():
         page.model_changed()
-    said = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows what changed"
+    said = f"{counted(len(replay.made), 'step')} recovered, not saved yet; u undoes one, f6 shows the changes"
     bench.say(f"{said}; {replay.trouble}" if replay.trouble else said, "bad" if replay.trouble else "good")
 
 
-async def _show(bench: "Workbench", journal: Abandoned) -> None:
-    """What the journal would change, grouped as in a diff."""
+async def _show(bench: Bench, journal: Abandoned) -> None:
+    """Show the diff that the journal would make."""
     from onnxjson.rendering.diff_report import report
     from onnxjson.rendering.diff_text import diff_lines
 
@@ -89,11 +87,11 @@ async def _show(bench: "Workbench", journal: Abandoned) -> None:
         lines = list(diff_lines(report(preview.difference(), "file", "recovered"), min(bench.size.width - 8, 104)))
         return [*lines, (Span(visible(trouble, 500), "bad"),)] if trouble else lines
 
-    lines = await bench.jobs.awaited("recovery", "finding out what changes", found)
+    lines = await bench.jobs.awaited("recovery", "computing the changes", found)
     await bench.app.push_screen_wait(TextScreen("What recovering would change", lines))
 
 
-async def _export(bench: "Workbench", journal: Abandoned) -> None:
+async def _export(bench: Bench, journal: Abandoned) -> None:
     from onnxjson_tui.screens.saving import ask_path, tell_no_script, write_edits
 
     script, left_out = journal.script()
@@ -106,14 +104,14 @@ async def _export(bench: "Workbench", journal: Abandoned) -> None:
 
 
 def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmScreen:
-    """Shows the edits of one journal and asks: recover, show, keep, export or drop; escape keeps them.
+    """Return the question about one journal: recover, show, keep, export or delete; escape keeps it.
 
     Args:
-        journal: of a session that ended.
-        reason: why it cannot be recovered; "" where it can.
-        others: how many more there are.
+        journal: the journal of an ended session.
+        reason: why it cannot be recovered; "" if it can.
+        others: the number of other journals.
     """
-    rest = [("e", "export as a script", "export"), ("D", "drop", "drop")]
+    rest = [("e", "export as a script", "export"), ("D", "delete", "drop")]
     answers = (
         [("k", "keep for later", "keep"), *rest]
         if reason
@@ -125,7 +123,7 @@ def recovery_question(journal: Abandoned, reason: str, others: int) -> ConfirmSc
         ]
     )
     lines = _lines(journal, reason, others)
-    return ConfirmScreen("Edits that were not saved", answers, lines=lines, escape="keep")
+    return ConfirmScreen("Unsaved edits", answers, lines=lines, escape="keep")
 
 
 def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
@@ -145,12 +143,12 @@ def _lines(journal: Abandoned, reason: str, others: int) -> list[Line]:
     for text in (journal.damage, f"They cannot be recovered here: {reason}." if reason else ""):
         found += [(Span(each, "bad"),) for each in wrapped(text, _WIDTH, indent=0)]
     if others:
-        found.append((Span(f"There is more: {counted(others, 'older session')}.", "quiet"),))
+        found.append((Span(f"There is also {counted(others, 'older session')}.", "quiet"),))
     return found
 
 
 def ago(seconds: float) -> str:
-    """So long, in the largest unit that says it well."""
+    """Return a duration in a suitable unit, such as ``3 hours``."""
     if seconds < 2 * 60:
         return counted(max(int(seconds), 0), "second")
     if seconds < 2 * _HOUR:

@@ -1,4 +1,4 @@
-"""The line at the top and the one at the bottom."""
+"""Bars: one-line widgets at the top and at the bottom of a screen."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Literal
@@ -29,12 +29,12 @@ class Bar(Widget, can_focus=False):
     }  # fmt: skip
 
     def show(self, left: Line, right: Line | str = "", below: Sequence[Line] = ()) -> None:
-        """Shows spans from the left and others, or a text, at the right; the left gives way.
+        """Show spans on the left, and spans or a text on the right; the left side is shortened if they do not fit.
 
         Args:
-            left: what stands at the left.
-            right: what stands at the right.
-            below: more lines, for which the bar grows.
+            left: spans of the left side.
+            right: spans or text of the right side.
+            below: more lines; the bar grows by their number.
         """
         if isinstance(right, str):
             right = (Span(right),) if right else ()
@@ -46,14 +46,14 @@ class Bar(Widget, can_focus=False):
 
     @property
     def text(self) -> str:
-        """What it says, without styles."""
+        """The text of the bar, without styles."""
         first = "".join(span.text for span in self._left)
         if self._right:
             first += "  " + "".join(span.text for span in self._right)
         return "\n".join([first, *["".join(span.text for span in line) for line in self._below]])
 
     def render_line(self, y: int) -> Strip:
-        """The line."""
+        """Draw one line of the bar."""
         width = self.size.width
         base = self.get_component_rich_style("lines--plain")
         if y:

@@ -1,6 +1,6 @@
-"""The drawer at the bottom: one page of several, opened and closed."""
+"""Drawer at the bottom of the screen, which shows one of several pages."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
@@ -10,35 +10,35 @@ from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
 
 if TYPE_CHECKING:
-    from onnxjson_tui.pages.declaration import Page
+    from onnxjson_tui.widgets.page import Page
 
 
 class Drawer(Vertical):
-    """A line of tabs, and the rows of one page."""
+    """A line of tabs and the rows of the open page."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
-        self.pages: dict[str, Page] = {}
-        self.page: Page | None = None
+        self.pages: dict[str, Page[Any]] = {}
+        self.page: Page[Any] | None = None
         self._cursors: dict[str, int] = {}
 
     def compose(self) -> ComposeResult:
-        """The tabs and the rows."""
+        """Compose the tabs and the rows."""
         yield Bar(id="drawer-tabs")
         yield LineList(id="drawer-rows")
 
     @property
     def lines(self) -> LineList:
-        """The rows."""
+        """The list widget of the open page."""
         return self.query_one("#drawer-rows", LineList)
 
     @property
     def is_open(self) -> bool:
-        """Whether it is seen."""
+        """Whether the drawer is visible."""
         return bool(self.display)
 
-    def open(self, name: str) -> "Page":
-        """Shows a page."""
+    def open(self, name: str) -> "Page[Any]":
+        """Open a page."""
         self.remember()
         before, self.page = self.page, self.pages[name]
         self.display = True
@@ -49,7 +49,7 @@ class Drawer(Vertical):
         return self.page
 
     def close(self) -> None:
-        """Shows nothing."""
+        """Close the drawer."""
         self.remember()
         if self.page is not None:
             self.page.hidden()
@@ -57,18 +57,18 @@ class Drawer(Vertical):
         self.display = False
 
     def remember(self) -> None:
-        """The cursor of a page is where it was left when it is opened again."""
+        """Remember the cursor of the open page for the next time it is opened."""
         if self.page is not None:
             self._cursors[self.page.name] = self.lines.cursor
 
-    def page_changed(self, page: "Page", cursor: int | None = None) -> None:
-        """A page has other rows."""
+    def page_changed(self, page: "Page[Any]", cursor: int | None = None) -> None:
+        """Draw the rows of a page again after they changed."""
         self.draw_tabs()
         if page is self.page:
             self.lines.show(page.rows, cursor)
 
     def draw_tabs(self) -> None:
-        """The titles, the open page's marked."""
+        """Draw the titles of the pages, with the open one marked."""
         spans = []
         for page in self.pages.values():
             is_open = page is self.page

@@ -1,6 +1,6 @@
-"""A list of any length: only the lines that are seen are made, and a key changes only the lines it must.
+"""List of any length: only visible lines are built, and a key redraws only the lines that it changes.
 
-Rows come from a provider; the widget holds nothing but the cursor and the scroll position.
+Rows come from a provider; the widget stores only the cursor and the scroll position.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,26 +15,26 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widget import Widget
 
-from onnxjson.display import ELLIPSIS
+from onnxjson.model.display import ELLIPSIS
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells
 
 _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
-"""What never reaches a terminal, even where a provider forgot to make a text visible."""
+"""Control characters, which never reach a terminal, even if a provider did not escape them."""
 
 
 class Rows(Protocol):
-    """What a list shows."""
+    """Provider of the rows of a list."""
 
     def __len__(self) -> int: ...
 
     def line(self, number: int, width: int) -> Line:
-        """The line of a row, in at most `width` columns, every text visible."""
+        """Return the line of a row in at most `width` columns, without control characters."""
         ...
 
 
 class TextRows:
-    """Lines that are there already."""
+    """Rows that are already available as lines."""
 
     def __init__(self, lines: "Sequence[Line | str]") -> None:
         self._lines: list[Line] = [(Span(each),) if isinstance(each, str) else each for each in lines]
@@ -56,7 +56,7 @@ class LineList(ScrollView, can_focus=True):
     }  # fmt: skip
 
     class Moved(Message):
-        """The cursor stands on another row."""
+        """The cursor moved to another row."""
 
         def __init__(self, lines: "LineList", number: int) -> None:
             super().__init__()
@@ -69,7 +69,7 @@ class LineList(ScrollView, can_focus=True):
             return self.lines
 
     class Chosen(Message):
-        """A row was chosen with the mouse, twice."""
+        """A row was double-clicked."""
 
         def __init__(self, lines: "LineList", number: int) -> None:
             super().__init__()
@@ -86,23 +86,23 @@ class LineList(ScrollView, can_focus=True):
         self._rows: Rows = rows if rows is not None else TextRows([])
         self._has_cursor = has_cursor
         self.cursor = 0
-        """The number of the row that the cursor stands on."""
+        """Number of the row under the cursor."""
         self.covered = 0
-        """Lines at the bottom over which something else stands, so that the cursor keeps out of them."""
+        """Number of lines at the bottom that another widget covers; the cursor stays above them."""
         self._drawn: dict[int, tuple[int, int, Line | None]] = {}
-        """What was drawn last in each line of the widget: row, width, what it said."""
+        """What was last drawn in each line of the widget: row, width, line."""
 
     def on_mount(self) -> None:
-        """Learn how much there is."""
+        """Measure the rows."""
         self._measure()
 
     @property
     def rows(self) -> Rows:
-        """What is shown."""
+        """The rows that are shown."""
         return self._rows
 
     def show(self, rows: Rows, cursor: int | None = None) -> None:
-        """Shows other rows, the cursor on one of them; it stays where it is, if there is such a row, for None."""
+        """Show other rows with the cursor on one of them; None keeps the cursor's row number if it exists."""
         self._rows = rows
         self._measure()
         before = self.cursor
@@ -113,10 +113,10 @@ class LineList(ScrollView, can_focus=True):
         if self.cursor != before:
             self.refresh_line(before)
             self.refresh_line(self.cursor)
-        self.look_again()
+        self.redraw_changed()
 
-    def look_again(self) -> None:
-        """Draws the lines that say something else than before; a line that looks as it did costs nothing."""
+    def redraw_changed(self) -> None:
+        """Redraw the visible lines whose content changed; unchanged lines cost nothing."""
         width, height = self.scrollable_content_region.size
         top, count = self.scroll_offset.y, len(self._rows)
         for place in range(height if self.is_attached else 0):
@@ -126,7 +126,7 @@ class LineList(ScrollView, can_focus=True):
                 self.refresh_line(number)
 
     def move_to(self, number: int) -> None:
-        """Puts the cursor on a row; the first or the last one for a number beyond them."""
+        """Move the cursor to a row; numbers out of range mean the first or the last row."""
         number = max(min(number, len(self._rows) - 1), 0)
         if number == self.cursor:
             return
@@ -137,21 +137,21 @@ class LineList(ScrollView, can_focus=True):
         self.post_message(self.Moved(self, number))
 
     def move_by(self, count: int) -> None:
-        """Moves the cursor down, or up for a negative count; without one the lines themselves."""
+        """Move the cursor down, or up for a negative count; a list without a cursor scrolls."""
         if self._has_cursor:
             self.move_to(self.cursor + count)
         else:
             self.cursor = max(min(self.scroll_offset.y + count, self.virtual_size.height - self.page), 0)
             self.scroll_to(y=self.cursor, animate=False)
 
-    def take_key(self, key: str | None, *, is_typing: bool = False) -> bool:
-        """Moves as a key of a small screen says; whether it is one that moves.
+    def move_with_key(self, key: str | None, *, is_typing: bool = False) -> bool:
+        """Handle a movement key of a dialog; return whether the key is one.
 
         Args:
-            key: its character if it has one, else its name.
-            is_typing: whether letters go to a field beside the list.
+            key: the character of the key, or its name.
+            is_typing: whether letters belong to a text field next to the list.
         """
-        # Of a text that is read on, the last line is seen again, so that the eye finds it.
+        # When a text is paged, its last line stays visible, so that the eye finds the place.
         page = self.page if self._has_cursor else max(self.page - 1, 1)
         whole = len(self._rows)
         steps = {"up": -1, "down": 1, "pageup": -page, "pagedown": page}
@@ -167,15 +167,15 @@ class LineList(ScrollView, can_focus=True):
 
     @property
     def page(self) -> int:
-        """Rows that are seen at once."""
+        """Number of rows that are visible at once."""
         return max(self.scrollable_content_region.height, 1)
 
     def centre(self, where: float = 0.5) -> None:
-        """Scrolls until the cursor stands in the middle, or at another share of the height."""
+        """Scroll so that the cursor is in the middle, or at another fraction of the height."""
         self.scroll_to(y=max(self.cursor - int((self.page - 1) * where), 0), animate=False)
 
     def cover(self, lines: int) -> None:
-        """Something else stands over so many lines at the bottom; the cursor stays where it is seen."""
+        """Set how many lines at the bottom another widget covers; the cursor stays visible."""
         self.covered = lines
         if lines:
             self._see_cursor()
@@ -183,24 +183,24 @@ class LineList(ScrollView, can_focus=True):
             self._measure()
 
     def column_changed(self, numbers: range, column: int) -> None:
-        """Draws one column of some rows anew, as far as they are seen; it costs the bytes of that column only."""
+        """Redraw one column of some rows where they are visible; only the bytes of that column are sent."""
         top, (width, height) = self.scroll_offset.y, self.scrollable_content_region.size
         first, last = max(numbers.start, top), min(numbers.stop, top + height)
         if first < last and column < width:
             self.refresh(Region(column, first - top, 1, last - first))
 
     def row_changed(self, number: int) -> None:
-        """Draws one row anew."""
+        """Redraw one row."""
         self.refresh_line(number)
 
     def _measure(self, more: int = 0) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows) + more)
 
     def _see_cursor(self, *, jump: bool = False) -> bool:
-        """Scrolls so far that the cursor is seen, by half a page, since a page costs as much to draw as a line.
+        """Scroll until the cursor is visible, by half a page, since a page costs as much to draw as a line.
 
         Returns:
-            Whether it scrolled.
+            Whether the list scrolled.
         """
         top, page = self.scroll_offset.y, max(self.page - self.covered, 1)
         if self.covered and len(self._rows) >= self.page and self.cursor >= len(self._rows) - self.covered:
@@ -214,18 +214,18 @@ class LineList(ScrollView, can_focus=True):
         else:
             target = self.cursor - half
         target = max(min(target, len(self._rows) - page, self.virtual_size.height - self.page), 0)
-        # A list that was short until now has no scrollbar before the next layout, and would not scroll without force.
-        # What is done after a refresh waits for one where something else, such as the footer, has changed before.
+        # A list that was short so far has no scrollbar until the next layout, and would not scroll without force.
+        # Without immediate, the scroll would wait for the next refresh of any widget, such as the footer.
         self.scroll_to(y=target, animate=False, force=True, immediate=self.is_attached and bool(self.size))
         return True
 
     def on_resize(self, event: events.Resize) -> None:
-        """The width of lines follows the widget's."""
+        """Adapt the lines to the new width."""
         self._measure()
         self._see_cursor()
 
     def on_click(self, event: events.Click) -> None:
-        """Puts the cursor where the mouse is; twice chooses."""
+        """Move the cursor to the clicked row; a double click chooses it."""
         number = event.y + self.scroll_offset.y
         if 0 <= number < len(self._rows) and self._has_cursor:
             self.move_to(number)
@@ -233,7 +233,7 @@ class LineList(ScrollView, can_focus=True):
                 self.post_message(self.Chosen(self, number))
 
     def on_focus(self, event: events.Focus) -> None:
-        """Only the cursor looks different; Textual would draw the whole list."""
+        """Redraw only the cursor's line; Textual would draw the whole list."""
         event.prevent_default()
         self.has_focus = True
         self.refresh_line(self.cursor)
@@ -249,7 +249,7 @@ class LineList(ScrollView, can_focus=True):
             self.parent.post_message(events.DescendantBlur(self))
 
     def render_line(self, y: int) -> Strip:
-        """One line of the widget."""
+        """Draw one line of the widget."""
         width = self.scrollable_content_region.width
         number = y + self.scroll_offset.y
         base = self.get_component_rich_style("lines--plain")
@@ -266,7 +266,7 @@ class LineList(ScrollView, can_focus=True):
 def one_strip(
     line: Line, width: int, base: RichStyle, cursor: "RichStyle | None", style_of: "Callable[[str], RichStyle]"
 ) -> Strip:
-    """Spans as segments, with a mark where they were cut; neighbours of one style together, for each costs bytes."""
+    """Return spans as a strip, cut with an ellipsis; adjacent spans of one style are merged to save bytes."""
     segments: list[Segment] = []
     length = 0
     text, style = "", base

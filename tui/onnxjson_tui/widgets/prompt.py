@@ -1,4 +1,4 @@
-"""The line at the bottom in which a person types: a search, a filter, a command, a value."""
+"""Input line at the bottom for a search, a filter, a command or a value."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -14,19 +14,19 @@ from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.field import Field
 
 _MOST_KEPT: Final = 200
-"""Lines of each kind that are kept to be asked for again."""
+"""Number of earlier answers that are kept for each prompt mark."""
 
 Complete = Callable[[str], Sequence[str]]
-"""What the text so far may become: whole lines. It is asked in a thread for a big model, so it touches no widget."""
+"""Returns completions of a text as whole lines. For a big model it runs in a thread, so it must not use widgets."""
 
 FindOffers = Callable[[Callable[[], Sequence[str]], Callable[[Sequence[str]], None]], None]
-"""Finds out what is offered, and goes on with it."""
+"""Computes completions and passes them to a callback."""
 
 
 class Prompt(Horizontal):
-    """Asks for one line at a time, above the footer and over the last line of what stands there.
+    """Prompt for one line, above the footer and on top of the last line of the widget there.
 
-    Nothing has to make room for it, so that it costs a line of the terminal and not the whole screen.
+    No other widget is resized for it, so only one line of the terminal is redrawn, not the whole screen.
     """
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002 - Textual's word
@@ -37,9 +37,9 @@ class Prompt(Horizontal):
         self._offered: Callable[[Sequence[str]], None] | None = None
         self.find_offers: FindOffers = lambda find, then: then(find())
         self.shown: Callable[[bool], None] = lambda is_shown: None
-        """Is told when it comes and goes."""
+        """Called when the prompt appears and disappears."""
         self.refused_lines: Callable[[int], object] = lambda count: None
-        """Is told of a pasted text of several lines, of which nothing is taken."""
+        """Called with the number of lines when several are pasted, which the prompt refuses."""
         self._kept: dict[str, list[str]] = {}
         self._kind = ""
         self._older = 0
@@ -48,20 +48,20 @@ class Prompt(Horizontal):
         self._offer = -1
 
     def compose(self) -> ComposeResult:
-        """The mark and the field."""
+        """Compose the mark and the field."""
         yield Bar(id="prompt-mark")
         field = Field(id="prompt-input", select_on_focus=False)
         field.refused_lines = lambda count: self.refused_lines(count)
         yield field
 
-    def stand_above(self, lines: int) -> None:
-        """Stands above a footer of so many lines."""
+    def place_above(self, lines: int) -> None:
+        """Place the prompt above a footer of some lines."""
         if self.styles.offset.y.value != -lines:
             self.styles.offset = (0, -lines)
 
     @property
     def is_asking(self) -> bool:
-        """Whether it is seen."""
+        """Whether the prompt is visible."""
         return self._done is not None
 
     @property
@@ -70,7 +70,7 @@ class Prompt(Horizontal):
         return self.query_one("#prompt-input", Input)
 
     def kept(self, mark: str) -> Sequence[str]:
-        """Earlier answers to a mark, the newest last."""
+        """Return earlier answers to a mark, newest last."""
         return self._kept.get(mark, ())
 
     def ask(
@@ -83,15 +83,15 @@ class Prompt(Horizontal):
         complete: Complete | None = None,
         offered: Callable[[Sequence[str]], None] | None = None,
     ) -> None:
-        """Asks; the keys go here until the person answers.
+        """Show the prompt; it receives all keys until the user answers or cancels.
 
         Args:
-            mark: stands before the field, such as ``/``; answers to the same mark are kept for the up key.
-            done: is given the answer, None where the person gave up.
-            text: what stands there at first.
-            changed: is given the text whenever it changes.
-            complete: says what tab offers.
-            offered: is given that whenever it was asked for.
+            mark: the text before the field, such as ``/``; the up key recalls answers to the same mark.
+            done: called with the answer, or None if the user cancelled.
+            text: initial text of the field.
+            changed: called with the text after every change.
+            complete: returns the completions for the tab key.
+            offered: called with the completions whenever they were computed.
         """
         self._done, self._changed, self._complete, self._offered = done, changed, complete, offered
         self._kind, self._older, self._typed, self._offers, self._offer = mark, 0, text, (), -1
@@ -105,19 +105,19 @@ class Prompt(Horizontal):
         self.input.focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Someone may want to know while the person types."""
+        """Report the text while the user types."""
         event.stop()
         self._forget_offers()
         if self._changed is not None and self._done is not None:
             self._changed(self.input.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter."""
+        """Answer with the text of the field."""
         event.stop()
         self.answer(event.value)
 
     def answer(self, text: str | None) -> None:
-        """Ends the question."""
+        """Close the prompt with an answer; None cancels."""
         done = self._done
         if done is None:
             return
@@ -133,7 +133,7 @@ class Prompt(Horizontal):
         done(text)
 
     def on_key(self, event: events.Key) -> None:
-        """Escape gives up, up and down go through earlier answers, tab through what is offered."""
+        """Handle escape (cancel), up and down (earlier answers) and tab (completions)."""
         match event.key:
             case "escape" | "ctrl+c":
                 self.answer(None)
@@ -163,7 +163,7 @@ class Prompt(Horizontal):
         complete, done, text = self._complete, self._done, self.input.value
 
         def found(offers: Sequence[str]) -> None:
-            # Who typed on meanwhile, or gave up, does not want them any more.
+            # The user has typed more or cancelled meanwhile.
             if self._done is not done or self.input.value != text:
                 return
             self._offers, self._offer = offers, -1
@@ -179,7 +179,7 @@ class Prompt(Horizontal):
             self._put(self._offers[self._offer])
 
     def _forget_offers(self) -> None:
-        """Forgets what was offered for another text; the field takes letters before this widget hears of them."""
+        """Discard completions of another text; the field handles letters before this widget does."""
         if self._offers and self.input.value != self._offers[self._offer]:
             self._offers, self._offer = (), -1
 

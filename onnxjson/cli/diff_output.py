@@ -1,0 +1,160 @@
+"""A comparison of two models, printed or written in the form that was asked for."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from onnxjson.cli import output, reports
+from onnxjson.cli.paths import Side
+from onnxjson.diffing.events import WeightsComparison
+from onnxjson.model.errors import MissingInputError
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.difference import Diff
+    from onnxjson.rendering.diff_report import Report
+    from onnxjson.rendering.spans import Line
+
+Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
+
+INCOMPLETE: Final = MissingInputError.exit_code
+"""The exit code if something could not be compared."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What to compare and to show."""
+
+    view: reports.View
+    verbose: bool
+    context: int
+    matches: bool
+    nodes_only: bool
+    ignore: frozenset[str]
+    weights: WeightsComparison
+    tests_rewrites: bool
+    trust_links: bool
+
+    @property
+    def form(self) -> str:
+        """The form of the report, a `Form`."""
+        return self.view.form
+
+
+def compare(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
+    """Print what differs; return whether anything does, and what could not be compared."""
+    return (_unified if options.form == "unified" else _structural)(one, other, options)
+
+
+def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
+    """Print the line diff."""
+    from onnxjson.diffing import unified
+    from onnxjson.rendering import external_weights
+    from onnxjson.rendering.external_weights import Place
+
+    with output.working("comparing weights in other files"):
+        places = [Place(side.model, side.path, side.name) for side in (one, other)]
+        weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
+    texts = unified.diff_models(one.model, other.model, one.name, other.name, context=options.context)
+    outside = [f"{side.name} (external data)" for side in (one, other)]
+    lines = itertools.chain(
+        texts, unified.diff_texts(weights.old, weights.new, outside[0], outside[1], context=options.context)
+    )
+    first = next(lines, None)
+    if first is not None:
+        options.view.show(itertools.chain([first], lines))
+    return first is not None, [*one.problems, *other.problems, *weights.problems]
+
+
+def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
+    """Print which node is which and what changed."""
+    # The comparison loads numpy, which `diff --help` does without.
+    from onnxjson.diffing import difference
+    from onnxjson.rendering.diff_report import report
+
+    with output.working(f"comparing {one.name} and {other.name}"):
+        diff = difference.diff_models(
+            one.model,
+            other.model,
+            paths=(one.path, other.path),
+            names=(one.name, other.name),
+            ignore=options.ignore,
+            weights=options.weights,
+            trust_links=options.trust_links,
+        )
+    if options.tests_rewrites:
+        from onnxjson.running.proof import prove
+
+        with output.working("running both sides of the rewrites"):
+            diff = prove(diff)
+    problems = [*one.problems, *other.problems, *diff.incomplete]
+    if options.form == "patch" or (options.form == "script" and not _write_script(diff, options)):
+        _write_patch(one, other, diff, options)
+    if options.form in ("patch", "script"):
+        # A patch holds records: weights in other files may differ although all records are the same.
+        return bool(diff.patch) or bool(diff.events), problems
+    shown = report(diff, one.name, other.name, nodes_only=options.nodes_only)
+    shown = shown._replace(incomplete=tuple(problems), equal=shown.equal and not problems)
+    _show(shown, options)
+    return not shown.equal, problems
+
+
+def _show(report: "Report", options: Options) -> None:
+    view = options.view
+    match options.form:
+        case "json":
+            from onnxjson.rendering.diff_json import diff_json
+
+            view.write(diff_json(report, with_matches=options.matches))
+        case "markdown":
+            from onnxjson.rendering.diff_markdown import diff_markdown
+
+            view.write([diff_markdown(report)])
+        case "html":
+            from onnxjson.rendering.diff_html import diff_html
+
+            view.write(diff_html(report))
+        case _ if report.equal and view.destination is None and not options.matches:
+            for line in _lines(report, options):
+                output.talk(reports.styled(line, coloured=view.coloured))
+        case _:
+            view.show(_lines(report, options))
+
+
+def _lines(report: "Report", options: Options) -> "Iterator[Line]":
+    from onnxjson.rendering.diff_text import diff_lines, match_lines
+
+    yield from diff_lines(report, reports.width(), details=options.verbose)
+    if options.matches:
+        yield from match_lines(report)
+
+
+def _write_script(diff: "Diff", options: Options) -> bool:
+    """Write the change as a rewrite script; return False, and report why, if edits cannot express it."""
+    from onnxjson.editing.expressing import express
+    from onnxjson.editing.script import write_script
+
+    with output.working("finding edits"):
+        found = express(diff.base, diff.target, diff.alignment)
+    if found.reason:
+        output.talk(f"no script makes this change: {found.reason}; this is a patch")
+        return False
+    for what in found.left_out:
+        output.talk(f"not in the script, since no node consumes it: {what}")
+    options.view.write([write_script(found.edits)])
+    return True
+
+
+def _write_patch(one: Side, other: Side, diff: "Diff", options: Options) -> None:
+    from onnxjson.patching.storing import write_patch
+    from onnxjson.storage.saving import save_file
+
+    with output.working("making the patch"):
+        patch = diff.patch.with_hashes(one.model, other.model)
+        patch = patch.with_external(one.model, one.path, other.model, other.path)
+    destination = options.view.destination
+    if destination is None:
+        write_patch(patch, output.Stdout().write)
+        return
+    save_file(destination, lambda sink: write_patch(patch, sink.write))
+    output.wrote(destination)

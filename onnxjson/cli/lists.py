@@ -1,0 +1,120 @@
+"""``onnxjson passes``, ``schema`` and ``completion``: what the program itself offers."""
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from onnxjson.cli import options, output, reports
+from onnxjson.codecs import schema
+from onnxjson.model.errors import ParameterError
+
+if TYPE_CHECKING:
+    from onnxjson.optimizing.passes.catalogue import Entry
+
+# The passes are imported where they are needed: a shell that starts runs `onnxjson completion`, which needs none.
+
+SCHEMAS: Final = {
+    "document": "onnxjson.codecs.schema",
+    "diff": "onnxjson.rendering.diff_json",
+    "diffs": "onnxjson.rendering.diff_json",
+    "patch": "onnxjson.patching.schema",
+    "recipe": "onnxjson.optimizing.passes.schema",
+    "rewrite": "onnxjson.editing.schema",
+    "trace": "onnxjson.rendering.trace_json",
+}
+"""The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""
+
+_WIDEST: Final = 100
+
+
+class PassName(click.ParamType[str]):
+    """The name of a pass."""
+
+    name = "name"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        from onnxjson.optimizing.passes.spelling import all_names
+
+        return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
+
+
+@options.command("passes")
+@click.argument("name", metavar="[NAME]", required=False, type=PassName())
+@reports.view_options("text", "json")
+def passes_command(name: str | None, *, view: reports.View) -> None:
+    """List the passes, or show the options of one.
+
+    JSON lists parts of passes and edits, which are passes too.
+
+    \b
+    onnxjson passes
+    onnxjson passes onnxsim
+    onnxjson passes --json
+    """
+    from onnxjson.optimizing.passes.catalogue import as_json, entries
+    from onnxjson.rendering.pass_list import details, overview
+
+    known = entries()
+    found = known if name is None else [_entry(name, known)]
+    width = reports.width(_WIDEST)
+    if view.form == "json":
+        view.write_json([as_json(entry) for entry in found])
+    elif name is None:
+        view.show(overview(known, width))
+    else:
+        parts = [entry for entry in known if entry.kind == "part" and entry.name.startswith(f"{name}:")]
+        view.show(details(found[0], parts, width))
+
+
+def _entry(name: str, known: "Sequence[Entry]") -> "Entry":
+    from onnxjson.optimizing.passes.declaration import near
+
+    for entry in known:
+        if entry.name == name:
+            return entry
+    hint = near(name, [entry.name for entry in known]) or "`onnxjson passes` lists all"
+    raise ParameterError(f"there is no pass {output.quoted(name)}; {hint}")
+
+
+def schema_builder(kind: str) -> Callable[[], dict[str, Any]]:
+    """The function that builds the schema of a kind of document."""
+    build: Callable[[], dict[str, Any]] = getattr(importlib.import_module(SCHEMAS[kind]), f"{kind}_schema")
+    return build
+
+
+@options.command("schema")
+@click.argument("kind", metavar="[NAME]", type=click.Choice(list(SCHEMAS)), default="document")
+def schema_command(kind: str) -> None:
+    """Print the JSON Schema of a kind of document.
+
+    NAME is document (the default), diff, diffs, patch, recipe, rewrite or trace. Editors use the schema of a document
+    to complete and check a .onnx.json; programs use the others to read reports.
+
+    \b
+    onnxjson schema > document-1.schema.json
+    onnxjson schema diff
+    """
+    output.Stdout().write(schema.render(schema_builder(kind)()).encode())
+
+
+@options.command("completion")
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion_command(ctx: click.Context, shell: str) -> None:
+    """Print the completion script for a shell.
+
+    SHELL is bash, zsh or fish.
+
+    \b
+    onnxjson completion bash >> ~/.bashrc
+    onnxjson completion zsh >> ~/.zshrc
+    onnxjson completion fish > ~/.config/fish/completions/onnxjson.fish
+    """
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None, shell
+    completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")
+    output.Stdout().write((completion.source() + "\n").encode())

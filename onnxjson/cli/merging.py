@@ -1,0 +1,225 @@
+"""``onnxjson merge``, ``conflicts``, ``resolve`` and ``mergetool``: two changes of one model made one."""
+
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from onnxjson.cli import failures, findings, options, output, reports
+from onnxjson.cli.paths import FilePath, SidePath, open_side
+from onnxjson.git.unmerged import unmerged
+from onnxjson.merging.storing import save, value_text
+from onnxjson.model.conflicts import SIDES
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
+from onnxjson.storage import files
+
+if TYPE_CHECKING:
+    from onnxjson.merging.resolution_session import ResolutionSession
+    from onnxjson.merging.resolving import Choice
+
+# What merges is imported where it is needed: it takes 0.2 s, and `conflicts` does without.
+
+_WIDEST: Final = 160
+"""Characters of a value that are shown on a terminal."""
+
+_SCREEN: Final = "onnxjson_tui.workbench.start"
+"""The screen of ``mergetool``, by its name: the terminal program imports the command line, not the other way round."""
+
+
+@options.command("merge")
+@click.argument("base", metavar="BASE", type=SidePath())
+@click.argument("ours", metavar="OURS", type=SidePath())
+@click.argument("theirs", metavar="THEIRS", type=SidePath())
+@options.out("Write the merged model to OUT, replacing an existing file.", required=True)
+@click.pass_context
+def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, destination: Path) -> None:
+    """Merge two changed versions of a model, node by node.
+
+    BASE is the common ancestor; each model is a file or REV:path. Nodes are matched by structure, so one side may have
+    renamed everything. Exits 0 if there are no conflicts, else 16: OUT is then a text that holds every conflict with
+    the values of all sides.
+
+    \b
+    onnxjson merge base.onnx ours.onnx theirs.onnx -o merged.onnx
+    onnxjson merge main~3:m.onnx main:m.onnx topic:m.onnx -o m.onnx
+    """
+    from onnxjson.merging.merge import merge
+
+    with (
+        open_side(base, bind=True) as ancestor,
+        open_side(ours, bind=True) as one,
+        open_side(theirs, bind=True) as other,
+    ):
+        with output.working("merging"):
+            merged = merge(ancestor.model, one.model, other.model)
+        with output.working(f"writing {destination}"):
+            save(merged.model, merged.conflicts, destination, files.format_for(destination))
+    if merged.is_clean:
+        output.wrote(destination)
+        return
+    reports.show(_lines(destination, merged.conflicts), pager=False)
+    ctx.exit(ConflictError.exit_code)
+
+
+@options.command("conflicts")
+@click.argument("paths", metavar="[MODEL]...", nargs=-1, type=FilePath())
+@reports.view_options("text", "json")
+@click.pass_context
+def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: reports.View) -> None:
+    """List the conflicts of merges, with the values of each side.
+
+    Without MODEL, lists all unmerged models of the git repository; for one without recorded conflicts, shows its state
+    and what to do. Exits 16 if there are conflicts.
+
+    \b
+    onnxjson conflicts
+    onnxjson conflicts m.onnx
+    """
+    code = 0
+    objects: list[dict[str, Any]] = []
+    lines: list[str] = []
+    models, others = (paths, []) if paths else unmerged(Path.cwd())
+    for path in models:
+        try:
+            found = files.load(path, bind=False, conflicted=True).conflicts
+        except OnnxJsonError as error:
+            code = failures.report(error)
+            continue
+        if found:
+            code = code or ConflictError.exit_code
+        objects += [{"file": str(path), "id": each.id, "at": each.at, **_values(each)} for each in found]
+        lines += _lines(path, found)
+    for left in others:
+        code = code or ConflictError.exit_code
+        objects.append({"file": str(left.path), "state": left.state, "what": left.what, "advice": left.advice})
+        lines += [f"{left.path}: not merged by git ({left.state}): {left.what}", f"       {left.advice}"]
+    if view.form == "json":
+        view.write_objects(objects)
+    else:
+        view.show(map(output.line, lines))
+    ctx.exit(code)
+
+
+def _lines(path: Path, conflicts: Sequence[Conflict]) -> list[str]:
+    """The conflicts of one file."""
+    if not conflicts:
+        return [f"{path}: no conflicts"]
+    lines = [f"{path}: {output.counted(_count(conflicts), 'conflict')}"]
+    for conflict in conflicts:
+        lines.append(f"  {visible(conflict.id)}  {visible(conflict.at, None) or 'the whole model'}")
+        lines += [f"       {side:6}  {text}" for side, text in _values(conflict).items()]
+    return [output.line(line) for line in lines]
+
+
+def _count(conflicts: Sequence[Conflict]) -> int:
+    """The number of conflicts; one may have several places."""
+    return len({conflict.id for conflict in conflicts})
+
+
+def _values(conflict: Conflict) -> dict[str, str]:
+    """The value of each side on one line."""
+    texts = {side: value_text(conflict, side) for side in SIDES}
+    return {side: "nothing" if text is None else visible(text, _WIDEST) for side, text in texts.items()}
+
+
+@options.command("resolve")
+@click.argument("path", metavar="MODEL", type=FilePath())
+@click.option("--ours", "choice", flag_value="ours", help="Use the values of ours.")
+@click.option("--theirs", "choice", flag_value="theirs", help="Use the values of theirs.")
+@click.option("--base", "choice", flag_value="base", help="Use the values of the common ancestor.")
+@click.option("--id", "ids", metavar="N", multiple=True, help="Resolve only this conflict; can be repeated.")
+@click.pass_context
+def resolve_command(ctx: click.Context, path: Path, *, choice: "Choice | None", ids: tuple[str, ...]) -> None:
+    """Resolve conflicts of a merge with one side.
+
+    Without --id, resolves all. With the last conflict MODEL becomes what its ending stands for, a binary or a text;
+    then run `git add`. Keeps a backup; `onnxjson undo-save` restores it. Exits 1 if the resolved model has errors,
+    since choices may depend on each other; the file is written nevertheless.
+
+    \b
+    onnxjson resolve m.onnx --theirs
+    onnxjson resolve m.onnx.json --ours --id 2 --id 3
+    """
+    if choice is None:
+        raise click.UsageError("choose a side: --ours, --theirs or --base")
+    from onnxjson.merging.resolution_session import errors_of
+    from onnxjson.merging.resolving import resolve
+
+    with output.working(f"reading {path}"):
+        loaded = files.load(path, bind=False, conflicted=True)
+    if not loaded.conflicts:
+        raise SelectorError(f"{path} has no conflicts")
+    output.findings(loaded.warnings, limit=failures.SHOWN)
+    model, left = resolve(loaded.model, loaded.conflicts, choice, ids or None)
+    form = files.format_for(path)
+    if form != "json" and not left:
+        model = files.bind_digests(model, folder=path.resolve().parent, weights_from=None)
+    with findings.of_failed_writing(path, loaded), output.working(f"writing {path}"):
+        save(model, left, path, form, expect=loaded.identity, backup=True)
+    resolved = output.counted(_count(loaded.conflicts) - _count(left), "conflict")
+    if left:
+        output.talk(f"resolved {resolved} of {path}; {_count(left):,} left: onnxjson conflicts {path}")
+        return
+    errors = findings.located(path, files.load(path, bind=False)._replace(model=model), list(errors_of(model)))
+    if errors:
+        _report_errors(path, errors, f"resolved {resolved} of {path}")
+        ctx.exit(1)
+    output.talk(f"resolved {resolved} of {path}, which is a model again ({output.size(path)})")
+
+
+@options.command("mergetool")
+@click.argument("paths", metavar="[BASE OURS THEIRS] MODEL", nargs=-1, required=True, type=FilePath())
+@click.pass_context
+def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
+    """Resolve the conflicts of a merge one by one, on a screen.
+
+    After `onnxjson git install`, git starts it: git mergetool -t onnxjson. If MODEL has no recorded conflicts, because
+    another driver merged it, the three sides are merged first. Without a terminal, lists the conflicts. Exits 0 if no
+    conflict is left in MODEL, 16 if some are, and 1 if the resolved model has errors.
+
+    \b
+    git mergetool -t onnxjson m.onnx
+    onnxjson mergetool m.onnx
+    """
+    if len(paths) not in (1, 4):
+        raise click.UsageError("name the file with conflicts, or base, ours, theirs and the file")
+    from onnxjson.merging.resolution_session import open_session
+
+    path = paths[-1]
+    with output.working(f"reading {path}"):
+        settling = open_session(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
+    if settling.conflicts and output.is_terminal(sys.stdin) and output.is_terminal(sys.stdout):
+        importlib.import_module(_SCREEN).resolve(settling)
+        if settling.errors:
+            _report_errors(settling.path, settling.errors, f"resolved all conflicts of {settling.path}")
+    elif settling.conflicts:
+        reports.show(_lines(path, settling.left))
+        output.talk(f"there is no terminal to ask on; resolve them with: onnxjson resolve {path}")
+    else:
+        _finish(settling)
+    ctx.exit(settling.exit_code)
+
+
+def _finish(settling: "ResolutionSession") -> None:
+    if not settling.is_changed:
+        output.talk(f"{settling.path} has no conflicts")
+        return
+    settling.save()
+    what = f"merged {settling.path} without conflicts"
+    if settling.errors:
+        _report_errors(settling.path, settling.errors, what)
+    else:
+        output.talk(f"{what} ({output.size(settling.path)})")
+
+
+def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:
+    """Report that a file was written and has errors, with the way back."""
+    from onnxjson.merging.resolution_session import recovery_hint
+
+    output.findings(errors, limit=failures.SHOWN)
+    output.talk(f"{what}; the file is written, and has {output.counted(len(errors), 'error')}: {recovery_hint(path)}",
+                always=True)  # fmt: skip

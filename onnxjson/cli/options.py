@@ -1,0 +1,304 @@
+"""Options that several commands have: each is declared once, so that it means the same everywhere.
+
+Help pages come from here too: options in named groups, then the examples.
+"""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+from click.shell_completion import CompletionItem
+
+from onnxjson.cli import output
+from onnxjson.cli.paths import DestinationPath, FilePath
+
+_Decorated = TypeVar("_Decorated", bound=Callable[..., object])
+
+FORMS: Final = ("onnx", "json", "protojson")
+"""The forms of a model file, the values of ``--to``."""
+
+_GROUPS: Final[dict[str, str]] = {
+    "Inputs of the model": "--input --dim --shape --fill --range --seed --samples",
+    "Execution": "--level --provider --threads --parallel --engine --timeout --memory",
+    "Timing": "--repeat --warm-up --profile --seconds --tune",
+    "Passes": "--pass --recipe --until --skip --keep-going --max-size --variant --preset --score",
+    "Comparison": "--ignore --nodes-only --compare-weights --test-rewrites --matches --tolerance --verify --bisect "
+    "--locate",
+    "Git": "--git --staged --local --global --worktree",
+    "Weights": "--weights --blobs --weights-from --internalize --externalize --threshold --data-file --with-external "
+    "--trust-links --allow-sparse",
+    "Report": "--format --json --verbose --unified --exit-zero --color --no-pager",
+    "Output": "-o --in-place --dry-run --to --lossy --drop-orphans --trace --keep",
+}
+"""The groups of a help page and their options; any other option is in the first group, "Options"."""
+
+_LAST: Final = "Other options"
+
+_FEW: Final = 6
+"""Number of options up to which a help page has one group."""
+
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+
+_EXAMPLES: Final = "\b\n"
+"""Separates the text of a help page from its examples."""
+
+
+class _Page(click.Command):
+    """A command whose help page has its options in groups and its examples at the end."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """See `click.Command.get_params`; ``-q`` is an option of every command."""
+        *own, help_option = super().get_params(ctx)
+        return [*own, help_option] if isinstance(self, click.Group) else [*own, _QUIET, help_option]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the text without the examples."""
+        text = inspect.cleandoc(self.help or "").partition(_EXAMPLES)[0].strip()
+        with formatter.indentation():
+            for paragraph in text.split("\n\n"):
+                formatter.write_paragraph()
+                formatter.write_text(paragraph)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in groups; of a group of commands also the commands."""
+        write_options(ctx, formatter, self.get_params(ctx))
+        if isinstance(self, click.Group):
+            self.format_commands(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples."""
+        write_examples(formatter, examples(self))
+
+
+class Command(_Page):
+    """See `_Page`."""
+
+
+class Group(_Page, click.Group):
+    """A group with the page of a command, whose commands have such pages too."""
+
+    command_class = Command
+
+
+def examples(command: click.Command) -> list[str]:
+    """The examples of a command, a line of a shell each."""
+    found = (command.help or "").partition(_EXAMPLES)[2]
+    return [line.strip() for line in found.splitlines() if line.strip()]
+
+
+def write_examples(formatter: click.HelpFormatter, lines: Sequence[str]) -> None:
+    """Write examples as they are, since a line that is wrapped cannot be copied."""
+    if lines:
+        with formatter.section("Examples"):
+            for line in lines:
+                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+def write_options(ctx: click.Context, formatter: click.HelpFormatter, params: Sequence[click.Parameter]) -> None:
+    """Write the options in their groups; a few of them in one."""
+    declared = [each for each in params if isinstance(each, click.Option)]
+    found: dict[str, list[tuple[str, str]]] = {"Options": [], **{group: [] for group in _GROUPS}, _LAST: []}
+    for option in declared:
+        if (record := option.get_help_record(ctx)) is not None:
+            found["Options" if len(declared) <= _FEW else _group_of(option)].append(record)
+    for group, lines in found.items():
+        if lines:
+            with formatter.section(group):
+                formatter.write_dl(lines)
+
+
+def _group_of(param: click.Parameter) -> str:
+    if not {"--quiet", "--help"}.isdisjoint(param.opts):
+        return _LAST
+    for group, names in _GROUPS.items():
+        if not set(param.opts).isdisjoint(names.split()):
+            return group
+    return "Options"
+
+
+def _be_quiet(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[output.QUIET] = True
+
+
+_QUIET: Final = click.Option(
+    ["-q", "--quiet"],
+    is_flag=True,
+    expose_value=False,
+    callback=_be_quiet,
+    help="Print results, warnings and errors only.",
+)
+
+
+def group(name: str, **settings: Any) -> Callable[[Callable[..., object]], Group]:
+    """Declare a group of commands; see `click.group`."""
+    return click.group(name, cls=Group, **settings)
+
+
+def command(name: str) -> Callable[[Callable[..., object]], Command]:
+    """Declare a command; see `click.command`."""
+    return click.command(name, cls=Command)
+
+
+def together(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
+    """Several options as one decorator, in this order."""
+
+    def decorate(function: _Decorated) -> _Decorated:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def gathered(
+    options: Callable[[Callable[..., object]], Callable[..., object]],
+    names: Sequence[str],
+    gather: Callable[..., Any],
+    parameter: str,
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """Options whose values reach a command as one parameter.
+
+    Args:
+        options: declares them.
+        names: the parameters that they have.
+        gather: makes one value of theirs, given by name.
+        parameter: the name under which the command gets it.
+    """
+
+    def decorate(function: Callable[..., object]) -> Callable[..., object]:
+        @functools.wraps(function)
+        def called(*positional: Any, **given: Any) -> object:
+            values = {name: given.pop(name) for name in names}
+            return function(*positional, **given, **{parameter: gather(**values)})
+
+        return options(called)
+
+    return decorate
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 4096, 4k, 1M, 2G (units of 1024)."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """See `click.ParamType.convert`."""
+        if isinstance(value, int):
+            return value
+        found = re.fullmatch(r"([0-9]{1,15})([kmg]?)", value.lower(), re.ASCII)
+        if not found:
+            self.fail(f"{output.quoted(value)} is not a size; write bytes, or 4k, 1M, 2G (units of 1024)", param, ctx)
+        return int(found[1]) * _UNITS[found[2]]
+
+
+class WordList(click.ParamType[tuple[str, ...]]):
+    """Words of a list, with commas between them."""
+
+    name = "words"
+
+    def __init__(self, words: tuple[str, ...]) -> None:
+        self.words = words
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """See `click.ParamType.convert`."""
+        if isinstance(value, tuple):
+            return value
+        found = tuple(word.strip() for word in value.split(",") if word.strip())
+        for word in found:
+            if word not in self.words:
+                self.fail(f"{output.quoted(word)} is not one of {', '.join(self.words)}", param, ctx)
+        return found
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        before, _, last = incomplete.rpartition(",")
+        first = f"{before}," if before else ""
+        present = set(before.split(","))
+        words = [word for word in self.words if word.startswith(last) and word not in present]
+        return [CompletionItem(first + word) for word in words]
+
+
+class Assignment(click.ParamType[tuple[str, str]]):
+    """``NAME=VALUE``; the name is "" where it may be missing and is."""
+
+    name = "assignment"
+
+    def __init__(self, *, needs_name: bool = True) -> None:
+        self._needs_name = needs_name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """See `click.ParamType.convert`."""
+        if isinstance(value, tuple):
+            return value
+        # A name of the model may contain "=", its value does not.
+        name, mark, text = value.rpartition("=")
+        if self._needs_name and not (mark and name):
+            self.fail(f"{output.quoted(value)} is not NAME=VALUE", param, ctx)
+        return name, text
+
+
+def to(text: str = "Form of the file; default: from the ending of OUT.") -> Callable[[_Decorated], _Decorated]:
+    """``--to``, the form of a model file, as `target`."""
+    return click.option("--to", "target", type=click.Choice(FORMS), help=text)
+
+
+def out(
+    text: str, *, parameter: str = "destination", long: bool = True, **settings: Any
+) -> Callable[[_Decorated], _Decorated]:
+    """``-o OUT`` as `parameter`; without ``--output`` unless `long` is true."""
+    settings = {"metavar": "OUT", "type": DestinationPath(allow_dash=True), **settings}
+    return click.option("-o", *(["--output"] if long else []), parameter, help=text, **settings)
+
+
+weights_from = click.option(
+    "--weights-from",
+    metavar="MODEL",
+    type=FilePath(),
+    help="Read weights that are stored as sha256 only from this model.",
+)
+
+trust_links = click.option(
+    "--trust-links", is_flag=True, help="Follow symbolic links to weights, within the folder of the model."
+)
+
+drop_orphans = click.option(
+    "--drop-orphans", is_flag=True, help="Drop metadata whose element no longer exists in the model."
+)
+
+tolerance = click.option(
+    "--tolerance",
+    "tolerances",
+    metavar="DTYPE=REL[,ABS]",
+    multiple=True,
+    type=Assignment(),
+    help="Elements are equal if |a - b| <= ABS + REL * |a|; DTYPE `all` means every floating-point type.",
+)
+
+samples = click.option(
+    "--samples",
+    metavar="N",
+    type=click.IntRange(1, 10_000),
+    default=3,
+    show_default=True,
+    help="Number of random inputs to compare on.",
+)
+
+
+def repeat(default: int) -> Callable[[_Decorated], _Decorated]:
+    """``-n``: timed runs, as `repeat`."""
+    return click.option(
+        "-n", "--repeat", metavar="N", type=click.IntRange(0, 1_000_000), default=default, show_default=True,
+        help="Number of timed runs.",
+    )  # fmt: skip
+
+
+def warm_up(default: int) -> Callable[[_Decorated], _Decorated]:
+    """``--warm-up``: runs before timing, as `warm_up`."""
+    return click.option(
+        "--warm-up", metavar="N", type=click.IntRange(0, 10_000), default=default, show_default=True,
+        help="Number of runs before timing starts.",
+    )  # fmt: skip

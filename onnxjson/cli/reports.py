@@ -1,0 +1,226 @@
+"""Reports: one result in the form that was asked for, to a file, a terminal with colours and a pager, or a pipe."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+from onnxjson.cli import options, output, processes
+from onnxjson.model.display import whole_texts
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.unified import DiffLine
+    from onnxjson.rendering.spans import Line
+    from onnxjson.storage.sinks import Sink
+
+Color = Literal["auto", "always", "never"]
+
+ENDINGS: Final[Mapping[str, str]] = {
+    ".csv": "csv", ".htm": "html", ".html": "html", ".json": "json", ".markdown": "markdown", ".md": "markdown",
+    ".svg": "svg", ".txt": "text",
+}  # fmt: skip
+"""The form of a report by the ending of its file."""
+
+_STYLES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "file": {"bold": True},
+    "hunk": {"fg": "cyan"},
+    "title": {"bold": True},
+    "quiet": {"dim": True},
+    "added": {"fg": "green"},
+    "removed": {"fg": "red"},
+    "rewritten": {"fg": "magenta"},
+    "changed": {"fg": "yellow"},
+    "good": {"fg": "green"},
+    "bad": {"fg": "red", "bold": True},
+}
+"""Colours of the lines of a diff, those of git, and of the spans of a report."""
+
+_WIDEST: Final = 120
+
+
+@dataclass(frozen=True)
+class View:
+    """How the user wants to see a report."""
+
+    form: str = "text"
+    destination: Path | None = None
+    color: Color = "auto"
+    pager: bool = True
+    collected: list[str] | None = None
+    """Receives the text instead of `destination`, for a report that is part of another."""
+
+    @property
+    def coloured(self) -> bool:
+        """Whether the text has colours."""
+        if self.destination is not None:
+            return False
+        return is_coloured(self.color)
+
+    def show(self, lines: "Iterable[str | Line | DiffLine]") -> None:
+        """Print or write the lines of a text."""
+        coloured = self.coloured
+        texts = (each if isinstance(each, str) else styled(each, coloured=coloured) for each in lines)
+        if self.destination is None and self.collected is None:
+            show(texts, pager=self.pager)
+        else:
+            self.write(f"{text}\n" for text in texts)
+
+    def write(self, pieces: Iterable[str]) -> None:
+        """Print or write the pieces of a report as they are."""
+        if self.collected is not None:
+            self.collected.extend(pieces)
+        elif self.destination is None:
+            stream = output.Stdout()
+            for piece in pieces:
+                stream.write(_encoded(piece))
+        else:
+            with whole_texts():
+                save(pieces, self.destination)
+
+    def write_json(self, value: object) -> None:
+        """Print or write a value as JSON, exact and in ASCII."""
+        from onnxjson.rendering.exact import as_json
+
+        self.write([as_json(value) + "\n"])
+
+    def write_objects(self, values: Sequence[Mapping[str, object]]) -> None:
+        """Print or write a JSON array, an object on each line."""
+        lines = ",\n".join([json.dumps(value) for value in values])
+        self.write([f"[\n{lines}\n]\n" if values else "[]\n"])
+
+
+def view_options(
+    *forms: str, to_file: bool = False, about: str = ""
+) -> Callable[[Callable[..., object]], Callable[..., object]]:
+    """The options of a report, which reach the command as `view`, a `View`.
+
+    Args:
+        forms: the values of ``--format``; the first one is the default.
+        to_file: whether ``-o`` writes the report to a file.
+        about: describes the forms, for the help.
+    """
+    names = ["form", "as_json", "color", "no_pager"]
+    declared: list[Callable[..., Any]] = [
+        click.option(
+            "--format",
+            "form",
+            type=click.Choice(forms),
+            help=f"Form of the report; default: {'from the ending of OUT, else ' if to_file else ''}{forms[0]}.{about}",
+        ),
+        click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
+        color_options,
+    ]
+    if to_file:
+        names.append("destination")
+        declared.append(options.out("Write the report to OUT; - is standard output."))
+
+    def gather(form: str | None, as_json: bool, color: Color, no_pager: bool, destination: Path | None = None) -> View:
+        return _view(forms, form, as_json=as_json, color=color, no_pager=no_pager, destination=destination)
+
+    return options.gathered(options.together(*declared), names, gather, "view")
+
+
+def _view(
+    forms: Sequence[str], form: str | None, *, as_json: bool, color: Color, no_pager: bool, destination: Path | None
+) -> View:
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
+    if destination is not None and str(destination) == "-":
+        destination = None
+    found = "json" if as_json else form or form_of(destination, forms)
+    if found == "html" and destination is None and output.is_terminal(sys.stdout):
+        raise click.UsageError("an HTML page is not for a terminal; write it to a file: -o report.html")
+    return View(found, destination, color, not no_pager)
+
+
+def form_of(destination: Path | None, forms: Sequence[str]) -> str:
+    """The form that the ending of a file stands for; the first of `forms` for any other ending.
+
+    Raises:
+        click.UsageError: the report has no such form.
+    """
+    ending = "" if destination is None else destination.suffix.lower()
+    form = ENDINGS.get(ending, forms[0])
+    if form not in forms:
+        raise click.UsageError(f"{destination}: there is no report of the form {form}; choose {', '.join(forms)}")
+    return form
+
+
+def color_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options ``--color`` and ``--no-pager``."""
+    return options.together(
+        click.option(
+            "--color",
+            type=click.Choice(["auto", "always", "never"]),
+            default="auto",
+            show_default=True,
+            help="Use colours; auto: on a terminal, unless NO_COLOR is set.",
+        ),
+        click.option("--no-pager", is_flag=True, help="Print without a pager, also on a terminal."),
+    )(command)
+
+
+def is_coloured(color: Color, stream: object = None) -> bool:
+    """Whether output to `stream` has colours; None is standard output."""
+    if color != "auto":
+        return color == "always"
+    return (
+        output.is_terminal(sys.stdout if stream is None else stream)
+        and not os.environ.get("NO_COLOR")
+        and os.environ.get("TERM") != "dumb"
+    )
+
+
+def width(widest: int = _WIDEST) -> int:
+    """Columns of a text: those of the terminal, at least 60, at most `widest`."""
+    return min(max(shutil.get_terminal_size((80, 24)).columns, 60), widest)
+
+
+def styled(line: "Line | DiffLine", *, coloured: bool) -> str:
+    """One line, without its line feed."""
+    if line and isinstance(line[0], str):  # a `DiffLine`
+        kind, text = line
+        return _paint(str(text), str(kind)) if coloured else str(text)
+    spans = [(span.text, span.style) for span in line]
+    return "".join([_paint(*span) for span in spans]) if coloured else "".join([text for text, _ in spans]).rstrip()
+
+
+def _paint(text: str, style: str) -> str:
+    return click.style(text, **_STYLES[style]) if style in _STYLES else text
+
+
+def show(lines: Iterable[str], *, pager: bool = True) -> None:
+    """Print lines in UTF-8, through the pager if standard output is a terminal and `pager` is true."""
+    pieces = (_encoded(f"{line}\n") for line in lines)
+    if pager and output.is_terminal(sys.stdout):
+        processes.page(pieces)
+        return
+    stream = output.Stdout()
+    for piece in pieces:
+        stream.write(piece)
+
+
+def save(pieces: Iterable[str], destination: Path) -> None:
+    """Write a text to a file, all or nothing.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: it cannot be written.
+    """
+    from onnxjson.storage.saving import save_file
+
+    def written(sink: "Sink") -> None:
+        for piece in pieces:
+            sink.write(_encoded(piece))
+
+    save_file(destination, written)
+    output.wrote(destination)
+
+
+def _encoded(piece: str) -> bytes:
+    return piece.encode("utf-8", "backslashreplace")

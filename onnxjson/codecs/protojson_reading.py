@@ -1,0 +1,259 @@
+"""Proto-JSON -> ModelProto: the JSON of ``onnx.save(..., format="json")`` and onnx2json.
+
+json_format drops some mistakes without a word, so everything is checked against the table of messages before.
+https://protobuf.dev/programming-guides/json/ has the rules; a field has its camelCase or its .proto name.
+"""
+
+import json
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson.codecs.reading.context import ROOT, Context, Place
+from onnxjson.codecs.reading.exact import field_readers, owner_of, read_integer, report_number
+from onnxjson.codecs.reading.exact_reader import collect_findings, summary
+from onnxjson.codecs.reading.scan import scan
+from onnxjson.codecs.reading.strings import read_base64
+from onnxjson.codecs.reading.tree import UNREADABLE, Tree
+from onnxjson.model import document as d
+from onnxjson.model.display import visible
+from onnxjson.model.elements import ElementError, float32_bits
+from onnxjson.model.errors import DecodeError
+from onnxjson.model.limits import MESSAGE_DEPTH
+from onnxjson.model.messages import FIELDS, Field, Kind
+from onnxjson.model.scalars import json_float
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
+    """Read a proto-JSON text.
+
+    Args:
+        text: UTF-8; integers as numbers or strings, enums by name or number, base64 with the standard or the URL-safe
+            alphabet, padded or not.
+        file: the name of the text in findings.
+
+    Raises:
+        DecodeError: the text is not a ModelProto, or has something that json_format would drop or guess; ``findings``
+            has all reasons with line and column.
+    """
+    from google.protobuf.json_format import ParseDict, ParseError
+    from onnx import ModelProto
+
+    context = Context()
+    scanned = None
+    tree: Any = _decode(text)
+    if tree is UNREADABLE:
+        scanned = scan(text)
+        tree = scanned.tree
+    if scanned is None or scanned.is_sound:
+        _check_message(d.Model, tree, ROOT, context, 0)
+    if context.remarks or (scanned and scanned.mistakes):
+        # The scanner also reports what is a mistake in onnxjson/1 only; for a text that json reads, the checks decide.
+        located = scanned or scan(text)
+        if scanned is None:
+            located.mistakes.clear()
+        findings = collect_findings(located, context.remarks, file)
+        raise DecodeError(summary(findings), findings)
+    try:
+        return ParseDict(tree, ModelProto(), max_recursion_depth=MESSAGE_DEPTH + 1)
+    except ParseError as error:
+        raise DecodeError(
+            f"{visible(file, None) or 'the text'} is not a ModelProto: {visible(str(error), 400)}"
+        ) from error
+
+
+def _decode(text: bytes) -> Tree:
+    """Parse a text that the standard library reads without loss; else return UNREADABLE."""
+    decoder = _DECODER_OF_MINUS_ZERO if _MINUS_ZERO.search(text) else _DECODER
+    try:
+        return decoder.decode(text.decode())
+    except (ValueError, RecursionError):
+        return UNREADABLE
+
+
+_MINUS_ZERO: Final = re.compile(rb"-0(?![.0-9eE])")
+
+
+def _object(pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a key appears twice")
+    return members
+
+
+def _float(text: str) -> float:
+    number = json_float(text)
+    if math.isinf(number):
+        raise ValueError("beyond float64")
+    return number
+
+
+def _integer(text: str) -> int | float:
+    """Parse an integer; ``-0`` is the float -0.0, as C++ and Go write it."""
+    return -0.0 if text == "-0" else int(text)
+
+
+def _constant(text: str) -> float:
+    raise ValueError(text)
+
+
+_HOOKS: Final[dict[str, Any]] = {"object_pairs_hook": _object, "parse_float": _float, "parse_constant": _constant}
+_DECODER: Final = json.JSONDecoder(**_HOOKS)
+_DECODER_OF_MINUS_ZERO: Final = json.JSONDecoder(parse_int=_integer, **_HOOKS)
+
+
+def json_name(name: str) -> str:
+    """The camelCase name of a field in protobuf's JSON."""
+    return re.sub("_([a-z])", lambda match: match[1].upper(), name)
+
+
+@cache
+def _fields_by_key(record: type[d.Record]) -> Mapping[str, Field]:
+    """The fields of a message by both of their names, camelCase first."""
+    fields = FIELDS[record]
+    return {json_name(field.name): field for field in fields} | {field.name: field for field in fields}
+
+
+def _check_message(record: type[d.Record], tree: Tree, place: Place, context: Context, depth: int) -> None:
+    """Report mistakes in an object of fields; respell the numbers that json_format misreads."""
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, f"an object ({owner_of(record)})")
+        return
+    if depth > MESSAGE_DEPTH:
+        context.error(
+            place, "nesting-too-deep", f"messages nest deeper than {MESSAGE_DEPTH} levels; protobuf reads no more"
+        )
+        return
+    fields = _fields_by_key(record)
+    keys: dict[str, str] = {}
+    oneofs: dict[str, str] = {}
+    for key, value in tree.items():
+        field = fields.get(key)
+        inner = place.at(key)
+        if field is None:
+            alike = reversed(list(fields)) if "_" in key else fields
+            context.unknown_key(key, inner, alike, owner_of(record))
+            continue
+        if (other := keys.setdefault(field.name, key)) != key:
+            message = f'"{key}" and "{other}" are two names of one field'
+            context.error(inner, "duplicate-key", message, "keep one of them", on_key=True)
+        if value is None or value is UNREADABLE:
+            continue
+        if field.oneof and (other := oneofs.setdefault(field.oneof, key)) != key and field.name != fields[other].name:
+            message = f'"{key}" and "{other}" exclude each other: only one of them can be set'
+            context.error(inner, "conflicting-keys", message, "keep one of them", on_key=True)
+        if field.repeated:
+            _check_list(record, field, value, inner, context, depth)
+        elif (checked := _check(record, field, value, inner, context, depth)) is not value:
+            tree[key] = checked
+
+
+def _check_list(record: type[d.Record], field: Field, tree: Tree, place: Place, context: Context, depth: int) -> None:
+    if not isinstance(tree, list):
+        context.wrong_type(tree, place, "a list")
+        return
+    for index, item in enumerate(tree):
+        if item is None:
+            context.error(place.at(index), "wrong-type", "null cannot be an item of a list", "delete it")
+        elif (checked := _check(record, field, item, place.at(index), context, depth)) is not item:
+            tree[index] = checked
+
+
+def _check(record: type[d.Record], field: Field, tree: Tree, place: Place, context: Context, depth: int) -> Tree:
+    """Check the value of a field -> the value in a spelling that json_format reads correctly."""
+    if field.message is not None:
+        _check_message(field.message, tree, place, context, depth + 1)
+        return tree
+    if field.kind in (Kind.ATTRIBUTE_TYPE, Kind.DATA_LOCATION):
+        field_readers(record)[field.name](tree, place, context)
+        return tree
+    return _CHECKS[field.kind](tree, place, context)
+
+
+def _check_integer(tree: Tree, place: Place, context: Context, kind: Kind) -> Tree:
+    checked = read_integer(tree, place, context, kind)
+    return tree if type(tree) is int or checked is None else checked
+
+
+_NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
+_NAMED: Final = ("NaN", "Infinity", "-Infinity")
+_FLOAT32_LARGEST: Final = 3.4028234663852886e38
+
+
+def _check_float32(tree: Tree, place: Place, context: Context) -> Tree:
+    if isinstance(tree, float) and -_FLOAT32_LARGEST <= tree <= _FLOAT32_LARGEST:
+        return tree
+    number = _check_float64(tree, place, context)
+    if not isinstance(number, float):
+        return tree
+    try:
+        # json_format writes the largest float32 as 3.4028235e+38 and refuses to read that.
+        return float(struct.unpack("<f", float32_bits(number))[0])
+    except ElementError as error:
+        report_number(error, tree, place, context)
+        return tree
+
+
+def _check_float64(tree: Tree, place: Place, context: Context) -> Tree:
+    if isinstance(tree, float) or (isinstance(tree, str) and tree in _NAMED):
+        return tree
+    try:
+        if type(tree) is int:
+            return float(tree)
+        if isinstance(tree, str) and len(tree) <= 400 and _NUMBER.fullmatch(tree):
+            number = float(tree)
+            if math.isfinite(number):
+                return number
+    except OverflowError:
+        pass
+    fits = 'a number, "NaN", "Infinity" or "-Infinity"'
+    if isinstance(tree, int | str) and not isinstance(tree, bool):
+        shown = visible(tree, 40) if isinstance(tree, str) else "an integer beyond float64"
+        context.error(place, "bad-number", f"found {shown}, expected {fits}")
+    else:
+        context.wrong_type(tree, place, fits)
+    return tree
+
+
+def _check_string(tree: Tree, place: Place, context: Context) -> Tree:
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, "a string")
+        return tree
+    try:
+        tree.encode()
+    except UnicodeEncodeError as error:
+        message = f"the string has \\u{ord(tree[error.start]):04x}, half of a surrogate pair"
+        context.error(place, "half-surrogate", message, character=error.start)
+    return tree
+
+
+_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
+
+
+def _check_bytes(tree: Tree, place: Place, context: Context) -> Tree:
+    if not isinstance(tree, str):
+        context.wrong_type(tree, place, "a string of base64")
+        return tree
+    text = tree.translate(_STANDARD_ALPHABET) if "-" in tree or "_" in tree else tree
+    if not text.endswith("=") and len(text) % 4 > 1:
+        text += "=" * (4 - len(text) % 4)
+    read_base64(text, place, context)
+    return tree
+
+
+_CHECKS: Final[dict[Kind, Callable[[Tree, Place, Context], Tree]]] = {
+    Kind.INT64: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT64),
+    Kind.UINT64: lambda tree, place, context: _check_integer(tree, place, context, Kind.UINT64),
+    Kind.INT32: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT32),
+    Kind.DATA_TYPE: lambda tree, place, context: _check_integer(tree, place, context, Kind.INT32),
+    Kind.FLOAT: _check_float32,
+    Kind.DOUBLE: _check_float64,
+    Kind.STRING: _check_string,
+    Kind.BYTES: _check_bytes,
+}

@@ -1,0 +1,241 @@
+"""Attributes of nodes and functions: bare, tagged and full (docs/format.md, section 6)."""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from onnxjson.codecs.reading.context import Context, Place
+from onnxjson.codecs.reading.exact import Reader, field_readers, read_list, read_message
+from onnxjson.codecs.reading.tree import UNREADABLE, Tree
+from onnxjson.model import elements
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.document import Attribute, SparseTensor
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+
+FULL: Final = "AttributeProto"
+"""The tag of an attribute with all its fields."""
+
+TAGS: Final[dict[str, int]] = {
+    name: number for number, name in ATTRIBUTE_TYPE_NAMES.items() if number in ATTRIBUTE_PAYLOADS
+}
+
+_FLOAT, _INT, _STRING, _TENSOR, _GRAPH = 1, 2, 3, 4, 5
+_INTS, _STRINGS = 7, 8
+_FITS: Final = {
+    _FLOAT: "a number",
+    _INT: "a whole number",
+    _STRING: "a string",
+    _TENSOR: "a tensor",
+    _GRAPH: "a graph",
+    6: "a list of numbers",
+    _INTS: "a list of whole numbers",
+    _STRINGS: "a list of strings",
+    9: "a list of tensors",
+    10: "a list of graphs",
+    11: "a sparse tensor",
+    12: "a list of sparse tensors",
+    13: "a type",
+    14: "a list of types",
+}
+
+
+def read_attributes(
+    tree: Tree, table: Mapping[str, int], place: Place, context: Context, *, op_type: str = ""
+) -> tuple[Attribute, ...] | None:
+    """Read the attributes of a node: an object name -> value, or a list of attributes in full.
+
+    Args:
+        tree: the object or list.
+        table: the types of the operator's attributes (`onnxjson.model.operators.attribute_types`); empty for functions.
+        place: that of the tree.
+        context: collects findings.
+        op_type: the operator, for messages.
+
+    Returns:
+        The readable attributes; None, after a report, if the tree is neither an object nor a list.
+    """
+    if not isinstance(tree, dict):
+        fits = "an object of attributes, or a list of them in full"
+        return read_list(tree, place, context, _read_full, fits)
+    attributes = [_read_value(name, member, place.at(name), context, table, op_type) for name, member in tree.items()]
+    return tuple([attribute for attribute in attributes if attribute is not None])
+
+
+def _read_full(tree: Tree, place: Place, context: Context) -> Attribute | None:
+    return read_message(Attribute, tree, place, context)
+
+
+def _read_value(
+    name: str, tree: Tree, place: Place, context: Context, table: Mapping[str, int], op_type: str
+) -> Attribute | None:
+    """Read one attribute of the object form."""
+    if isinstance(tree, dict):
+        tag = next((key for key in tree if key in TAGS or key == FULL), None)
+        if tag is not None:
+            return _read_tagged(name, tag, tree, place, context)
+    number = table.get(name)
+    if number is None:
+        number = _type_of_bare(tree)
+        if number is None:
+            _report_untagged(name, tree, place, context, table)
+            return None
+    elif not _fits(number, tree):
+        if tree is not UNREADABLE:
+            what = f'"{visible(name)}" of {visible(op_type)} must be {ATTRIBUTE_TYPE_NAMES[number]}, {_FITS[number]}'
+            hint = _tensor_hint(tree) if number == _TENSOR else ""
+            hint = hint or _tag_hint(tree).replace("tag it:", "for another type, tag it:")
+            context.error(place, "wrong-type", f"{_value_text(tree)}, but {what}", hint)
+        return None
+    return _with_payload(name, number, tree, place, context)
+
+
+def _read_tagged(name: str, tag: str, tree: Mapping[str, Tree], place: Place, context: Context) -> Attribute | None:
+    for key in tree:
+        if key != tag:
+            message = f'"{visible(key)}" is not allowed next to the tag "{tag}"'
+            context.error(place.at(key), "conflicting-keys", message, "a tag is the only key", on_key=True)
+    if tag != FULL:
+        return _with_payload(name, TAGS[tag], tree[tag], place.at(tag), context)
+    fields = tree[FULL]
+    if isinstance(fields, dict) and "name" in fields:
+        message = "the key of the attribute already is its name"
+        context.error(place.at(FULL).at("name"), "conflicting-keys", message, "delete this one", on_key=True)
+    return read_message(Attribute, fields, place.at(FULL), context, given={"name": name})
+
+
+def _with_payload(name: str, number: int, tree: Tree, place: Place, context: Context) -> Attribute | None:
+    field = ATTRIBUTE_PAYLOADS[number]
+    if number == 11:
+        value: Any = read_message(SparseTensor, tree, place, context)
+    else:
+        reader: Reader = field_readers(Attribute)[field]
+        value = reader(tree, place, context)
+    return None if value is None else Attribute(**{"name": name, "type": number, field: value})
+
+
+def _type_of_bare(tree: Tree) -> int | None:
+    """The type of a value that is neither tagged nor in the table; None if only a tag can determine it."""
+    if type(tree) is int:
+        return _INT
+    if isinstance(tree, str):
+        return _STRING
+    if isinstance(tree, list) and tree:
+        if all(type(item) is int for item in tree):
+            return _INTS
+        if all(isinstance(item, str) for item in tree):
+            return _STRINGS
+    return None
+
+
+def _report_untagged(name: str, tree: Tree, place: Place, context: Context, table: Mapping[str, int]) -> None:
+    if tree is UNREADABLE or (isinstance(tree, list) and any(item is UNREADABLE for item in tree)):
+        return
+    if tree is None:
+        context.wrong_type(tree, place, "the value of an attribute")
+        return
+    message = f"the type of {_value_text(tree)} is not known: the attribute is not in the table of the format"
+    hint = _tag_hint(tree)
+    if near := context.suggest(name, table):
+        # A misspelled name is more frequent than an attribute that the operator does not define.
+        hint = f"{near} if it is another attribute, {hint}"
+    context.error(place, "untagged-attribute", message, hint, on_key=bool(near))
+
+
+def _fits(number: int, tree: Tree) -> bool:
+    """Whether a bare value has the outer kind that a type needs; its reader checks the contents."""
+    if number in (6, _INTS, _STRINGS, 9, 10, 12, 14):
+        return isinstance(tree, list)
+    if number == _INT:
+        if isinstance(tree, str):
+            return tree.removeprefix("-").isdecimal()
+        return _is_number(tree) and not (isinstance(tree, float) and not tree.is_integer())
+    if number == _FLOAT:
+        return _is_number(tree) or (isinstance(tree, str) and _is_float_text(tree))
+    if number == _STRING:
+        return isinstance(tree, str) or (isinstance(tree, dict) and "base64" in tree)
+    return isinstance(tree, dict) or (number == 13 and isinstance(tree, str))
+
+
+def _is_number(tree: Tree) -> bool:
+    return isinstance(tree, int | float) and not isinstance(tree, bool)
+
+
+def _is_float_text(text: str) -> bool:
+    try:
+        elements.float32_bits(text)
+    except elements.ElementError:
+        return False
+    return True
+
+
+def _value_text(tree: Tree) -> str:
+    """A value for a message: short ones unchanged."""
+    match tree:
+        case dict():
+            return "an object"
+        case str():
+            return f'"{visible(tree, 40)}"'
+        case None:
+            return "null"
+        case float():
+            return visible(repr(tree), 40)
+        case _:
+            return visible(json.dumps(tree, default=str), 40) if _is_flat(tree) else "a list"
+
+
+def _is_flat(tree: Tree) -> bool:
+    return not isinstance(tree, list) or (
+        len(tree) <= 16 and not any(isinstance(item, list | dict) or item is UNREADABLE for item in tree)
+    )
+
+
+def _tag_hint(tree: Tree) -> str:
+    """A hint: the value with its tag."""
+    match tree:
+        case bool():
+            return f"write {int(tree)}"
+        case float():
+            return f'tag it: {{"FLOAT": {visible(repr(tree), 40)}}}'
+        case int():
+            return f'tag it: {{"INT": {tree}}}' if abs(tree) < 2**63 else ""
+        case str():
+            return f'tag it: {{"STRING": {_value_text(tree)}}}'
+        case list():
+            return _list_hint(tree)
+        case {"base64": _}:
+            return 'tag it: {"STRING": {"base64": "..."}}'
+        case {"node": _} | {"output": _}:
+            return 'tag it: {"GRAPH": {...}}'
+        case {"indices": _}:
+            return 'tag it: {"SPARSE_TENSOR": {...}}'
+        case {"type": _} | {"data_type": _}:
+            return 'tag it: {"TENSOR": {...}}'
+    near = suggest(next(iter(tree), ""), [*TAGS, FULL]) if isinstance(tree, dict) else ""
+    return near or f"the tags are {', '.join(TAGS)} and {FULL}"
+
+
+def _tensor_hint(tree: Tree) -> str:
+    """A hint: a number or a list of numbers as a tensor; "" for anything else."""
+    items = tree if isinstance(tree, list) else [tree]
+    kinds = {type(item) for item in items}
+    dtype = {bool: "bool", int: "int64", float: "float32"}.get(kinds.pop()) if len(kinds) == 1 else None
+    if dtype is None or not _is_flat(tree):
+        return ""
+    dims = len(items) if isinstance(tree, list) else ""
+    return f'write {{"type": "{dtype}[{dims}]", "values": {visible(json.dumps(tree), 80)}}}'
+
+
+def _list_hint(tree: list[Tree]) -> str:
+    if not tree:
+        return 'tag it: {"INTS": []}, {"FLOATS": []} or {"STRINGS": []}'
+    if not _is_flat(tree):
+        return 'tag it with the type, such as {"TENSORS": [...]}'
+    if all(isinstance(item, str) for item in tree):
+        tag = "STRINGS"
+    elif all(type(item) is int for item in tree):
+        tag = "INTS"
+    elif all(isinstance(item, int | float) and not isinstance(item, bool) for item in tree):
+        tag = "FLOATS"
+    else:
+        return "all items must have the same type"
+    return f'tag it: {{"{tag}": {_value_text(tree)}}}'

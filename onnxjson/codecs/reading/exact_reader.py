@@ -1,0 +1,175 @@
+"""Documents read exactly: text -> value, or every finding with its line and column.
+
+`read_document` reads any JSON format of this package: models, blocks of nodes, patches, scripts, recipes. Whatever is
+wrong with a text, it raises `DecodeError` and nothing else.
+"""
+
+import itertools
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from onnxjson.codecs.reading import tree as json_tree
+from onnxjson.codecs.reading.context import ROOT, Context, Remark
+from onnxjson.codecs.reading.model import looks_like_proto_json, read_model
+from onnxjson.codecs.reading.positions import Lines, Span, find, inside_string, skim
+from onnxjson.codecs.reading.scan import Scan, scan
+from onnxjson.codecs.reading.tokens import Mistake
+from onnxjson.codecs.reading.tree import UNREADABLE, Tree
+from onnxjson.model.document import Model
+from onnxjson.model.errors import Conflict, DecodeError, Finding
+from onnxjson.model.payloads import Payload
+
+T = TypeVar("T")
+
+COMMENTS_CODE: Final = "comments-not-kept"
+"""The code of the warning that `comment_warnings` gives."""
+
+
+def read_document(
+    text: bytes, read: Callable[[Tree, Context], T | None], context: Context, *, file: str = ""
+) -> tuple[T, tuple[Finding, ...]]:
+    """Parse a text and read its tree; locate everything that is wrong with it.
+
+    Args:
+        text: UTF-8, JSON with ``//`` comments and trailing commas.
+        read: turns the tree into a value and reports to the context; returns None where there is no value.
+        context: collects the remarks of `read`.
+        file: the name of the text in findings.
+
+    Returns:
+        The value, and the warnings.
+
+    Raises:
+        DecodeError: the text has an error, or `read` reported one; ``findings`` has all, in the order of the text.
+    """
+    is_clean, tree = json_tree.parse(text)
+    scanned = None if is_clean else scan(text)
+    if scanned is not None:
+        tree = scanned.tree
+    value = None
+    if scanned is None or (scanned.is_sound and tree is not UNREADABLE):
+        try:
+            value = read(tree, context)
+        except RecursionError:
+            message = "objects and lists nest too deep for the stack of the calling program"
+            context.error(ROOT, "nesting-too-deep", message, "raise sys.setrecursionlimit")
+    if value is not None and not context.remarks and not (scanned and scanned.mistakes):
+        return value, ()
+    findings = collect_findings(scanned or _skimmed(text, context.remarks), context.remarks, file)
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if value is None or errors:
+        raise DecodeError(summary(errors), findings)
+    return value, findings
+
+
+def read(
+    text: bytes,
+    *,
+    file: str = "",
+    drop_orphans: bool = False,
+    cuts: Mapping[str, Payload] | None = None,
+    conflicts: list[Conflict] | None = None,
+) -> tuple[Model, tuple[Finding, ...]]:
+    """Read the model in a document of the format onnxjson/1.
+
+    Args:
+        text: the document.
+        file: the name of the text in findings.
+        drop_orphans: whether lines of ``element_metadata`` whose owner does not exist are left out with a warning.
+        cuts: payloads whose base64 was cut out of the text, by the marker that replaces it.
+        conflicts: a list to which the merge conflicts of the text are added.
+
+    Returns:
+        The model, and the warnings.
+
+    Raises:
+        DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.
+    """
+    context = Context(cuts=cuts, drop_orphans=drop_orphans)
+    model, findings = read_document(text, read_model, context, file=file)
+    if conflicts is not None:
+        conflicts += context.conflicts
+    return model, findings
+
+
+_FORMAT_COMES_FIRST = re.compile(rb'\s*\{\s*"format"\s*:')
+
+
+def is_proto_json(text: bytes) -> bool:
+    """Whether a text is a ModelProto in protobuf's JSON, as far as it can be read."""
+    if _FORMAT_COMES_FIRST.match(text):
+        return False
+    is_clean, tree = json_tree.parse(text)
+    return looks_like_proto_json(tree if is_clean else scan(text).tree)
+
+
+def _skimmed(text: bytes, remarks: Sequence[Remark]) -> Scan:
+    """The result of `scan` for a text without mistakes, as far as the remarks need it."""
+    decoded = text.decode("utf-8")
+    return Scan(decoded, root=skim(decoded, [remark.place.path for remark in remarks]))
+
+
+def summary(errors: Sequence[Finding]) -> str:
+    """One line for many findings: the first, and the number of the others."""
+    more = len(errors) - 1
+    return str(errors[0]) + (f" (and {more:,} more)" if more else "")
+
+
+def collect_findings(scanned: Scan, remarks: Sequence[Remark], file: str) -> tuple[Finding, ...]:
+    """The mistakes of a scanned text and the remarks about its tree as findings, in the order of the text."""
+    lines = Lines(scanned.text)
+    order = itertools.count()
+    placed = [(mistake.offset, next(order), _mistake_finding(mistake, lines, file)) for mistake in scanned.mistakes]
+    for remark in remarks:
+        offset = _offset_of(scanned.text, scanned.root, remark)
+        placed.append((offset, next(order), _remark_finding(remark, lines.place(offset), file)))
+    placed.sort(key=lambda each: each[:2])
+    return tuple(finding for _, _, finding in placed)
+
+
+def _mistake_finding(mistake: Mistake, lines: Lines, file: str) -> Finding:
+    message = mistake.message
+    if mistake.first is not None:
+        message += " (line {}, column {})".format(*lines.place(mistake.first))
+    line, column = lines.place(mistake.offset)
+    return Finding(
+        severity="error", code=mistake.code, message=message, hint=mistake.hint, file=file, line=line, column=column
+    )
+
+
+def _remark_finding(remark: Remark, place: tuple[int, int], file: str) -> Finding:
+    return Finding(
+        severity=remark.severity,
+        code=remark.code,
+        message=remark.message,
+        hint=remark.hint,
+        file=file,
+        line=place[0],
+        column=place[1],
+    )
+
+
+def _offset_of(text: str, root: Span | int, remark: Remark) -> int:
+    """Position of the character that a remark refers to."""
+    offset = find(root, remark.place.path, on_key=remark.on_key)
+    if remark.character is not None and text[offset : offset + 1] == '"':
+        return inside_string(text, offset, remark.character)
+    return offset
+
+
+_STRING_OR_COMMENT: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|(?P<comment>//[^\n]*)', re.DOTALL)
+
+
+def comment_warnings(text: bytes, file: str) -> tuple[Finding, ...]:
+    """A warning at the first comment of a text that was read without errors; nothing if it has none."""
+    if b"//" not in text:
+        return ()
+    decoded = text.decode("utf-8")
+    starts = [match.start() for match in _STRING_OR_COMMENT.finditer(decoded) if match["comment"]]
+    if not starts:
+        return ()
+    line, column = Lines(decoded).place(starts[0])
+    count = f"{len(starts):,} comments" if len(starts) > 1 else "a comment"
+    message = f"the text has {count}; a text or model that is written from it does not keep comments"
+    return (Finding(severity="warning", code=COMMENTS_CODE, message=message, file=file, line=line, column=column),)

@@ -1,0 +1,346 @@
+"""The JSON Schema (2020-12) of a document, built from the field table and the short forms of docs/format.md.
+
+The schema is for editors and for other languages. It describes the structure of a text and the attributes of operators,
+but not how many values a tensor needs or which names exist: whatever it rejects the reader rejects, but not vice versa.
+The files in schemas/ are the output of ``onnxjson schema``; nothing reads them at run time.
+"""
+
+import json
+from collections.abc import Mapping
+from itertools import combinations
+from typing import Any, Final, TypeAlias
+
+from onnxjson.model import document as d
+from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.messages import (
+    ATTRIBUTE_PAYLOADS,
+    ATTRIBUTE_TYPE_NAMES,
+    ATTRIBUTE_TYPES,
+    DATA_LOCATIONS,
+    FIELDS,
+    Field,
+    Kind,
+)
+from onnxjson.model.operators import ATTRIBUTE_TYPES_BY_OPERATOR
+
+Schema: TypeAlias = dict[str, Any]
+
+_CANONICAL_BASE64: Final = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
+_NUMBER: Final = "(?:0|[1-9][0-9]*)"
+_DTYPE: Final = rf"(?:{'|'.join(DATA_TYPES)}|dtype\(-?{_NUMBER}\))"
+_DIM: Final = rf"(?:{_NUMBER}|[A-Za-z_][A-Za-z0-9_]*|'[^'\\\\]*'|\?)"
+
+STORAGES: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def _spaced_list(item: str) -> str:
+    """A pattern for items between square brackets, with spaces wherever the reader allows them."""
+    return rf"\[ *(?:{item} *(?:, *{item} *)*)?\]"
+
+
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _either(*choices: Schema) -> Schema:
+    return {"anyOf": list(choices)}
+
+
+def _list(item: Schema) -> Schema:
+    return {"type": "array", "items": item}
+
+
+def _whole_number(smallest: int, largest: int) -> Schema:
+    return _either(
+        {"type": "integer", "minimum": smallest, "maximum": largest},
+        {"type": "string", "pattern": "^-?[0-9]+$"},
+    )
+
+
+def _record(properties: Mapping[str, Schema], **more: Any) -> Schema:
+    return {"type": "object", "properties": dict(properties), "additionalProperties": False, **more}
+
+
+def _attributes(value: str) -> Schema:
+    return {
+        "description": "Name -> value; a list of full forms where names repeat, are absent or all digits.",
+        **_either({"type": "object", "additionalProperties": _reference(value)}, _list(_reference("Attribute"))),
+    }
+
+
+_BASE64: Final = _reference("base64")
+_BASE64_OBJECT: Final = _record({"base64": _BASE64}, required=["base64"])
+_PAIRS: Final = _reference("pairs")
+
+_VALUES: Final[dict[str, Schema]] = {
+    "base64": {"type": "string", "contentEncoding": "base64", "pattern": _CANONICAL_BASE64},
+    "int32": _whole_number(-(2**31), 2**31 - 1),
+    "int64": _whole_number(-(2**63), 2**63 - 1),
+    "uint64": _whole_number(0, 2**64 - 1),
+    "float": _either(
+        {"type": "number"},
+        {"type": "string", "pattern": r"^(?:NaN(?:\(0x[0-9a-f]{1,16}\))?|-?Infinity|-0\.0)$"},
+    ),
+    "string": {
+        "description": "A string, or its bytes as base64 if they are not UTF-8.",
+        **_either({"type": "string"}, _BASE64_OBJECT),
+    },
+    "text": {
+        "description": "A string, or the list of its lines.",
+        **_either(_reference("string"), _list({"type": "string"})),
+    },
+    "data_type": _either(
+        {"enum": list(DATA_TYPES)}, {"type": "string", "pattern": r"^dtype\(-?[0-9]+\)$"}, _reference("int32")
+    ),
+    "attribute_type": _either({"enum": list(ATTRIBUTE_TYPES)}, {"type": "integer"}),
+    "data_location": _either({"enum": list(DATA_LOCATIONS)}, {"type": "integer"}),
+    "pairs": {
+        "description": "Keys and values, in order; a list where a key repeats or is all digits.",
+        **_either(
+            {"type": "object", "additionalProperties": _reference("text")},
+            _list(
+                _either(
+                    {
+                        "type": "array",
+                        "prefixItems": [_reference("string"), _reference("text")],
+                        "minItems": 2,
+                        "maxItems": 2,
+                    },
+                    _reference("StringStringEntry"),
+                )
+            ),
+        ),
+    },
+    "opset_import": {
+        "description": 'Domain -> version; "" is the default domain.',
+        **_either({"type": "object", "additionalProperties": _reference("int64")}, _list(_reference("OperatorSetId"))),
+    },
+    "attributes": _attributes("attribute_value"),
+    "function_attributes": _attributes("untabled_value"),
+    "element_metadata": {
+        "description": "Metadata of the elements: kind, owner, key, value.",
+        **_list(
+            {
+                "type": "array",
+                "prefixItems": [
+                    {"enum": ["node", "input", "output", "initializer", "value_info"]},
+                    *([{"type": "string"}] * 3),
+                ],
+                "minItems": 4,
+                "maxItems": 4,
+            }
+        ),
+    },
+    "tensor_values": {
+        "description": "Elements, nested by shape; complex numbers are [re, im].",
+        **_either({"type": ["number", "string", "boolean"]}, _BASE64_OBJECT, _list(_reference("tensor_values"))),
+    },
+}
+"""Definitions of values that are not messages, by name."""
+
+_SCALARS: Final[dict[Kind, str]] = {
+    Kind.INT64: "int64",
+    Kind.UINT64: "uint64",
+    Kind.INT32: "int32",
+    Kind.FLOAT: "float",
+    Kind.DOUBLE: "float",
+    Kind.STRING: "string",
+    Kind.BYTES: "string",
+    Kind.DATA_TYPE: "data_type",
+    Kind.ATTRIBUTE_TYPE: "attribute_type",
+    Kind.DATA_LOCATION: "data_location",
+}
+
+_OWN_FORMS: Final[dict[tuple[type[d.Record], str], Schema]] = {
+    (d.Node, "attribute"): _reference("attributes"),
+    (d.Function, "attribute_proto"): _reference("function_attributes"),
+    (d.Tensor, "raw_data"): _BASE64_OBJECT,
+}
+"""Fields with a form that does not follow from their kind."""
+
+_CONFLICTS: Final[Schema] = {
+    "description": "Unresolved conflicts of a merge; a text with conflicts is not a model yet.",
+    **_list(
+        _record(
+            {"id": _reference("string"), "at": _reference("string"), "base": {}, "ours": {}, "theirs": {}},
+            required=["id", "at"],
+        )
+    ),
+}
+
+
+def document_schema() -> Schema:
+    """The schema of an ``onnxjson/1`` document, with one definition for each message."""
+    definitions = {message.__name__: _definition(message) for message in FIELDS if message is not d.Model}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "urn:onnxjson:document-1",
+        "title": "onnxjson/1",
+        "description": "A whole ONNX model.",
+        **_record(
+            {
+                "format": {"const": "onnxjson/1"},
+                "conflicts": _CONFLICTS,
+                "weights": {"const": "digest"},
+                "blobs": {"type": "string", "minLength": 1},
+                **_properties(d.Model),
+            },
+            required=["format"],
+        ),
+        "$defs": {
+            **dict(sorted(definitions.items())),
+            **_attribute_values(),
+            "operator_attributes": _operator_attributes(),
+            **dict(sorted(_VALUES.items())),
+        },
+    }
+
+
+def render(schema: Schema) -> str:
+    """Format a schema as the text of a file."""
+    return json.dumps(schema, indent=1) + "\n"
+
+
+def _definition(message: type[d.Record]) -> Schema:
+    """The definition of a message: its full form, and its short form if it has one."""
+    full = _full_form(message)
+    description = {"description": (message.__doc__ or "").partition("\n")[0]}
+    if message is d.Tensor:
+        return description | {"if": {"required": ["type"]}, "then": _short_tensor(), "else": full}
+    if message is d.Type:
+        return description | {"if": {"type": "string"}, "then": {"pattern": _type_pattern()}, "else": full}
+    if message is d.Node:
+        return description | full | {"allOf": [_reference("operator_attributes")]}
+    return description | full
+
+
+def _full_form(message: type[d.Record], *, without: str = "") -> Schema:
+    """An object of the fields by their names, with at most one member of each oneof."""
+    properties = _properties(message)
+    properties.pop(without, None)
+    groups: dict[str, list[str]] = {}
+    for field in FIELDS[message]:
+        if field.oneof:
+            groups.setdefault(field.oneof, []).append(field.name)
+    pairs = [pair for members in groups.values() for pair in combinations(members, 2)]
+    exclusive = {"not": _either(*({"required": list(pair)} for pair in pairs))} if pairs else {}
+    return _record(properties, **exclusive)
+
+
+def _properties(message: type[d.Record]) -> dict[str, Schema]:
+    properties = {field.name: _field(message, field) for field in FIELDS[message]}
+    if message in (d.Graph, d.Function):
+        properties["element_metadata"] = _reference("element_metadata")
+    return properties | {"unknown_fields": _BASE64}
+
+
+def _field(message: type[d.Record], field: Field) -> Schema:
+    if own := _OWN_FORMS.get((message, field.name)):
+        return own
+    if field.message is d.StringStringEntry:
+        return _PAIRS
+    if field.message is d.OperatorSetId:
+        return _reference("opset_import")
+    if field.name == "doc_string" or (message is d.StringStringEntry and field.name == "value"):
+        return _reference("text")
+    value = _reference(field.message.__name__ if field.message else _SCALARS[field.kind])
+    return _list(value) if field.repeated else value
+
+
+def _short_tensor() -> Schema:
+    digest = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+    payloads = {
+        "values": _reference("tensor_values"),
+        "base64": _BASE64,
+        "blob": digest,
+        "sha256": digest,
+        "external_data": _PAIRS,
+    }
+    return _record(
+        {
+            "name": _reference("string"),
+            "type": {"type": "string", "pattern": rf"^ *{_DTYPE} *{_spaced_list(_NUMBER)} *$"},
+            "storage": {"enum": list(STORAGES)},
+            **payloads,
+            "doc_string": _reference("text"),
+            "metadata_props": _PAIRS,
+            "unknown_fields": _BASE64,
+        },
+        oneOf=[{"required": [payload]} for payload in payloads],
+    )
+
+
+def _type_pattern() -> str:
+    """A pattern for types: exact for tensors; the outermost word and its parentheses for types that contain types."""
+    tensor = rf"{_DTYPE}(?: *{_spaced_list(_DIM)})?"
+    return rf"^ *(?:{tensor}|(?:seq|optional|map|sparse|opaque) *\(.*\)) *$"
+
+
+def _attribute_values() -> dict[str, Schema]:
+    """Definitions of attribute values: of any type, and of each type that an operator declares."""
+    payloads = {field.name: _field(d.Attribute, field) for field in FIELDS[d.Attribute]}
+    by_type = {name: payloads[ATTRIBUTE_PAYLOADS[number]] for name, number in ATTRIBUTE_TYPES.items() if number}
+    numbers = _either(_reference("float"), _reference("int64"))
+    messages = [_reference(message.__name__) for message in (d.Tensor, d.Graph, d.SparseTensor, d.Type)]
+    tagged = [_record({name: payload}, required=[name]) for name, payload in by_type.items()]
+    full = _record({"AttributeProto": _full_form(d.Attribute, without="name")}, required=["AttributeProto"])
+    tabled = {number for attributes in ATTRIBUTE_TYPES_BY_OPERATOR.values() for number in attributes.values()}
+    return {
+        "attribute_value": {
+            "description": "Bare, tagged with the name of its type, or in full.",
+            **_either(
+                numbers,
+                _reference("string"),
+                _list(_either(numbers, _reference("string"))),
+                *messages,
+                *map(_list, messages),
+                _reference("tagged_value"),
+            ),
+        },
+        "untabled_value": {
+            "description": "An integer, a string or a list of either; all other types are tagged.",
+            **_either(
+                {"type": "integer"},
+                {"type": "string"},
+                {**_list({"type": "integer"}), "minItems": 1},
+                {**_list({"type": "string"}), "minItems": 1},
+                _reference("tagged_value"),
+            ),
+        },
+        "tagged_value": {
+            "description": "The type of the attribute and its value, or all fields of the attribute.",
+            **_either(*tagged, full),
+        },
+        **{
+            _value_name(number): _either(by_type[ATTRIBUTE_TYPE_NAMES[number]], _reference("tagged_value"))
+            for number in sorted(tabled)
+        },
+    }
+
+
+def _value_name(number: int) -> str:
+    """The definition of the values of an attribute type, such as ``INTS_value``."""
+    return f"{ATTRIBUTE_TYPE_NAMES[number]}_value"
+
+
+def _operator_attributes() -> Schema:
+    """Definitions of the attributes of every operator in the frozen table, and of all others."""
+    untabled = {"additionalProperties": _reference("untabled_value")}
+    branches = []
+    for (domain, op_type), attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():
+        values = {name: _reference(_value_name(number)) for name, number in attributes.items()}
+        branches.append(
+            {
+                "if": {
+                    "properties": {"op_type": {"const": op_type}, "domain": {"const": domain}},
+                    "required": ["op_type", "domain"] if domain else ["op_type"],
+                },
+                "then": {"properties": {"attribute": {"properties": values, **untabled}}},
+            }
+        )
+    op_types = sorted({op_type for _, op_type in ATTRIBUTE_TYPES_BY_OPERATOR})
+    other = {
+        "if": {"properties": {"op_type": {"not": {"enum": op_types}}}},
+        "then": {"properties": {"attribute": untabled}},
+    }
+    return {"allOf": [*branches, other]}

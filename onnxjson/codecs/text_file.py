@@ -1,0 +1,179 @@
+"""Texts, in memory or in a file: choose the reader that a text needs, and leave its big weights in the file.
+
+Big base64 values are cut out of a file before it is decoded, so 500 MB of weights are never in memory. A value is cut
+only if it is canonical base64 in the place where the canonical text has it (``"base64": "...``); a marker ``@cut:N``,
+which is not base64, replaces it. Anything else stays in, and the reader reports what is wrong with it.
+
+`reading.fast` reads a canonical text; `reading.exact_reader` any other, with everything that is tolerated, and reports
+all mistakes.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, Literal, NamedTuple
+
+from onnxjson.codecs.reading.tree import wide_encoding
+from onnxjson.model.conflicts import require_settled
+from onnxjson.model.document import Model
+from onnxjson.model.errors import Conflict, Finding
+from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile
+
+_BOM: Final = b"\xef\xbb\xbf"
+_CONTROL: Final = re.compile(rb"[^\t\n\f\r -~\x80-\xff]")
+
+
+class Read(NamedTuple):
+    """The result of reading a text."""
+
+    model: Model
+    format: Literal["json", "protojson"]
+    findings: tuple[Finding, ...]
+    """Warnings, not errors."""
+    has_digests: bool = False
+    """Whether the text may have only the sha256 of some tensors."""
+    conflicts: tuple[Conflict, ...] = ()
+    """Unresolved conflicts of a merge; the model has the values of ours."""
+
+
+def looks_like_text(head: bytes) -> bool:
+    """Whether the first bytes of a file are those of a text; no field of a ModelProto begins with such a byte."""
+    stripped = head.removeprefix(_BOM).lstrip(b" \t\r\n")
+    if not stripped:
+        return len(head) < 4096
+    return stripped[:1] in (b"{", b"[", b"/") or stripped.startswith(b"<<<<<<<") or wide_encoding(stripped) is not None
+
+
+def is_printable(head: bytes) -> bool:
+    """Whether the first bytes of a file that is not a ModelProto look like a text with a mistake."""
+    return _CONTROL.search(head) is None
+
+
+def read(source: SourceFile, *, drop_orphans: bool = False, conflicted: bool = False) -> Read:
+    """Read the model in an opened file; with `conflicted` the text may have conflicts of a merge.
+
+    Raises:
+        ConflictError: the text has conflicts, and `conflicted` is false.
+        DecodeError: it is not a model; ``findings`` has all reasons with line and column.
+        LimitError: the text without its weights is too big.
+        ChangedUnderneathError, FileError: the file cannot be read.
+    """
+    name = str(source.path)
+    if source.size < CUT_FROM:
+        return read_bytes(source.read_at(0, source.size), file=name, drop_orphans=drop_orphans, conflicted=conflicted)
+    text, cuts = cut_base64(source)
+    return read_bytes(text, file=name, drop_orphans=drop_orphans, cuts=cuts, conflicted=conflicted)
+
+
+def read_bytes(
+    text: bytes,
+    *,
+    file: str = "",
+    drop_orphans: bool = False,
+    cuts: Mapping[str, Payload] | None = None,
+    conflicted: bool = False,
+) -> Read:
+    """Read the model in a text; `cuts` are the base64 values that were cut out of it, by their markers.
+
+    Raises:
+        ConflictError: the text has conflicts of a merge, and `conflicted` is false.
+        DecodeError: it is not a model; ``findings`` has all reasons with line and column.
+    """
+    from onnxjson.codecs.reading import fast
+
+    has_digests = b'"sha256"' in text or b'"blob"' in text
+    model = fast.read(text, cuts or {})
+    if model is not None:
+        return Read(model, "json", (), has_digests)
+    from onnxjson.codecs.reading import exact_reader
+
+    if exact_reader.is_proto_json(text):
+        from onnxjson.codecs import protojson_reading, serde
+
+        return Read(serde.from_proto(protojson_reading.loads(text, file=file)), "protojson", ())
+    conflicts: list[Conflict] = []
+    model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=conflicts)
+    if not conflicted:
+        require_settled(conflicts, file)
+    return Read(model, "json", (*findings, *exact_reader.comment_warnings(text, file)), has_digests, tuple(conflicts))
+
+
+CUT_FROM: Final = 64 * 1024 * 1024
+"""Bytes of a file from which it is worth cutting."""
+
+_KEY: Final = b'"base64": "'
+_SHORTEST: Final = LAZY_FROM * 4 // 3
+_BLOCK: Final = CHUNK // 3 * 4
+
+
+def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
+    """Cut the big base64 values out of `source` -> the rest of the text, and the values by their markers.
+
+    Raises:
+        ChangedUnderneathError, FileError: the file cannot be read.
+    """
+    parts: list[bytes] = []
+    cuts: dict[str, Payload] = {}
+    block = b""
+    block_start = position = 0
+    while True:
+        found = block.find(_KEY, position - block_start)
+        if found < 0:
+            # No more keys in this block; its end may be the start of a key that continues in the next one.
+            keep = max(position - block_start, len(block) - len(_KEY))
+            parts.append(block[position - block_start : keep])
+            position = block_start + keep
+            if block_start + len(block) >= source.size:
+                parts.append(block[keep:])
+                return b"".join(parts), cuts
+            block_start = position
+            block = source.read_at(position, min(_BLOCK, source.size - position))
+            continue
+        start = block_start + found + len(_KEY)
+        parts.append(block[position - block_start : found + len(_KEY)])
+        # A backslash before the quote would make the key the end of a longer string.
+        escaped = found == 0 or block[found - 1 : found] == b"\\"
+        end, length = (start, None) if escaped else _value(source, start)
+        if length is not None and end - start >= _SHORTEST:
+            marker = f"@cut:{len(cuts)}"
+            cuts[marker] = Base64Slice(source, start, end - start, length)
+            parts.append(marker.encode())
+            position = end
+        else:
+            position = start
+        if not block_start <= position <= block_start + len(block):
+            block_start = position
+            block = source.read_at(position, min(_BLOCK, source.size - position))
+
+
+def _value(source: SourceFile, start: int) -> tuple[int, int | None]:
+    """Measure the base64 value that begins at `start`.
+
+    Returns:
+        The position of its closing quote, and the number of bytes that it encodes; None if it is not canonical.
+    """
+    import pybase64
+
+    position = start
+    length = 0
+    last = b""
+    while position < source.size:
+        block = source.read_at(position, min(_BLOCK, source.size - position))
+        quote = block.find(b'"')
+        text = block if quote < 0 else block[:quote]
+        if last.endswith(b"=") and text:
+            return position, None
+        if len(text) % 4:
+            return position, None
+        try:
+            decoded = len(text) and len(pybase64.b64decode(text, validate=True))
+        except ValueError:
+            return position, None
+        if decoded != len(text) // 4 * 3 - (text.endswith(b"=") + text.endswith(b"==")):
+            return position, None
+        length += decoded
+        last = text[-4:] or last
+        if quote >= 0:
+            canonical = not last or pybase64.b64encode(pybase64.b64decode(last)) == last
+            return position + quote, length if canonical else None
+        position += len(block)
+    return position, None

@@ -1,0 +1,303 @@
+"""Serialised messages -> records, fast for the frequent ones.
+
+The methods `_nodes`, `attribute`, `tensor` ... read by hand the plain case of the messages of which a big model has
+many, and leave anything else to the generic reader. Names, types and attributes are remembered: equal bytes become the
+same object.
+"""
+
+from typing import Final
+
+from onnxjson.codecs.wire_format import Buffer, read_varint, signed
+from onnxjson.codecs.wire_generic import GenericReader
+from onnxjson.model import document as d
+from onnxjson.model.errors import WireError
+from onnxjson.model.limits import MESSAGE_DEPTH
+from onnxjson.model.payloads import Data, SourceFile
+
+_REMEMBERED: Final = 512
+"""Maximum bytes of a part of a node that is remembered."""
+
+_MOST_REMEMBERED: Final = 16_384
+"""Maximum number of remembered parts of each kind: in a graph with more, few are equal."""
+
+_SHALLOW: Final = 128
+"""A type of this many bytes has at most half as many levels, so above `_SHALLOW` / 4 levels it never nests too deep."""
+
+
+class WireReader(GenericReader):
+    """Reads messages from a buffer; payloads of `LAZY_FROM` bytes and more stay in `source`, if it is given."""
+
+    def __init__(self, buffer: Buffer, source: SourceFile | None = None) -> None:
+        super().__init__(buffer, source)
+        self._types: dict[bytes, d.Type] = {}
+        self._tails: dict[bytes, tuple[str | None, tuple[d.Attribute, ...], str | None]] = {}
+        self._attributes: dict[bytes, d.Attribute] = {}
+        self._frequent = {
+            d.Attribute: self.attribute,
+            d.Tensor: self.tensor,
+            d.ValueInfo: self.value_info,
+            d.StringStringEntry: self.entry,
+        }
+        self._runs = {d.Node: self._nodes}
+
+    def _nodes(self, tag: int, position: int, end: int, depth: int) -> tuple[list[d.Node], int]:
+        """Read consecutive NodeProtos: names by hand, the rest from the remembered parts."""
+        buffer = self._buffer
+        names = self._names
+        tails = self._tails
+        found = []
+        while True:
+            position, stop = self._inside(position, end)
+            start = position
+            inputs: list[str] = []
+            outputs: list[str] = []
+            name = None
+            field = buffer[position] if position < stop else 0
+            while field == 0x0A:
+                size = buffer[position + 1]
+                if size < 0x80:
+                    position += 2
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                inputs.append(names[buffer[position : position + size]])
+                position += size
+                field = buffer[position] if position < stop else 0
+            while field == 0x12:
+                size = buffer[position + 1]
+                if size < 0x80:
+                    position += 2
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                outputs.append(names[buffer[position : position + size]])
+                position += size
+                field = buffer[position] if position < stop else 0
+            if field == 0x1A:
+                size = buffer[position + 1]
+                if size < 0x80:
+                    position += 2
+                else:
+                    size, position = read_varint(buffer, position + 1)
+                name = str(buffer[position : position + size], "utf-8", "surrogateescape")
+                position += size
+            # From the operator on, most nodes equal others: op_type, attributes, domain.
+            known = tails.get(buffer[position:stop]) if position < stop else None
+            if known is not None:
+                found.append(d.Node(tuple(inputs), tuple(outputs), name, known[0], known[1], None, known[2]))
+            else:
+                node = self._rest_of_node(d.Node(tuple(inputs), tuple(outputs), name), position, stop, depth + 1)
+                found.append(node or self.message(d.Node, start, stop, depth + 1))
+            if stop >= end or buffer[stop] != tag:
+                return found, stop
+            position = stop + 1
+
+    def _inside(self, position: int, end: int) -> tuple[int, int]:
+        """Start and end of the message whose length is at `position`."""
+        size = self._buffer[position]
+        if size < 0x80:
+            position += 1
+        else:
+            size, position = read_varint(self._buffer, position)
+        if position + size > end:
+            raise WireError("a message is longer than the one that holds it", position)
+        return position, position + size
+
+    def _rest_of_node(self, begun: d.Node, position: int, end: int, depth: int) -> d.Node | None:
+        """Read a node from its operator on; None if a field is rare or out of order, or `position` is past the end."""
+        buffer = self._buffer
+        start = position
+        op_type = domain = None
+        attributes: tuple[d.Attribute, ...] = ()
+        tag = buffer[position] if position < end else 0
+        if tag == 0x22:
+            position, stop = self._extent(position + 1)
+            op_type = self._names[buffer[position:stop]]
+            position = stop
+            tag = buffer[position] if position < end else 0
+        if tag == 0x2A:
+            attributes, position = self._attribute_run(position, end, depth)
+            tag = buffer[position] if position < end else 0
+        if tag == 0x3A:
+            position, stop = self._extent(position + 1)
+            domain = self._names[buffer[position:stop]]
+            position = stop
+            tag = buffer[position] if position < end else 0
+        metadata: list[d.StringStringEntry] = []
+        while tag == 0x4A:
+            position, stop = self._extent(position + 1)
+            if stop > end:
+                return None
+            metadata.append(self.entry(position, stop, depth + 1))
+            position = stop
+            tag = buffer[position] if position < end else 0
+        if position != end:
+            return None
+        is_small = start < end <= start + _REMEMBERED and len(self._tails) < _MOST_REMEMBERED
+        if is_small and not metadata and not any([a.g or a.graphs or a.tp or a.type_protos for a in attributes]):
+            # Whether graphs nest too deep depends on their own depth too, so they are not remembered by their bytes.
+            self._tails[buffer[start:end]] = (op_type, attributes, domain)
+        return d.Node(begun.input, begun.output, begun.name, op_type, attributes, None, domain, None, tuple(metadata))
+
+    def _attribute_run(self, position: int, end: int, depth: int) -> tuple[tuple[d.Attribute, ...], int]:
+        """Read consecutive attributes; the first tag is at `position`."""
+        attributes = []
+        while position < end and self._buffer[position] == 0x2A:
+            position, stop = self._extent(position + 1)
+            if stop > end:
+                raise WireError("attribute is longer than the node that holds it", position)
+            attributes.append(self._remembered_attribute(position, stop, depth + 1))
+            position = stop
+        return tuple(attributes), position
+
+    def _remembered_attribute(self, position: int, end: int, depth: int) -> d.Attribute:
+        if end - position > 64 or len(self._attributes) >= _MOST_REMEMBERED:
+            return self.attribute(position, end, depth)
+        raw = self._buffer[position:end]
+        attribute = self._attributes.get(raw)
+        if attribute is None:
+            attribute = self.attribute(position, end, depth)
+            if not (attribute.g or attribute.graphs or attribute.tp or attribute.type_protos):
+                self._attributes[raw] = attribute
+        return attribute
+
+    def attribute(self, position: int, end: int, depth: int) -> d.Attribute:
+        """Read an AttributeProto; by hand if it has only name, one payload and type."""
+        buffer = self._buffer
+        start = position
+        if end - position > 6 and buffer[position] == 0x0A and buffer[position + 1] < 0x80:
+            stop = position + 2 + buffer[position + 1]
+            name = self._names[buffer[position + 2 : stop]]
+            # The type is last: two bytes of tag, one of value.
+            kind = buffer[end - 1]
+            payload_end = end - 3
+            if stop < payload_end and buffer[end - 3] == 0xA0 and buffer[end - 2] == 0x01:
+                plain = self._plain_attribute(name, kind, stop, payload_end, depth)
+                if plain is not None:
+                    return plain
+        attribute: d.Attribute = self.message(d.Attribute, start, end, depth)
+        return attribute
+
+    def _plain_attribute(self, name: str, kind: int, position: int, end: int, depth: int) -> d.Attribute | None:
+        buffer = self._buffer
+        tag = buffer[position]
+        if kind == 2 and tag == 0x18:
+            value, position = read_varint(buffer, position + 1)
+            return d.Attribute(name, i=signed(value), type=2) if position == end else None
+        if kind == 1 and tag == 0x15:
+            return d.Attribute(name, f=buffer[position + 1 : end], type=1) if position + 5 == end else None
+        if kind == 7 and tag == 0x40:
+            numbers = []
+            while position < end and buffer[position] == 0x40:
+                value, position = read_varint(buffer, position + 1)
+                numbers.append(signed(value))
+            return d.Attribute(name, ints=tuple(numbers), type=7) if position == end else None
+        if kind == 3 and tag == 0x22:
+            position, stop = self._extent(position + 1)
+            return d.Attribute(name, s=buffer[position:stop], type=3) if stop == end else None
+        if kind == 4 and tag == 0x2A and depth < MESSAGE_DEPTH - 4:
+            position, stop = self._extent(position + 1)
+            return d.Attribute(name, t=self.tensor(position, stop, depth + 1), type=4) if stop == end else None
+        if kind == 6 and tag == 0x3D and (end - position) % 5 == 0:
+            run = buffer[position:end]
+            if run[::5] == b"\x3d" * (len(run) // 5):
+                floats = b"".join([run[at : at + 4] for at in range(1, len(run), 5)])
+                return d.Attribute(name, floats=floats, type=6)
+        return None
+
+    def tensor(self, position: int, end: int, depth: int) -> d.Tensor:
+        """Read a TensorProto; by hand if it has only dims, data_type, float_data or raw_data, and name."""
+        buffer = self._buffer
+        start = position
+        dims = []
+        float_data: Data = b""
+        raw_data: Data | None = None
+        name = None
+        tag = buffer[position] if position < end else 0
+        while tag == 0x08:
+            value, position = read_varint(buffer, position + 1)
+            dims.append(signed(value))
+            tag = buffer[position] if position < end else 0
+        if tag == 0x10 and buffer[position + 1] < 0x80:
+            data_type = buffer[position + 1]
+            position += 2
+            tag = buffer[position] if position < end else 0
+            if tag == 0x22:
+                position, stop = self._extent(position + 1)
+                if stop <= end and stop > position and (stop - position) % 4 == 0:
+                    float_data = self._data(position, stop)
+                    position = stop
+                    tag = buffer[position] if position < end else 0
+            if tag == 0x42:
+                position, stop = self._extent(position + 1)
+                name = self._names[buffer[position:stop]]
+                position = stop
+                tag = buffer[position] if position < end else 0
+            if tag == 0x4A:
+                position, stop = self._extent(position + 1)
+                if stop == end:
+                    raw_data = self._data(position, stop)
+                position = stop
+            if position == end:
+                return d.Tensor(tuple(dims), data_type, float_data=float_data, name=name, raw_data=raw_data)
+        tensor: d.Tensor = self.message(d.Tensor, start, end, depth)
+        return tensor
+
+    def value_info(self, position: int, end: int, depth: int) -> d.ValueInfo:
+        """Read a ValueInfoProto; by hand if it has only name, type and metadata."""
+        buffer = self._buffer
+        start = position
+        if position < end and buffer[position] == 0x0A:
+            size = buffer[position + 1]
+            if size > 0x7F:
+                size, position = read_varint(buffer, position + 1)
+            else:
+                position += 2
+            stop = position + size
+            name = self._names[buffer[position:stop]]
+            position = stop
+            if position < end and buffer[position] == 0x12:
+                position, stop = self._extent(position + 1)
+                raw = buffer[position:stop]
+                type_ = self._types.get(raw)
+                if type_ is None and stop <= end:
+                    type_ = self._type(raw, position, stop, depth + 1)
+                if stop == end:
+                    return d.ValueInfo(name, type_)
+                position = stop
+                metadata: list[d.StringStringEntry] = []
+                while position < end and buffer[position] == 0x22:
+                    position, stop = self._extent(position + 1)
+                    if stop > end:
+                        break
+                    metadata.append(self.entry(position, stop, depth + 1))
+                    position = stop
+                if position == end:
+                    return d.ValueInfo(name, type_, None, tuple(metadata))
+        value_info: d.ValueInfo = self.message(d.ValueInfo, start, end, depth)
+        return value_info
+
+    def _type(self, raw: bytes, position: int, end: int, depth: int) -> d.Type:
+        """Read a TypeProto; one that never nests too deep is remembered by its bytes."""
+        type_: d.Type = self.message(d.Type, position, end, depth)
+        if len(raw) <= _SHALLOW and depth < _SHALLOW // 4:
+            self._types[raw] = type_
+        return type_
+
+    def entry(self, position: int, end: int, depth: int) -> d.StringStringEntry:
+        """Read a StringStringEntryProto; by hand if it has only key and value."""
+        buffer = self._buffer
+        start = position
+        if position < end and buffer[position] == 0x0A:
+            position, stop = self._extent(position + 1)
+            key = self._names[buffer[position:stop]]
+            if stop < end and buffer[stop] == 0x12:
+                position, stop = self._extent(stop + 1)
+                if stop == end:
+                    return d.StringStringEntry(key, self._names[buffer[position:stop]])
+        entry: d.StringStringEntry = self.message(d.StringStringEntry, start, end, depth)
+        return entry
+
+
+def read_model(data: Buffer, source: SourceFile | None = None) -> d.Model:
+    """Read a serialised ModelProto; errors as in `GenericReader.read`."""
+    model: d.Model = WireReader(data, source).read(d.Model)
+    return model

@@ -1,0 +1,241 @@
+"""Elements of the constants of two models: read them, internal or external, and measure them piece by piece."""
+
+import os
+from collections.abc import Hashable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from onnxjson.diffing.matching.contents import content
+from onnxjson.model import elements, tensors
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import StringStringEntry, Tensor
+from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.payloads import Data, even_pieces
+from onnxjson.model.tensors import is_external, location_of, needed_bytes, raw_bytes
+from onnxjson.storage.external import ExternalSlice, Resolver
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+_Identity = tuple[str | None, tuple[StringStringEntry, ...]]
+"""Identity of an external tensor: its name and its external data entries."""
+
+
+class TensorSource:
+    """The constants of one model; external files are opened on first use, and problems are collected."""
+
+    def __init__(self, path: Path | None, what: str, *, trust_links: bool = False) -> None:
+        """Prepare the constants of a model.
+
+        Args:
+            path: its file, since locations are relative to its folder; None for a model without a file.
+            what: name of the model in messages.
+            trust_links: see `onnxjson.storage.external.Resolver`.
+        """
+        self._path = path
+        self._called = visible(what, None)
+        self._resolver = None if path is None else Resolver(path.parent, model_file=path, trust_links=trust_links)
+        self._refused: dict[str, dict[_Identity, str]] = {}
+        """Reasons why tensors cannot be read, by their file."""
+
+    def data(self, tensor: Tensor) -> Data | None:
+        """Return the elements as ``raw_data`` would hold them; None if there are none or they are not available."""
+        location = location_of(tensor)
+        if location is None:
+            stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None) if tensor.data_location else tensor)
+            return None if stored is None else stored[0]
+        if self._resolver is None:
+            self._refuse(tensor, "the model has no file, so the place of its weights is unknown")
+            return None
+        try:
+            return self._resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
+        except OnnxJsonError as error:
+            self.fail(tensor, error)
+            return None
+
+    def range(self, data: Data | None) -> tuple[str, int, int] | None:
+        """Return the part of a file that holds external data: real path, offset, bytes; None for other data."""
+        if not isinstance(data, ExternalSlice) or self._path is None:
+            return None
+        return os.path.realpath(self._path.parent / data.location), data.offset, data.length
+
+    def content(self, tensor: Tensor) -> Hashable:
+        """Return the key of `onnxjson.diffing.matching.contents.content`, with external bytes read."""
+        if not is_external(tensor):
+            return content(tensor)
+        data = self.data(tensor)
+        if data is None:
+            return content(tensor)
+        inside = msgspec.structs.replace(tensor, raw_data=data, external_data=(), data_location=None)
+        try:
+            return content(inside)
+        except OnnxJsonError as error:
+            self.fail(tensor, error)
+            return content(tensor)
+
+    def fail(self, tensor: Tensor, error: OnnxJsonError) -> None:
+        """Record that the bytes of a tensor could not be read."""
+        self._refuse(tensor, str(error))
+
+    def _refuse(self, tensor: Tensor, reason: str) -> None:
+        of_file = self._refused.setdefault(location_of(tensor) or tensor.name or "", {})
+        of_file.setdefault((tensor.name, tensor.external_data), reason)
+
+    def problems(self) -> list[str]:
+        """Return one message for each file whose tensors could not be read."""
+        found = []
+        for reasons in self._refused.values():
+            others = len(reasons) - 1
+            more = f" (the same for {counted(others, 'more tensor')} in that file)" if others else ""
+            found.append(f"weights not compared: {self._called}: {next(iter(reasons.values()))}{more}")
+        return found
+
+
+class Measure:
+    """Statistics of the differences between the elements of two constants."""
+
+    def __init__(self, rtol: float, atol: float) -> None:
+        self.count = self.changed = self.odd = 0
+        """Number of elements; of unequal ones; of unequal ones where one is not finite."""
+        self.absolute = self.relative = 0.0
+        self.zeros = [0, 0]
+        self.beyond = 0
+        """Number of elements that differ by more than the tolerance."""
+        self._rtol = rtol
+        self._atol = atol
+
+    def add(self, one: "NDArray[Any]", other: "NDArray[Any]") -> None:
+        """Add the next elements of both, arrays of equal size."""
+        import numpy
+
+        self.count += one.size
+        self.zeros[0] += int(one.size - numpy.count_nonzero(one))
+        self.zeros[1] += int(other.size - numpy.count_nonzero(other))
+        differs = (one != other) & ~((one != one) & (other != other))
+        changed = numpy.flatnonzero(differs)
+        self.changed += changed.size
+        if not changed.size:
+            return
+        before, after = one[changed], other[changed]
+        finite = numpy.isfinite(before) & numpy.isfinite(after)
+        self.odd += int(changed.size - numpy.count_nonzero(finite))
+        # float64 cannot represent all integers of 64 bits.
+        is_long = before.dtype.kind in "iu" and before.dtype.itemsize == 8
+        wide = numpy.complex128 if before.dtype.kind == "c" else numpy.longdouble if is_long else numpy.float64
+        before, after = before[finite].astype(wide), after[finite].astype(wide)
+        if not before.size:
+            return
+        gaps = numpy.abs(after - before)
+        self.absolute = max(self.absolute, float(gaps.max()))
+        size = numpy.abs(before)
+        known = size > 0
+        if known.any():
+            self.relative = max(self.relative, float((gaps[known] / size[known]).max()))
+        self.beyond += int(numpy.count_nonzero(gaps > self._atol + self._rtol * size))
+
+    @property
+    def is_within(self) -> bool:
+        """Whether all elements are within the tolerance."""
+        return not self.odd and not self.beyond
+
+
+def measure(one: Tensor, other: Tensor, data: Data, its: Data, rtol: float = 0.0, atol: float = 0.0) -> Measure:
+    """Compare the elements of two constants of equal size, given as ``raw_data`` holds them."""
+    import numpy
+
+    measure = Measure(rtol, atol)
+    with numpy.errstate(all="ignore"):
+        for before, after in _side_by_side(number_arrays(one, data), number_arrays(other, its)):
+            measure.add(before, after)
+    return measure
+
+
+def _side_by_side(
+    ones: "Iterator[NDArray[Any]]", others: "Iterator[NDArray[Any]]"
+) -> "Iterator[tuple[NDArray[Any], NDArray[Any]]]":
+    """Yield both in pieces of equal lengths."""
+    import numpy
+
+    left: NDArray[Any] = numpy.empty(0)
+    right: NDArray[Any] = numpy.empty(0)
+    while True:
+        left = left if left.size else next(ones, left)
+        right = right if right.size else next(others, right)
+        count = min(left.size, right.size)
+        if not count:
+            return
+        yield left[:count], right[:count]
+        left, right = left[count:], right[count:]
+
+
+def number_arrays(tensor: Tensor, data: Data) -> "Iterator[NDArray[Any]]":
+    """Yield the elements as numbers that numpy can subtract: float64, complex, or integers unchanged."""
+    import numpy
+
+    data_type = tensor.data_type or 0
+    for array in _pieces(data_type, data, elements.element_count(tensor.dims)):
+        if data_type in COMPLEX_PARTS:
+            yield array
+        elif data_type == BOOL:
+            yield array.astype(numpy.int64)
+        elif array.dtype.kind in "iu":
+            yield array
+        else:
+            yield array.astype(numpy.int64 if data_type in INTEGERS else numpy.float64)
+
+
+def _pieces(data_type: int, data: Data, count: int) -> "Iterator[NDArray[Any]]":
+    size = BITS[data_type]
+    for piece in even_pieces(data):
+        here = min(count, len(piece) * 8 // size)
+        count -= here
+        yield tensors.to_numpy(Tensor(dims=(here,), data_type=data_type, raw_data=piece))
+
+
+def order_free_hash(data: Data, data_type: int) -> int:
+    """Return a hash that does not depend on the order of the elements: the sum of 64-bit mixes of their bits."""
+    import numpy
+
+    from onnxjson.diffing.matching.labels import mix  # loads numpy
+
+    size = BITS[data_type]
+    word = f"<u{size // 8}" if size in (8, 16, 32, 64) else "<u8" if size == 128 else "<u1"
+    total = numpy.uint64(0)
+    with numpy.errstate(over="ignore"):
+        for piece in even_pieces(data):
+            words = numpy.frombuffer(piece, word).astype(numpy.uint64)
+            total += mix(words + numpy.uint64(0x9E3779B97F4A7C15)).sum(dtype=numpy.uint64)
+    return int(total)
+
+
+_MOST_PERMUTED: Final = 1 << 24
+"""Maximum number of elements for the search for a transposition."""
+
+
+def find_permutation(one: Tensor, other: Tensor, data: Data, its: Data) -> str | None:
+    """Return the permutation of axes that turns one constant into the other, such as ``1, 0``; None if none does."""
+    import itertools
+
+    import numpy
+
+    rank = len(one.dims)
+    if not 2 <= rank <= 5 or elements.element_count(one.dims) > _MOST_PERMUTED:
+        return None
+    data_type = one.data_type or 0
+    if BITS[data_type] < 8:
+        return None
+    before, after = [
+        numpy.concatenate(list(_pieces(data_type, each, elements.element_count(tensor.dims)))).reshape(tensor.dims)
+        for tensor, each in ((one, data), (other, its))
+    ]
+    bits = f"V{before.dtype.itemsize}"
+    for axes in itertools.permutations(range(rank)):
+        if tuple(one.dims[axis] for axis in axes) == other.dims and axes != tuple(range(rank)):
+            moved = numpy.ascontiguousarray(before.transpose(axes))
+            if moved.view(bits).tobytes() == after.tobytes():
+                return ", ".join(map(str, axes))
+    return None

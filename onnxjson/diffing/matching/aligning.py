@@ -1,0 +1,247 @@
+"""Match the graphs of two models: functions, the main graph, the subgraphs of paired nodes, then training."""
+
+from collections.abc import Callable, Hashable
+from itertools import chain
+
+import numpy as np
+
+from onnxjson.diffing.matching.alignment import Alignment, GraphPair, pair_inputs, pair_outputs
+from onnxjson.diffing.matching.columns import MISSING, SHIFT, SLOT, Columns, Interner
+from onnxjson.diffing.matching.contents import AttributeKey, ContentOf, content, with_defaults
+from onnxjson.diffing.matching.labels import number
+from onnxjson.diffing.matching.stages import match
+from onnxjson.diffing.matching.value_pairs import pair_values
+from onnxjson.model.document import Graph, Model, Node
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import OperatorKey, attribute_defaults, function_key, operator_key, plain_domain
+
+
+def align(
+    base: Model, target: Model, *, base_content: ContentOf = content, target_content: ContentOf = content
+) -> Alignment:
+    """Pair the graphs, nodes and values of two models by structure.
+
+    Names decide only between candidates with equal structure; the order of nodes in the files does not matter.
+
+    Args:
+        base: a model.
+        target: another one.
+        base_content: returns the key of a constant of `base`; keys are compared with those of `target_content`.
+        target_content: the same for `target`.
+
+    Raises:
+        ChangedUnderneathError, FileError: weights in a file can no longer be read.
+    """
+    return _Aligner(_ModelGraphs(base, base_content), _ModelGraphs(target, target_content)).align()
+
+
+class _ModelGraphs:
+    """One model with the columns of its graphs."""
+
+    def __init__(self, model: Model, content_of: ContentOf) -> None:
+        self.model = model
+        self.content_of = content_of
+        self.index = Index(model)
+        self.opsets = {plain_domain(each.domain): each.version for each in model.opset_import}
+        self.columns: dict[str, Columns] = {}
+        """Columns of the matched graphs, by address."""
+        self.functions: dict[OperatorKey, OperatorKey] = {}
+        """Keys of renamed functions -> the common key for both models."""
+        self._scopes = self.index.by_address
+
+    def scope(self, address: str) -> Scope | None:
+        """Return the graph at an address."""
+        return self._scopes.get(address)
+
+
+class _Aligner:
+    def __init__(self, base: _ModelGraphs, target: _ModelGraphs) -> None:
+        self.base = base
+        self.target = target
+        self.interner = Interner()
+        self.pairs: list[GraphPair] = []
+        self.degraded: list[str] = []
+
+    def align(self) -> Alignment:
+        functions = self._pair_functions()
+        for here, there in functions:
+            self._match(f"/functions/{here}", f"/functions/{there}")
+        self._match("/graph", "/graph")
+        ordered = sorted(self.pairs, key=lambda pair: not pair.base.address.startswith("/graph"))
+        return Alignment(
+            base=self.base.index,
+            target=self.target.index,
+            graphs=tuple(ordered),
+            by_base={pair.base.address: pair for pair in ordered},
+            functions=tuple(functions),
+            degraded=self._degraded_text(),
+        )
+
+    def _training_steps(self, around: Scope) -> list[tuple[int, str]]:
+        """Return the training graphs that both models have; they are in the scope of the main graph."""
+        if around.kind != "main":
+            return []
+        count = min(len(self.base.model.training_info), len(self.target.model.training_info))
+        return [(position, step) for position in range(count) for step in ("initialization", "algorithm")]
+
+    def _degraded_text(self) -> str | None:
+        if not self.degraded:
+            return None
+        graphs = ", ".join(address or "the model" for address in self.degraded[:3])
+        return f"not every possible pair was tried in {graphs}: regions there may be larger than the change"
+
+    def _pair_functions(self) -> list[tuple[int, int]]:
+        """Pair functions by name, then the others by equal bodies."""
+        mine, its = self.base.model.functions, self.target.model.functions
+        by_name: dict[OperatorKey, list[int]] = {}
+        for there, each in enumerate(its):
+            by_name.setdefault(function_key(each), []).append(there)
+        pairs = []
+        for here, each in enumerate(mine):
+            same_name = by_name.get(function_key(each))
+            if same_name:
+                pairs.append((here, same_name.pop(0)))
+        open_there = sorted(chain.from_iterable(by_name.values()))
+        taken = {here for here, _ in pairs}
+        for here in range(len(mine)):
+            if here in taken or not open_there:
+                continue
+            key = self._body_key(self.base, f"/functions/{here}")
+            same = [there for there in open_there if self._body_key(self.target, f"/functions/{there}") == key]
+            if same:
+                open_there.remove(same[0])
+                pairs.append((here, same[0]))
+                self.base.functions[function_key(mine[here])] = function_key(its[same[0]])
+        return sorted(pairs)
+
+    def _body_key(self, side: _ModelGraphs, address: str) -> Hashable:
+        scope = side.scope(address)
+        assert scope is not None
+        return self._graph_key(side, scope)[0]
+
+    def _match(self, base_address: str, target_address: str, parent: GraphPair | None = None) -> None:
+        """Match two graphs, which may be subgraphs of a node in `parent`, and the subgraphs of their nodes."""
+        base, target = self.base.scope(base_address), self.target.scope(target_address)
+        if base is None or target is None:
+            return
+        inputs, outputs = pair_inputs(base, target), pair_outputs(base, target)
+        mine = self._columns(self.base, base, *self._leaves(base, target, inputs, parent, is_base=True))
+        its = self._columns(self.target, target, *self._leaves(base, target, inputs, parent, is_base=False))
+        self._fill_defaults(mine, its)
+        pairing = match(mine, its, self.interner, outputs)
+        if pairing.is_exhausted:
+            self.degraded.append(base_address)
+        values, target_of, base_of = pair_values(pairing, inputs)
+        pair = GraphPair(base, target, target_of, base_of, values, mine.aliases, its.aliases)
+        self.pairs.append(pair)
+        for scope in base.children:
+            if scope.owner is not None and target_of[scope.owner.position] >= 0:
+                owner = f"{target.address}/node/{target_of[scope.owner.position]}"
+                self._match(scope.address, owner + scope.address[len(scope.owner.address) :], pair)
+        for position, step in self._training_steps(base):
+            address = f"/training_info/{position}/{step}"
+            self._match(address, address, pair)
+
+    def _leaves(
+        self, base: Scope, target: Scope, inputs: dict[int, int], parent: GraphPair | None, *, is_base: bool
+    ) -> tuple[dict[str, int], Callable[[str], int]]:
+        """Return for one side the codes of its inputs and a function for codes of values of the outer graph."""
+        leaf = self.interner.leaf
+        side, scope = (self.base, base) if is_base else (self.target, target)
+        partners = {here if is_base else there: here for here, there in inputs.items()}
+        leaves = {
+            name: leaf(("input", base.address, partners.get(position, ("alone", is_base, position))))
+            for name, position in scope.inputs.items()
+        }
+
+        def outer(name: str) -> int:
+            if parent is None:
+                return MISSING
+            code = side.columns[(parent.base if is_base else parent.target).address].sources[name]
+            if code < 0:
+                return code
+            partner = code >> SHIFT if is_base else parent.base_of[code >> SHIFT]
+            if partner < 0:
+                return leaf(("outer", parent.base.address, "alone", code))
+            return leaf(("outer", parent.base.address, partner << SHIFT | (code & SLOT)))
+
+        return leaves, outer
+
+    def _columns(
+        self, side: _ModelGraphs, scope: Scope, leaves: dict[str, int], outer: Callable[[str], int]
+    ) -> Columns:
+        children: dict[int, list[Scope]] = {}
+        for child in scope.children:
+            if child.owner is not None:
+                children.setdefault(child.owner.position, []).append(child)
+
+        def subgraphs(node: Node, position: int) -> tuple[Callable[[Graph], Hashable], tuple[str, ...]]:
+            captured: dict[str, None] = {}
+            keys: dict[int, Hashable] = {}
+            for child in children[position]:
+                keys[id(child.graph)], names = self._graph_key(side, child)
+                captured.update(dict.fromkeys(names))
+            return (lambda graph: keys[id(graph)]), tuple(captured)
+
+        functions = side.functions
+
+        def called(node: Node) -> OperatorKey:
+            key = operator_key(node)
+            return functions.get(key, key)
+
+        columns = Columns(
+            scope,
+            self.interner,
+            side.content_of,
+            input_leaves=leaves,
+            outer=outer,
+            subgraphs=subgraphs,
+            operator_key=called,
+        )
+        side.columns[scope.address] = columns
+        return columns
+
+    def _graph_key(self, side: _ModelGraphs, scope: Scope) -> tuple[Hashable, tuple[str, ...]]:
+        """Return a key for the computation of a graph, and the captured names in the order of their use."""
+        captured: dict[str, int] = {}
+        leaf = self.interner.leaf
+
+        def outer(name: str) -> int:
+            if scope.outer is None or not name:
+                return MISSING
+            return leaf(("captured", captured.setdefault(name, len(captured))))
+
+        inputs = {name: leaf(("own input", position)) for name, position in scope.inputs.items()}
+        columns = self._columns(side, scope, inputs, outer)
+        numbers = number(columns, self.interner)
+        outputs = tuple([_number_code(code, numbers) for code in columns.output_codes])
+        return ("graph", len(scope.inputs), outputs, tuple(sorted(numbers))), tuple(captured)
+
+    def _fill_defaults(self, base: Columns, target: Columns) -> None:
+        """Fill in default attributes for operators whose nodes differ in attributes."""
+        mine, its = set(np.unique(base.label).tolist()), set(np.unique(target.label).tolist())
+        if mine == its:
+            return
+        labels = self.interner.labels
+        keys = list(labels)
+        names = list(self.interner.operators)
+        differing = {keys[label][0] for label in mine ^ its}
+        for columns, side, there in ((base, self.base, mine), (target, self.target, its)):
+            table = np.arange(len(keys), dtype=np.int64)
+            for label in there:
+                operator, attributes = keys[label]
+                if operator in differing:
+                    filled = self._filled(side, names[operator], attributes)
+                    table[label] = labels.setdefault((operator, filled), len(labels))
+            columns.label = table[columns.label]
+
+    @staticmethod
+    def _filled(side: _ModelGraphs, name: Hashable, attributes: AttributeKey) -> AttributeKey:
+        assert isinstance(name, tuple)
+        domain, op_type, _ = name
+        defaults = attribute_defaults(domain, op_type, side.opsets.get(domain))
+        return with_defaults(attributes, defaults, side.content_of)
+
+
+def _number_code(code: int, numbers: list[int]) -> int:
+    return code if code < 0 else numbers[code >> SHIFT] << SHIFT | (code & SLOT)

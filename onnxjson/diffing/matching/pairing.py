@@ -1,0 +1,338 @@
+"""The pairs found so far between the nodes of two graphs, the evidence for further ones, and their propagation."""
+
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.columns import EMPTY, REAL, SHIFT, SLOT, Columns, Integers, Words
+
+MOST_INPUTS: Final = 256
+"""Maximum number of inputs of a node that are evaluated to judge a pair."""
+MOST_CONSUMERS: Final = 64
+"""Maximum number of consumers of a value that are evaluated to judge a pair; with more, none is."""
+
+
+class GraphLists:
+    """The columns of one graph as lists, for fast loops."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.codes = columns.code_list
+        self.starts = columns.start_list
+        self.labels: list[int] = columns.label.tolist()
+        self.operators: list[int] = columns.operator.tolist()
+        self.commutative: list[bool] = columns.commutative.tolist()
+        self.explicit = columns.explicit
+        edges, begins = columns.edges_by_producer
+        self.consumers: list[int] = columns.consumer[edges].tolist()
+        """The consumers of the values of each node, in the order of `begins`."""
+        self.consumer_ports: list[int] = (
+            (columns.codes[edges] & SLOT) << SHIFT
+            | np.where(columns.commutative[columns.consumer[edges]], 0, columns.slot[edges])
+        ).tolist()
+        """Output slot and input slot of each of `consumers`; all inputs of commutative nodes have slot 0."""
+        self.begins: list[int] = begins.tolist()
+        self.feeds: dict[int, list[int]] = {}
+        """Node -> the graph outputs that it produces, as output slot and position."""
+        for position, code in enumerate(columns.output_codes):
+            if code >= 0:
+                self.feeds.setdefault(code >> SHIFT, []).append((code & SLOT) << SHIFT | position)
+
+    def inputs(self, position: int) -> list[int]:
+        """Return the codes of the inputs of a node itself, without captured values."""
+        start = self.starts[position]
+        end = self.starts[position + 1]
+        count = self.explicit.get(position)
+        return self.codes[start : end if count is None else start + count]
+
+
+class NodePairing:
+    """The pairs between two graphs.
+
+    Attributes:
+        target_of: for each base node its counterpart, or UNMATCHED.
+        base_of: the inverse.
+        targets, bases: int64, the same memory as arrays; negative for no counterpart.
+        work: number of steps so far; at most `allowed`.
+    """
+
+    def __init__(self, base: Columns, target: Columns, outputs: dict[int, int], allowed: int) -> None:
+        self.base = GraphLists(base)
+        self.target = GraphLists(target)
+        self.outputs = outputs
+        """Positions of the base graph's outputs -> those of their counterparts."""
+        self.target_of = array("q", [UNMATCHED]) * len(base)
+        self.base_of = array("q", [UNMATCHED]) * len(target)
+        self.targets: Integers = np.frombuffer(self.target_of, np.int64)
+        self.bases: Integers = np.frombuffer(self.base_of, np.int64)
+        self.work = 0
+        self.allowed = allowed
+        self.contexts: list[tuple[Words, Words]] = []
+        """The labels of both sides from radius 1 on, uint64 [nodes] (`onnxjson.diffing.matching.labels`)."""
+        self.fresh: list[tuple[int, int]] = []
+        """Pairs that are not propagated to their neighbours yet."""
+        self.targets[base.kind != REAL] = NO_PART
+        self.bases[target.kind != REAL] = NO_PART
+
+    @property
+    def is_exhausted(self) -> bool:
+        """Whether the maximum number of steps is reached."""
+        return self.work > self.allowed
+
+    def pair(self, base: int, target: int) -> None:
+        """Pair two unpaired nodes."""
+        self.target_of[base] = target
+        self.base_of[target] = base
+        self.fresh.append((base, target))
+
+    def pair_all(self, bases: Integers, targets: Integers) -> None:
+        """Pair the nodes at the same place of two lists, if both are unpaired; no node is listed twice."""
+        is_open = (self.targets[bases] == UNMATCHED) & (self.bases[targets] == UNMATCHED)
+        self.targets[bases[is_open]] = targets[is_open]
+        self.bases[targets[is_open]] = bases[is_open]
+
+    def unmatched(self) -> tuple[Integers, Integers]:
+        """Return the unpaired nodes of both sides."""
+        return np.nonzero(self.targets == UNMATCHED)[0], np.nonzero(self.bases == UNMATCHED)[0]
+
+    def likeness(self, base: int, target: int) -> int:
+        """Return the radius up to which the surroundings of two nodes are equal."""
+        for radius in range(len(self.contexts), 0, -1):
+            mine, its = self.contexts[radius - 1]
+            if mine[base] == its[target]:
+                return radius
+        return 0
+
+    def judge(self, base: int, target: int) -> tuple[int, int]:
+        """Return the number of neighbours, slot by slot, that are a pair (or equal constants), and that contradict."""
+        one, other = self.base, self.target
+        target_of, base_of = self.target_of, self.base_of
+        agree = contradict = 0
+        base_codes, target_codes = one.inputs(base)[:MOST_INPUTS], other.inputs(target)[:MOST_INPUTS]
+        if one.commutative[base]:
+            mapped = sorted([self._mapped(code) for code in base_codes])
+            there = sorted([code if code < 0 or base_of[code >> SHIFT] >= 0 else _OPEN for code in target_codes])
+            for code in mapped:
+                if code == _OPEN:
+                    continue
+                if code in there:
+                    there.remove(code)
+                    agree += 1
+                elif _OPEN in there:
+                    there.remove(_OPEN)
+                    contradict += code >= 0
+                else:
+                    contradict += code >= 0
+        else:
+            for mine, its in zip(base_codes, target_codes, strict=False):
+                if mine < 0 or its < 0:
+                    agree += mine == its and mine != EMPTY
+                    continue
+                partner = target_of[mine >> SHIFT]
+                if partner >= 0:
+                    if partner == its >> SHIFT and (mine ^ its) & SLOT == 0:
+                        agree += 1
+                    else:
+                        contradict += 1
+                elif base_of[its >> SHIFT] >= 0:
+                    contradict += 1
+        more_agree, more_contradict = self._judge_consumers(base, target)
+        self.work += len(base_codes) + 2
+        return agree + more_agree, contradict + more_contradict
+
+    def _mapped(self, code: int) -> int:
+        if code < 0:
+            return code
+        partner = self.target_of[code >> SHIFT]
+        return partner << SHIFT | (code & SLOT) if partner >= 0 else _OPEN
+
+    def _judge_consumers(self, base: int, target: int) -> tuple[int, int]:
+        one, other = self.base, self.target
+        begin, end = one.begins[base], one.begins[base + 1]
+        its_begin, its_end = other.begins[target], other.begins[target + 1]
+        if end - begin > MOST_CONSUMERS or its_end - its_begin > MOST_CONSUMERS:
+            return 0, 0
+        agree = contradict = 0
+        its_consumers, ports = other.consumers[its_begin:its_end], other.consumer_ports[its_begin:its_end]
+        for place in range(begin, end):
+            partner = self.target_of[one.consumers[place]]
+            if partner >= 0:
+                port = one.consumer_ports[place]
+                if any(
+                    consumer == partner and its_port == port
+                    for consumer, its_port in zip(its_consumers, ports, strict=True)
+                ):
+                    agree += 1
+                else:
+                    contradict += 1
+        for consumer in its_consumers:
+            partner = self.base_of[consumer]
+            if partner >= 0 and partner not in one.consumers[begin:end]:
+                contradict += 1
+        feeds = other.feeds.get(target, ())
+        for feed in one.feeds.get(base, ()):
+            position = self.outputs.get(feed & SLOT)
+            if position is not None:
+                if (feed >> SHIFT) << SHIFT | position in feeds:
+                    agree += 1
+                else:
+                    contradict += 1
+        self.work += end - begin + its_end - its_begin
+        return agree, contradict
+
+
+NO_PART: Final = -2
+"""Value in `NodePairing.target_of` and `base_of` for constants and aliases, which do not take part in the matching."""
+_OPEN: Final = 1 << 60
+"""Placeholder for an input whose producer is unpaired."""
+
+
+def unique_pairs(
+    base: NDArray[np.generic], target: NDArray[np.generic], bases: Integers, targets: Integers
+) -> tuple[Integers, Integers]:
+    """Return the nodes whose label is unique on both sides, as two lists in the same order.
+
+    Args:
+        base: labels of `bases`, same length.
+        target: labels of `targets`, same length.
+        bases: positions of nodes.
+        targets: positions of nodes.
+    """
+    known, first, counts = np.unique(base, return_index=True, return_counts=True)
+    its_known, its_first, its_counts = np.unique(target, return_index=True, return_counts=True)
+    single, its_single = counts == 1, its_counts == 1
+    _, here, there = np.intersect1d(known[single], its_known[its_single], assume_unique=True, return_indices=True)
+    return bases[first[single][here]], targets[its_first[its_single][there]]
+
+
+_MOST_OPEN_CONSUMERS: Final = 16
+"""Maximum number of unpaired consumers of a value that are followed; with more, none is."""
+
+
+def propagate(pairing: NodePairing) -> None:
+    """Pair neighbours of pairs with equal operator and attributes, unless another neighbour contradicts.
+
+    Starts at the pairs in `NodePairing.fresh` and continues from new pairs.
+    """
+    target_of, base_of = pairing.target_of, pairing.base_of
+    labels, its_labels = pairing.base.labels, pairing.target.labels
+    fresh = pairing.fresh
+    position = 0
+    while position < len(fresh) and not pairing.is_exhausted:
+        base, target = fresh[position]
+        position += 1
+        for mine, its in _neighbours(pairing, base, target):
+            if target_of[mine] == UNMATCHED == base_of[its] and labels[mine] == its_labels[its]:
+                _, contradict = pairing.judge(mine, its)
+                if not contradict:
+                    pairing.pair(mine, its)
+    fresh.clear()
+
+
+def _neighbours(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
+    """Yield candidates around a pair: producers of the same input, and unique consumers of the same output."""
+    yield from _producers(pairing, base, target)
+    yield from _consumers(pairing, base, target)
+
+
+def producers_of_outputs(pairing: NodePairing) -> Iterator[tuple[int, int]]:
+    """Yield candidates at the end of the graphs: producers of paired outputs."""
+    for base, target in pairing.outputs.items():
+        mine, its = pairing.base.columns.output_codes[base], pairing.target.columns.output_codes[target]
+        if mine >= 0 and its >= 0 and not (mine ^ its) & SLOT:
+            yield mine >> SHIFT, its >> SHIFT
+
+
+def _producers(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
+    one, other = pairing.base, pairing.target
+    target_of, base_of = pairing.target_of, pairing.base_of
+    mine, its = one.inputs(base), other.inputs(target)
+    pairing.work += len(mine) + 1
+    if one.commutative[base] and other.commutative[target]:
+        mine = [code for code in mine if code >= 0 and target_of[code >> SHIFT] == UNMATCHED]
+        its = [code for code in its if code >= 0 and base_of[code >> SHIFT] == UNMATCHED]
+        if len(mine) * len(its) > _MOST_OPEN_CONSUMERS:
+            mine, its = mine[:_MOST_OPEN_CONSUMERS], its[:_MOST_OPEN_CONSUMERS]
+            yield from _open(zip(mine, its, strict=False))
+            return
+        yield from _matching(pairing, mine, its)
+        return
+    yield from _open(
+        (code, there)
+        for code, there in zip(mine, its, strict=False)
+        if code >= 0 and there >= 0 and target_of[code >> SHIFT] == UNMATCHED == base_of[there >> SHIFT]
+    )
+
+
+def _open(codes: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    for code, there in codes:
+        if not (code ^ there) & SLOT:
+            yield code >> SHIFT, there >> SHIFT
+
+
+def _matching(pairing: NodePairing, mine: list[int], its: list[int]) -> Iterator[tuple[int, int]]:
+    """Yield candidates among unordered inputs: those with a single possible counterpart."""
+    labels, its_labels = pairing.base.labels, pairing.target.labels
+    if len(mine) == len(its) == 2 and labels[mine[0] >> SHIFT] == labels[mine[1] >> SHIFT]:
+        # Two inputs with the same label: decide by their surroundings, else by the order of the inputs.
+        if _fit(pairing, mine, its[::-1]) > _fit(pairing, mine, its):
+            its = its[::-1]
+        yield from _open(zip(mine, its, strict=True))
+        return
+    for code in mine:
+        label = labels[code >> SHIFT]
+        fitting = [there for there in its if its_labels[there >> SHIFT] == label and not (code ^ there) & SLOT]
+        same = [each for each in mine if labels[each >> SHIFT] == label]
+        if len(fitting) == 1 == len(same):
+            yield code >> SHIFT, fitting[0] >> SHIFT
+
+
+def _fit(pairing: NodePairing, mine: list[int], its: list[int]) -> tuple[int, int]:
+    """Return how well the values at the same places of two lists fit: by known neighbours, then by likeness."""
+    known = like = 0
+    for code, there in zip(mine, its, strict=True):
+        agree, contradict = pairing.judge(code >> SHIFT, there >> SHIFT)
+        known += agree - contradict
+        like += pairing.likeness(code >> SHIFT, there >> SHIFT)
+    return known, like
+
+
+def _consumers(pairing: NodePairing, base: int, target: int) -> Iterator[tuple[int, int]]:
+    one, other = pairing.base, pairing.target
+    begin, end = one.begins[base], one.begins[base + 1]
+    its_begin, its_end = other.begins[target], other.begins[target + 1]
+    pairing.work += 1
+    if end == begin or its_end == its_begin:
+        return
+    mine = _open_consumers(one, begin, end, pairing.target_of)
+    if not mine or len(mine) > _MOST_OPEN_CONSUMERS:
+        return
+    its = _open_consumers(other, its_begin, its_end, pairing.base_of)
+    if not its or len(its) > _MOST_OPEN_CONSUMERS:
+        return
+    pairing.work += len(mine) + len(its)
+    for key, consumer in mine.items():
+        there = its.get(key)
+        if consumer != _SEVERAL and there is not None and there != _SEVERAL:
+            yield consumer, there
+
+
+_SEVERAL: Final = -1
+
+
+def _open_consumers(side: GraphLists, begin: int, end: int, partners: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Return the unpaired consumers by port and label; `_SEVERAL` if there is more than one."""
+    consumers, ports, labels = side.consumers, side.consumer_ports, side.labels
+    found: dict[tuple[int, int], int] = {}
+    for place in range(begin, end):
+        consumer = consumers[place]
+        if partners[consumer] == UNMATCHED:
+            key = ports[place], labels[consumer]
+            found[key] = _SEVERAL if key in found and found[key] != consumer else consumer
+            if len(found) > _MOST_OPEN_CONSUMERS:
+                break
+    return found

@@ -1,0 +1,272 @@
+"""Pair remaining nodes by similarity: by the constants, pairs and outputs up- and downstream, then by their neighbours.
+
+An optimizer that fuses three nodes into one leaves adjacent nodes without known neighbours; but the weights that flow
+into them and the pairs beyond are still the same. They are found through other unpaired nodes.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import numpy as np
+
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.columns import SHIFT, SLOT
+from onnxjson.diffing.matching.pairing import MOST_CONSUMERS, GraphLists, NodePairing, propagate
+
+_REACH: Final = 6
+"""Maximum number of unpaired nodes between a node and a sign."""
+_FADING: Final = 0.6
+"""Factor on the weight of a sign for each unpaired node between."""
+_MOST_SIGNS: Final = 24
+_MOST_BEARERS: Final = 48
+"""Maximum number of nodes with a sign; a more frequent sign is ignored."""
+_LIKE_ENOUGH: Final = 0.3
+_CLEARLY: Final = 1.15
+"""Factor by which the best candidate must be better than the next one."""
+_MOST_ROUNDS: Final = 6
+
+Signs = dict[tuple[int, int], float]
+"""Signs -> weights. A sign is a direction and kind with a constant, a pair or an output."""
+
+_CONSTANT, _PRODUCER, _CONSUMER, _OUTPUT = range(4)
+
+
+def pair_similar(pairing: NodePairing) -> None:
+    """Pair unpaired nodes of one operator with similar signs that differ from those of other nodes; repeat."""
+    for _ in range(_MOST_ROUNDS):
+        found = _round(pairing)
+        for base, target in found:
+            if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
+                agree, contradict = pairing.judge(base, target)
+                if contradict <= 2 * agree + 2:
+                    pairing.pair(base, target)
+        propagate(pairing)
+        if not found or pairing.is_exhausted:
+            return
+
+
+def _round(pairing: NodePairing) -> list[tuple[int, int]]:
+    """Return the pairs that are best for both sides, the most similar first."""
+    bases, targets = pairing.unmatched()
+    if not len(np.intersect1d(pairing.base.columns.operator[bases], pairing.target.columns.operator[targets])):
+        return []
+    mine = _Bearers(pairing, pairing.base, bases.tolist(), is_base=True)
+    its = _Bearers(pairing, pairing.target, targets.tolist(), is_base=False)
+    likeness = _likeness(pairing, mine, its)
+    best_there = _best({(target, base): value for (base, target), value in likeness.items()})
+    pairs = [(base, target) for base, target in _best(likeness).items() if best_there.get(target) == base]
+    return sorted(pairs, key=lambda pair: (-likeness[pair], pair))
+
+
+def _best(likeness: dict[tuple[int, int], float]) -> dict[int, int]:
+    """Return for each first member of the pairs its clearly best second."""
+    first: dict[int, tuple[float, int]] = {}
+    second: dict[int, float] = {}
+    for (one, other), value in likeness.items():
+        value_before, _ = first.get(one, (0.0, 0))
+        if value > value_before:
+            first[one] = value, other
+            second[one] = value_before
+        else:
+            second[one] = max(second.get(one, 0.0), value)
+    return {one: other for one, (value, other) in first.items() if value >= second[one] * _CLEARLY}
+
+
+def _likeness(pairing: NodePairing, mine: "_Bearers", its: "_Bearers") -> dict[tuple[int, int], float]:
+    bearers: dict[tuple[int, int], list[int]] = {}
+    for target, signs in its.signs.items():
+        for sign in signs:
+            bearers.setdefault(sign, []).append(target)
+    counts = Counter(sign for signs in mine.signs.values() for sign in signs)
+    rarity = {sign: 1.0 / max(counts[sign], len(bearers.get(sign, ()))) for sign in {*counts, *bearers}}
+    telling = {sign for sign, there in bearers.items() if counts[sign] and rarity[sign] * _MOST_BEARERS >= 1}
+    operators, its_operators = pairing.base.operators, pairing.target.operators
+    labels, its_labels = pairing.base.labels, pairing.target.labels
+    found: dict[tuple[int, int], float] = {}
+    for base, signs in mine.signs.items():
+        operator = operators[base]
+        near = {target for sign in signs if sign in telling for target in bearers[sign]}
+        pairing.work += len(near)
+        if pairing.is_exhausted:
+            return found
+        for target in near:
+            if its_operators[target] == operator:
+                value = _overlap(signs, its.signs[target], rarity)
+                if labels[base] != its_labels[target]:
+                    value *= 0.8
+                if value >= _LIKE_ENOUGH:
+                    found[base, target] = value
+    return found
+
+
+def _overlap(signs: Signs, its: Signs, rarity: dict[tuple[int, int], float]) -> float:
+    """Return the weight of common signs as a part of the weight of all signs (a weighted Jaccard index)."""
+    common = total = 0.0
+    for sign, weight in signs.items():
+        other = its.get(sign, 0.0)
+        factor = rarity[sign]
+        common += min(weight, other) * factor
+        total += max(weight, other) * factor
+    total += sum(weight * rarity[sign] for sign, weight in its.items() if sign not in signs)
+    return common / total if total else 0.0
+
+
+class _Bearers:
+    """The signs of the unpaired nodes of one side."""
+
+    def __init__(self, pairing: NodePairing, side: GraphLists, nodes: list[int], *, is_base: bool) -> None:
+        self._pairing = pairing
+        self._side = side
+        self._is_base = is_base
+        self._partners = pairing.target_of if is_base else pairing.base_of
+        self._outputs = (
+            {position: position for position in pairing.outputs}
+            if is_base
+            else {there: here for here, there in pairing.outputs.items()}
+        )
+        upward, downward = self._gather(nodes, self._step_up), self._gather(nodes, self._step_down)
+        self.signs = {node: upward[node] | downward[node] for node in nodes}
+
+    def _gather(self, nodes: list[int], step: Callable[[int], tuple[Signs, list[int]]]) -> dict[int, Signs]:
+        """Return the signs in one direction: those of each node, and those of unpaired neighbours, faded."""
+        own: dict[int, Signs] = {}
+        through: dict[int, list[int]] = {}
+        for node in nodes:
+            own[node], through[node] = step(node)
+        gathered = own
+        for _ in range(_REACH):
+            if self._pairing.is_exhausted:
+                break
+            gathered = {node: self._joined(own[node], [gathered[each] for each in through[node]]) for node in nodes}
+            self._pairing.work += len(nodes)
+        return gathered
+
+    @staticmethod
+    def _joined(own: Signs, others: list[Signs]) -> Signs:
+        if not others:
+            return own
+        joined = dict(own)
+        for signs in others:
+            for sign, weight in signs.items():
+                faded = weight * _FADING
+                if faded > joined.get(sign, 0.0):
+                    joined[sign] = faded
+        if len(joined) > _MOST_SIGNS:
+            heaviest = sorted(joined.items(), key=lambda item: (-item[1], item[0]))
+            joined = dict(heaviest[:_MOST_SIGNS])
+        return joined
+
+    def _known(self, node: int) -> int:
+        """Return the number of a pair, equal on both sides."""
+        return node if self._is_base else self._partners[node]
+
+    def _step_up(self, node: int) -> tuple[Signs, list[int]]:
+        signs: Signs = {}
+        through = []
+        for code in self._side.inputs(node):
+            if code < -1:
+                signs[_CONSTANT, code] = 1.0
+            elif code >= 0:
+                producer = code >> SHIFT
+                if self._partners[producer] >= 0:
+                    signs[_PRODUCER, self._known(producer) << SHIFT | (code & SLOT)] = 1.0
+                elif self._partners[producer] == UNMATCHED:
+                    through.append(producer)
+        return signs, through
+
+    def _step_down(self, node: int) -> tuple[Signs, list[int]]:
+        side = self._side
+        begin, end = side.begins[node], side.begins[node + 1]
+        signs: Signs = {}
+        through = []
+        for place in range(begin, min(end, begin + MOST_CONSUMERS)):
+            consumer = side.consumers[place]
+            if self._partners[consumer] >= 0:
+                signs[_CONSUMER, self._known(consumer) << SHIFT | (side.consumer_ports[place] & SLOT)] = 1.0
+            elif self._partners[consumer] == UNMATCHED:
+                through.append(consumer)
+        for feed in side.feeds.get(node, ()):
+            position = self._outputs.get(feed & SLOT)
+            if position is not None:
+                signs[_OUTPUT, position] = 1.0
+        return signs, through
+
+
+_ASSIGNMENT_ROUNDS: Final = 8
+_ASIDE: Final = 2
+"""Maximum number of slots by which an input of a node with very many inputs may have moved."""
+
+
+def assign(pairing: NodePairing) -> None:
+    """Pair unpaired nodes of one operator that share neighbours, those with the most in common first."""
+    for _ in range(_ASSIGNMENT_ROUNDS):
+        candidates = _likely_pairs(pairing)
+        found = False
+        for _, base, target in candidates:
+            if pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
+                agree, contradict = pairing.judge(base, target)
+                if _is_likely(pairing, base, target, agree, contradict):
+                    pairing.pair(base, target)
+                    found = True
+                    propagate(pairing)
+        if not found or pairing.is_exhausted:
+            return
+
+
+def _is_likely(pairing: NodePairing, base: int, target: int, agree: int, contradict: int) -> bool:
+    same = pairing.base.labels[base] == pairing.target.labels[target]
+    return agree > 0 and (agree > contradict or (same and agree == contradict))
+
+
+def _likely_pairs(pairing: NodePairing) -> list[tuple[float, int, int]]:
+    """Return unpaired nodes that share a neighbour and the operator, the most similar first."""
+    found: dict[tuple[int, int], float] = {}
+    operators, its_operators = pairing.base.operators, pairing.target.operators
+    bases, _ = pairing.unmatched()
+    for base in bases.tolist():
+        for target in _near(pairing, base):
+            pair = base, target
+            if pair in found or operators[base] != its_operators[target]:
+                continue
+            agree, contradict = pairing.judge(base, target)
+            if _is_likely(pairing, base, target, agree, contradict):
+                same = pairing.base.labels[base] == pairing.target.labels[target]
+                found[pair] = agree - contradict + 0.5 * same + 0.05 * pairing.likeness(base, target)
+            if pairing.is_exhausted:
+                break
+    return sorted((-score, base, target) for (base, target), score in found.items())
+
+
+def _inputs_around(side: GraphLists, position: int, slot: int) -> list[int]:
+    """Return the inputs of a node; for a node with very many, only those near a slot."""
+    start, end = side.starts[position], side.starts[position + 1]
+    if end - start <= MOST_CONSUMERS:
+        return side.inputs(position)
+    return side.codes[max(start, start + slot - _ASIDE) : min(end, start + slot + _ASIDE + 1)]
+
+
+def _near(pairing: NodePairing, base: int) -> Iterator[int]:
+    """Yield unpaired target nodes that are neighbours of the counterparts of a base node's neighbours."""
+    one, other = pairing.base, pairing.target
+    target_of, base_of = pairing.target_of, pairing.base_of
+    for code in one.inputs(base):
+        partner = target_of[code >> SHIFT] if code >= 0 else UNMATCHED
+        if partner >= 0:
+            begin, end = other.begins[partner], other.begins[partner + 1]
+            if end - begin <= MOST_CONSUMERS:
+                yield from [consumer for consumer in other.consumers[begin:end] if base_of[consumer] == UNMATCHED]
+    begin, end = one.begins[base], one.begins[base + 1]
+    for place in range(begin, min(end, begin + MOST_CONSUMERS)):
+        partner = target_of[one.consumers[place]]
+        if partner >= 0:
+            for code in _inputs_around(other, partner, one.consumer_ports[place] & SLOT):
+                if code >= 0 and base_of[code >> SHIFT] == UNMATCHED:
+                    yield code >> SHIFT
+    if not one.feeds.get(base):
+        return
+    for feed in one.feeds[base]:
+        position = pairing.outputs.get(feed & SLOT)
+        code = other.columns.output_codes[position] if position is not None else -1
+        if code >= 0 and base_of[code >> SHIFT] == UNMATCHED:
+            yield code >> SHIFT

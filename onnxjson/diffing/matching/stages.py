@@ -1,0 +1,396 @@
+"""Match the nodes of two graphs in stages, from certain to likely pairs, and repair swapped pairs.
+
+Each stage sees only unpaired nodes. Work is counted, not timed, so results are the same on every machine; nodes beyond
+the budget stay unpaired and make a larger region.
+"""
+
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from onnxjson.diffing.matching.alignment import UNMATCHED
+from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
+from onnxjson.diffing.matching.labels import RADIUS, Labels, number
+from onnxjson.diffing.matching.ordering import common_subsequence, from_outputs
+from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
+from onnxjson.diffing.matching.similarity import assign, pair_similar
+
+WORK_PER_NODE: Final = 400
+"""Maximum number of steps for each node of both graphs, besides a minimum for small graphs."""
+
+_LEAST_WORK: Final = 200_000
+_ANCHOR: Final = np.uint64(1 << 63)
+_LARGE: Final = 2_000
+"""Number of candidates from which they are judged together, by their inputs alone."""
+_FEW: Final = 0.02
+"""Minimum share of unpaired nodes for the alignment as a sequence,"""
+_SMALL: Final = 5_000
+"""except in graphs with at most this number of nodes, where it is fast."""
+_SLOTS_COMPARED: Final = 8
+"""Maximum number of compared inputs when candidates are judged together."""
+_MOST_EDITS: Final = 512
+
+
+def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int, int]) -> NodePairing:
+    """Match the nodes of two graphs.
+
+    Args:
+        base: a graph.
+        target: another one, by the same interner.
+        interner: the numbers that both use.
+        outputs: positions of outputs of `base` -> their counterparts in `target`.
+    """
+    allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
+    pairing = NodePairing(base, target, outputs, allowed)
+    numbers = np.array(number(base, interner), np.int64), np.array(number(target, interner, add=False), np.int64)
+    _pair_equal(pairing, *numbers)
+    _pair_by_context(pairing)
+    _pair_outputs(pairing)
+    is_repetitive = _is_repetitive(pairing)
+    if is_repetitive and _count_open(pairing) > _LARGE:
+        _pair_by_sequence(pairing, is_sure=True)
+    _spread(pairing)
+    if not is_repetitive:
+        _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=2)
+        _spread(pairing)
+        pair_similar(pairing)
+    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+        _pair_by_sequence(pairing, is_sure=True)
+        _spread(pairing)
+    _pair_by_labels(pairing, base.label, target.label, with_constants=True, least_radius=1)
+    _pair_by_labels(pairing, base.label, target.label, with_constants=False, least_radius=1)
+    _spread(pairing)
+    pair_similar(pairing)
+    _pair_by_labels(pairing, base.operator, target.operator, with_constants=False, least_radius=1)
+    _spread(pairing)
+    assign(pairing)
+    if _count_open(pairing) > _FEW * (len(base) - _SMALL):
+        _pair_by_sequence(pairing, is_sure=False)
+        _spread(pairing)
+        assign(pairing)
+    repair_swaps(pairing)
+    _pair_duplicates(pairing, *numbers)
+    keep_equal(pairing)
+    return pairing
+
+
+def _count_open(pairing: NodePairing) -> int:
+    base, target = pairing.unmatched()
+    return min(len(base), len(target))
+
+
+def _pair_equal(pairing: NodePairing, numbers: Integers, its_numbers: Integers) -> None:
+    bases, targets = pairing.unmatched()
+    pairing.pair_all(*unique_pairs(numbers[bases], its_numbers[targets], bases, targets))
+
+
+def _pair_by_context(pairing: NodePairing) -> None:
+    """Pair nodes with unique surroundings, when only equal computations are paired."""
+    mine, its = [
+        Labels(columns, columns.label, np.full(len(columns), UNMATCHED, np.int64), numbers, with_constants=True)
+        for columns, numbers in zip(
+            (pairing.base.columns, pairing.target.columns), _shared_numbers(pairing), strict=True
+        )
+    ]
+    pairing.contexts = [
+        (_spread_out(mine.nodes, one, len(pairing.targets)), _spread_out(its.nodes, other, len(pairing.bases)))
+        for one, other in zip(mine.rounds[1:], its.rounds[1:], strict=True)
+    ]
+    for labels, its_labels in reversed(pairing.contexts[1:]):
+        bases, targets = pairing.unmatched()
+        _pair_where_fitting(pairing, *unique_pairs(labels[bases], its_labels[targets], bases, targets))
+
+
+def _shared_numbers(pairing: NodePairing) -> tuple[dict[int, int], dict[int, int]]:
+    """Return positions of paired outputs -> a common number, for both sides."""
+    return (
+        {position: number for number, position in enumerate(pairing.outputs)},
+        {position: number for number, position in enumerate(pairing.outputs.values())},
+    )
+
+
+def _is_repetitive(pairing: NodePairing) -> bool:
+    """Whether most unpaired nodes have the same label as another node of their graph."""
+    for labels, is_open in zip(pairing.contexts[-1], (pairing.targets, pairing.bases), strict=True):
+        positions = np.nonzero(is_open == UNMATCHED)[0]
+        _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+        if 2 * np.count_nonzero(counts[places[positions]] > 1) > len(positions):
+            return True
+    return False
+
+
+def _spread_out(nodes: Integers, labels: Words, count: int) -> Words:
+    found = np.zeros(count, np.uint64)
+    found[nodes] = labels
+    return found
+
+
+def _pair_by_labels(
+    pairing: NodePairing, own: Integers, its_own: Integers, *, with_constants: bool, least_radius: int
+) -> None:
+    """Pair nodes with unique surroundings, from large to small radius; repeat while that finds more."""
+    shared, its_shared = _shared_numbers(pairing)
+    while _count_open(pairing):
+        pairs = np.where(pairing.targets >= 0, np.arange(len(own)), UNMATCHED)
+        labels = Labels(pairing.base.columns, own, pairs, shared, with_constants=with_constants)
+        its_labels = Labels(pairing.target.columns, its_own, pairing.bases, its_shared, with_constants=with_constants)
+        before = len(labels.nodes)
+        for radius in range(RADIUS, least_radius - 1, -1):
+            here = pairing.targets[labels.nodes] == UNMATCHED
+            there = pairing.bases[its_labels.nodes] == UNMATCHED
+            found = unique_pairs(
+                labels.rounds[radius][here],
+                its_labels.rounds[radius][there],
+                labels.nodes[here],
+                its_labels.nodes[there],
+            )
+            _pair_where_fitting(pairing, *found)
+        if len(pairing.unmatched()[0]) > before * 0.9:
+            return
+
+
+def _pair_where_fitting(pairing: NodePairing, bases: Integers, targets: Integers) -> None:
+    """Pair nodes unless more known neighbours contradict than agree."""
+    if len(bases) > _LARGE:
+        fits = _inputs_fit(pairing, bases, targets)
+        pairing.pair_all(bases[fits], targets[fits])
+        return
+    for base, target in zip(bases.tolist(), targets.tolist(), strict=True):
+        agree, contradict = pairing.judge(base, target)
+        if contradict == 0 or agree > contradict:
+            pairing.pair(base, target)
+
+
+def _inputs_fit(pairing: NodePairing, bases: Integers, targets: Integers, *, strict: bool = False) -> NDArray[np.bool_]:
+    """Return which pairs have no contradicting input, if all of them are pairs (column by column)."""
+    base, target = pairing.base.columns, pairing.target.columns
+    partner = pairing.targets.copy()
+    partner[bases] = targets
+    start, its_start = base.starts[bases], target.starts[targets]
+    count, its_count = base.starts[bases + 1] - start, target.starts[targets + 1] - its_start
+    fits = count == its_count if strict else np.ones(len(bases), bool)
+    plain = ~base.commutative[bases]
+    for slot in range(int(min(count.max(initial=0), its_count.max(initial=0), _SLOTS_COMPARED))):
+        there = (slot < count) & (slot < its_count)
+        mine = base.codes[np.where(there, start + slot, 0)]
+        its = target.codes[np.where(there, its_start + slot, 0)]
+        made = there & (mine >= 0) & (its >= 0)
+        expected = partner[np.where(made, mine >> SHIFT, 0)]
+        same = (expected == its >> SHIFT) & ((mine ^ its) & SLOT == 0)
+        wrong = made & (expected >= 0) & ~same & plain
+        if strict:
+            wrong |= made & ~same & plain
+        fits &= ~wrong
+    return fits
+
+
+def _pair_outputs(pairing: NodePairing) -> None:
+    target_of, base_of = pairing.target_of, pairing.base_of
+    for base, target in producers_of_outputs(pairing):
+        if target_of[base] == UNMATCHED == base_of[target]:
+            same = pairing.base.labels[base] == pairing.target.labels[target]
+            if same and not pairing.judge(base, target)[1]:
+                pairing.pair(base, target)
+
+
+def _spread(pairing: NodePairing) -> None:
+    """Propagate from every pair with an unpaired neighbour."""
+    pairing.fresh = _frontier(pairing)
+    propagate(pairing)
+
+
+def _frontier(pairing: NodePairing) -> list[tuple[int, int]]:
+    target_of = pairing.targets
+    columns = pairing.base.columns
+    producers, consumers = columns.codes[columns.edges] >> SHIFT, columns.consumer[columns.edges]
+    up = (target_of[producers] == UNMATCHED) & (target_of[consumers] >= 0)
+    down = (target_of[producers] >= 0) & (target_of[consumers] == UNMATCHED)
+    bases = np.unique(np.concatenate([consumers[up], producers[down]]))
+    return list(zip(bases.tolist(), target_of[bases].tolist(), strict=True))
+
+
+def _pair_by_sequence(pairing: NodePairing, *, is_sure: bool) -> None:
+    """Align unpaired nodes as sequences, in the order of a walk from the outputs, between pairs in the same order.
+
+    With `is_sure`, all inputs of a pair must fit; otherwise more neighbours must agree than contradict.
+    """
+    bases, targets = pairing.unmatched()
+    kinds = np.intersect1d(pairing.base.columns.label[bases], pairing.target.columns.label[targets])
+    if not len(kinds):
+        return
+    order = np.array(from_outputs(pairing.base.columns), np.int64)
+    its_order = np.array(from_outputs(pairing.target.columns), np.int64)
+    target_of, base_of = pairing.targets, pairing.bases
+    label, its_label = _letters(pairing.base.columns), _letters(pairing.target.columns)
+    # The letter of a pair is unique; the letter of an unpaired node is its label.
+    letters = np.where(target_of >= 0, _ANCHOR + np.arange(len(order), dtype=np.uint64), label)[order]
+    its_letters = np.where(base_of >= 0, _ANCHOR + base_of.astype(np.uint64), its_label)[its_order]
+    open_here, open_there = target_of[order] != NO_PART, base_of[its_order] != NO_PART
+    order, its_order = order[open_here], its_order[open_there]
+    here, there = common_subsequence(letters[open_here], its_letters[open_there], _MOST_EDITS)
+    found, its_found = order[here], its_order[there]
+    is_open = target_of[found] == UNMATCHED
+    found, its_found = found[is_open], its_found[is_open]
+    if is_sure:
+        fits = _inputs_fit(pairing, found, its_found, strict=True)
+        pairing.pair_all(found[fits], its_found[fits])
+        return
+    for base, target in zip(found.tolist(), its_found.tolist(), strict=True):
+        agree, contradict = pairing.judge(base, target)
+        if agree > contradict and pairing.target_of[base] == UNMATCHED == pairing.base_of[target]:
+            pairing.pair(base, target)
+
+
+def _letters(columns: Columns) -> Words:
+    """Return the label of each node with its number of constant inputs: adding a bias differs from a residual."""
+    constants = np.bincount(columns.consumer[columns.is_constant_slot], minlength=len(columns))
+    letters: Words = (columns.label << 8 | np.minimum(constants, 255)).astype(np.uint64)
+    return letters
+
+
+def _pair_duplicates(pairing: NodePairing, numbers: Integers, its_numbers: Integers) -> None:
+    """Pair unpaired nodes that provably compute the same: by equal names first, then in order."""
+    bases, targets = pairing.unmatched()
+    open_by_number: dict[int, list[int]] = {}
+    for target, value in zip(targets.tolist(), its_numbers[targets].tolist(), strict=True):
+        open_by_number.setdefault(value, []).append(target)
+    nodes, its_nodes = pairing.base.columns.nodes, pairing.target.columns.nodes
+    late = []
+    for base, value in zip(bases.tolist(), numbers[bases].tolist(), strict=True):
+        there = open_by_number.get(value, [])
+        named = next((each for each in there if its_nodes[each].output == nodes[base].output), None)
+        if named is None:
+            late.append((base, there))
+        else:
+            there.remove(named)
+            pairing.pair(base, named)
+    for base, there in late:
+        if there:
+            pairing.pair(base, there.pop(0))
+
+
+_LONGEST: Final = 64
+"""Maximum number of nodes of a branch that are exchanged."""
+
+Swap = tuple[int, int, int, int]
+"""Base node, its partner; the base node with the wanted partner, and that partner."""
+
+
+def repair_swaps(pairing: NodePairing) -> None:
+    """Exchange the partners of two similar branches where that reduces the number of contradictions."""
+    for base, target in _crossed_pairs(pairing):
+        for mine, its in _crossed_inputs(pairing, base, target):
+            if pairing.target_of[mine >> SHIFT] != its >> SHIFT and not (mine ^ its) & SLOT:
+                _try(pairing, mine >> SHIFT, its >> SHIFT)
+        if pairing.is_exhausted:
+            return
+
+
+def keep_equal(pairing: NodePairing) -> None:
+    """Among nodes that compute the same, pair those that are equal, with names, unless that adds contradictions.
+
+    So an unchanged node is not paired with another one while a third one has its name.
+    """
+    base, target = pairing.base, pairing.target
+    nodes, its_nodes = base.columns.nodes, target.columns.nodes
+    target_of, base_of = pairing.target_of, pairing.base_of
+    producers = target.columns.scope.producers
+    for here, there in enumerate(target_of):
+        if there < 0 or not nodes[here].output or nodes[here].output == its_nodes[there].output:
+            continue
+        wanted = producers.get(nodes[here].output[0], (there, 0))[0]
+        other = base_of[wanted]
+        if other < 0 or wanted == there or nodes[here] != its_nodes[wanted]:
+            continue
+        if base.labels[here] != base.labels[other] or base.inputs(here) != base.inputs(other):
+            continue
+        swaps = [(here, there, other, wanted)]
+        before = _contradictions(pairing, swaps)
+        _exchange(pairing, swaps)
+        if _contradictions(pairing, swaps) > before:
+            _exchange(pairing, swaps)
+
+
+def _crossed_inputs(pairing: NodePairing, base: int, target: int) -> list[tuple[int, int]]:
+    """Return the inputs at the same place that nodes produce; for commutative nodes, the unpaired ones in order."""
+    mine, its = pairing.base.inputs(base), pairing.target.inputs(target)
+    if pairing.base.commutative[base]:
+        producers = {code >> SHIFT for code in its if code >= 0}
+        mine = [code for code in mine if code >= 0 and pairing.target_of[code >> SHIFT] not in producers]
+        own = {code >> SHIFT for code in pairing.base.inputs(base) if code >= 0}
+        its = [code for code in its if code >= 0 and pairing.base_of[code >> SHIFT] not in own]
+    return [(one, other) for one, other in zip(mine, its, strict=False) if one >= 0 and other >= 0]
+
+
+def _crossed_pairs(pairing: NodePairing) -> list[tuple[int, int]]:
+    """Return the pairs with an input whose counterpart is not the input at the same place."""
+    columns = pairing.base.columns
+    consumers, places = columns.consumer[columns.edges], columns.edges
+    targets = pairing.targets
+    partners = targets[consumers]
+    there = pairing.target.columns
+    slots = places - columns.starts[consumers]
+    counts = there.starts[partners + 1] - there.starts[partners]
+    is_known = (partners >= 0) & (slots < counts)
+    consumers, places, slots, partners = consumers[is_known], places[is_known], slots[is_known], partners[is_known]
+    its = there.codes[there.starts[partners] + slots]
+    expected = targets[columns.codes[places] >> SHIFT]
+    crossed = (its >= 0) & (expected >= 0) & (expected != its >> SHIFT)
+    found = sorted(set(consumers[crossed].tolist()))
+    return [(base, pairing.target_of[base]) for base in found]
+
+
+def _try(pairing: NodePairing, base: int, wanted: int) -> None:
+    """Exchange the partners of `base` and of the node paired with `wanted`, and up the branches, if that helps."""
+    swaps = _branch(pairing, base, wanted)
+    if not swaps:
+        return
+    before = _contradictions(pairing, swaps)
+    _exchange(pairing, swaps)
+    if _contradictions(pairing, swaps) >= before:
+        _exchange(pairing, swaps)
+
+
+def _branch(pairing: NodePairing, base: int, wanted: int) -> list[Swap]:
+    target_of, base_of = pairing.target_of, pairing.base_of
+    operators = pairing.base.operators
+    swaps: list[Swap] = []
+    pending = [(base, wanted)]
+    seen: set[int] = set()
+    while pending and len(swaps) < _LONGEST:
+        here, there = pending.pop()
+        other = base_of[there]
+        if (
+            other < 0
+            or target_of[here] < 0
+            or other == here
+            or operators[other] != operators[here]
+            or seen & {here, other}
+        ):
+            continue
+        seen |= {here, other}
+        swaps.append((here, target_of[here], other, there))
+        ways = zip(pairing.base.inputs(here), pairing.target.inputs(there), pairing.base.inputs(other), strict=False)
+        for mine, its, others in ways:
+            if mine >= 0 and its >= 0 and others >= 0 and base_of[its >> SHIFT] == others >> SHIFT:
+                pending.append((mine >> SHIFT, its >> SHIFT))
+    return swaps
+
+
+def _contradictions(pairing: NodePairing, swaps: list[Swap]) -> int:
+    """Count the contradicting neighbours of the swapped nodes, and their differing attributes."""
+    found = 0
+    for here, _, other, _ in swaps:
+        for each in (here, other):
+            partner = pairing.target_of[each]
+            differ = pairing.base.labels[each] != pairing.target.labels[partner]
+            found += pairing.judge(each, partner)[1] + differ
+    return found
+
+
+def _exchange(pairing: NodePairing, swaps: list[Swap]) -> None:
+    for here, _, other, _ in swaps:
+        one, two = pairing.target_of[here], pairing.target_of[other]
+        pairing.target_of[here], pairing.target_of[other] = two, one
+        pairing.base_of[two], pairing.base_of[one] = here, other

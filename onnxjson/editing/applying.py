@@ -1,0 +1,228 @@
+"""Apply edits, scripts and patches to a model: all of them or none."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from onnxjson.editing.declaration import Edit, Outcome, check_expectation, name_of
+from onnxjson.editing.script import Script
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.errors import EditError, Finding, OnnxJsonError, ParameterError, PatchError, SelectorError
+from onnxjson.model.structure import check_structure
+from onnxjson.patching import Patch
+
+Change = Edit | Script | Patch
+"""Anything that changes a model."""
+
+
+class Result(NamedTuple):
+    """A model after edits, and the outcome of each of them."""
+
+    model: Model
+    outcomes: tuple[Outcome, ...]
+    files: dict[Path, Tensor]
+    """Values to write to .npy files; see `write_files`."""
+
+    @property
+    def matches(self) -> int:
+        """Number of elements that all edits together selected."""
+        return sum(outcome.matches for outcome in self.outcomes)
+
+
+def apply(
+    model: Model,
+    changes: Change | Iterable[Change],
+    *,
+    folder: str | Path | None = None,
+    model_folder: str | Path | None = None,
+) -> Model:
+    """Return the model after edits, scripts or patches; all of them are applied, or none.
+
+    Args:
+        model: is not modified; unchanged records are shared with the result.
+        changes: one or several, applied in their order.
+        folder: where files that edits name are; the folder of the script by default. Without either,
+            no file is read. Files that a script names must be in its folder.
+        model_folder: where the model and its external data are; `folder` if it is None.
+
+    Raises:
+        EditError: an edit is not possible, or would leave an invalid model.
+        SelectorError: a selector matches nothing, or more than one element where exactly one is needed.
+        PatchError: a patch does not apply.
+        OutputError, AccessDeniedError, FileError: a file of an edit cannot be written.
+    """
+    result = run(model, changes, folder=folder, model_folder=model_folder)
+    write_files(result)
+    return result.model
+
+
+def write_files(result: Result) -> None:
+    """Write the .npy files of edits, such as those of initializers-to-inputs with ``save``.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: a file cannot be written.
+    """
+    with files_written(result, None):
+        return
+
+
+@contextmanager
+def files_written(result: Result, model_file: Path | None) -> Iterator[None]:
+    """`write_files`, but remove the files again if one cannot be written, or the body fails to save the model.
+
+    Args:
+        result: the result of `run`.
+        model_file: where the body saves the model; None if that is not a file.
+    """
+    with ExitStack() as stack:
+        if result.files:
+            from onnxjson.storage.constant_writing import write_npy
+            from onnxjson.storage.external_files import removed_on_failure
+            from onnxjson.storage.saving import save_file
+
+            for path, tensor in result.files.items():
+                save_file(path, lambda sink, tensor=tensor: write_npy(tensor, sink), replace=False)  # type: ignore[misc]
+                stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
+        yield
+
+
+def plan(model: Model, changes: Change | Iterable[Change], *, folder: str | Path | None = None) -> Patch:
+    """Return the patch that `apply` would make; see there for arguments and errors. No file is written."""
+    return Patch.between(model, run(model, changes, folder=folder).model)
+
+
+def run(
+    model: Model,
+    changes: Change | Iterable[Change],
+    *,
+    folder: str | Path | None = None,
+    model_folder: str | Path | None = None,
+) -> Result:
+    """`apply`, and return the outcome of each edit as well; no file is written."""
+    steps = list(_steps(changes, None if folder is None else Path(folder)))
+    workspace = Workspace(model)
+    workspace.model_folder = _model_folder(folder, model_folder)
+    outcomes = []
+    for position, step in enumerate(steps):
+        try:
+            outcomes.append(_apply_step(workspace, step))
+        except (EditError, SelectorError, PatchError) as error:
+            raise _with_step_name(error, step.change, position, len(steps)) from error
+    if workspace.can_be_wrong and workspace.model is not model:
+        _check(model, workspace, steps)
+    return Result(workspace.model, tuple(outcomes), workspace.files)
+
+
+class _Step(NamedTuple):
+    """One change, and where its files are."""
+
+    change: Edit | Patch
+    folder: Path | None
+    """Folder of the files that it names."""
+    is_contained: bool = False
+    """Whether they must be in that folder, since only a script names them."""
+
+
+def _model_folder(folder: str | Path | None, model_folder: str | Path | None) -> Path | None:
+    found = folder if model_folder is None else model_folder
+    return None if found is None else Path(found)
+
+
+def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[_Step]:
+    if isinstance(changes, Edit | Patch):
+        yield _Step(changes, folder)
+    elif isinstance(changes, Script):
+        for edit in changes.edits:
+            yield _Step(edit, folder or changes.folder, is_contained=True)
+    elif isinstance(changes, str | bytes | Path) or not isinstance(changes, Iterable):
+        raise TypeError(f"edits, scripts and patches are applied, not {type(changes).__name__}; Script.load reads one")
+    else:
+        for change in changes:
+            yield from _steps(change, folder)
+
+
+def _apply_step(workspace: Workspace, step: _Step) -> Outcome:
+    change = step.change
+    if isinstance(change, Patch):
+        workspace.replace_model(change.apply(workspace.model))
+        return Outcome(sum(1 for _ in change.units()))
+    workspace.folder = step.folder
+    workspace.is_contained = step.is_contained
+    outcome = change.change(workspace)
+    check_expectation(change, outcome)
+    return outcome
+
+
+def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, count: int) -> OnnxJsonError:
+    """Add the name of the failed edit to an error, if there are several edits."""
+    if count == 1:
+        return error
+    what = name_of(step) if isinstance(step, Edit) else "a patch"
+    message = f"edit {position + 1} of {count:,} ({what}): {_without(str(error), what)}"
+    if isinstance(error, PatchError):
+        return PatchError(message, error.address, error.expected, error.found)
+    if isinstance(error, EditError):
+        return type(error)(message, error.address, position)
+    return type(error)(message)
+
+
+def _without(message: str, name: str) -> str:
+    return message.removeprefix(f"{name}: ")
+
+
+def new_findings(before: Model, after: Model) -> list[Finding]:
+    """Return the structural mistakes of a model that were not there before."""
+    found = check_structure(after)
+    if not found:
+        return []
+    known = Counter([_kind(finding) for finding in check_structure(before)])
+    new = []
+    for finding in found:
+        kind = _kind(finding)
+        known[kind] -= 1
+        if known[kind] < 0:
+            new.append(finding)
+    return new
+
+
+def _kind(finding: Finding) -> tuple[str, str]:
+    # Messages name nodes by their positions, which edits change.
+    return finding.code, re.sub(r"[0-9]+", "0", finding.message)
+
+
+def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
+    """Raise unless the model is as valid as before.
+
+    Raises:
+        EditError: there is a new mistake; the message names the edit that caused it.
+    """
+    new = new_findings(before, after.model)
+    if not new:
+        return
+    finding, more = new[0], len(new) - 1
+    hint = f"; {finding.hint}" if finding.hint else ""
+    others = f" (and {more:,} more)" if more else ""
+    what = f"the model would be broken: {visible(finding.address, 200)}: {finding.message}{hint}{others}"
+    if len(steps) == 1:
+        name = name_of(steps[0].change) if isinstance(steps[0].change, Edit) else "the patch"
+        raise EditError(f"{name}: {what}", finding.address)
+    # Apply the edits again, one by one, to find the one that caused the mistake.
+    workspace = Workspace(before)
+    workspace.model_folder = after.model_folder
+    known = before
+    for position, step in enumerate(steps):
+        _apply_step(workspace, step)
+        left = {_kind(each) for each in new_findings(known, workspace.model)}
+        if any(_kind(each) in left for each in new):
+            name = name_of(step.change) if isinstance(step.change, Edit) else "a patch"
+            raise EditError(f"edit {position + 1} of {len(steps):,} ({name}): {what}", finding.address, position)
+        known = workspace.model
+    raise EditError(what, finding.address)
+
+
+__all__ = ["Change", "ParameterError", "Result", "apply", "files_written", "new_findings", "plan", "run", "write_files"]

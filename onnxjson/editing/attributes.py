@@ -1,0 +1,215 @@
+"""Edits of attributes: set-attribute and remove-attribute."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.codecs.reading.attributes import read_attributes
+from onnxjson.codecs.reading.context import ROOT, Context
+from onnxjson.editing.declaration import Edit, Outcome, name_of
+from onnxjson.editing.operator_checks import dtype_attribute
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.rewiring import replace_nodes
+from onnxjson.editing.workspace import NodeChange, Workspace
+from onnxjson.model.addresses import attribute_segments
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Attribute, Node
+from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS
+from onnxjson.model.operators import attribute_types, known_attributes
+
+
+class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute"):
+    """Set the value of an attribute of nodes.
+
+    The value has the form that it has in a document: a number, a text, a list, a tensor such as {"type": "int64[2]",
+    "values": [1, 2]}, or, for an unknown type, {"FLOATS": [0.5]}. It must have the type that the operator defines. The
+    attribute keeps its position and doc string; a new attribute is added at the end.
+    """
+
+    words = ("node", "attribute", "value")
+    examples = (
+        '{"edit": "set-attribute", "node": "op:Conv", "attribute": "pads", "value": [0, 0, 0, 0]}',
+        '{"edit": "set-attribute", "node": "op:LeakyRelu attr:alpha=0.01", "attribute": "alpha", "value": 0.2}',
+    )
+
+    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
+    value: Annotated[Any, Role("attribute-value"), Meta(description="Its new value, as in a document.")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        refs = workspace.select(self.node)
+        known: dict[tuple[object, ...], Attribute] = {}
+        changes: dict[Scope, dict[int, NodeChange]] = {}
+        same = 0
+        for ref in refs:
+            position = _position(ref, self.attribute)
+            old = None if position is None else ref.node.attribute[position]
+            key = (ref.node.domain, ref.node.op_type, None if old is None else id(old), _opset(workspace, ref))
+            if key not in known:
+                known[key] = _with_value(workspace, ref, old, self)
+            new = known[key]
+            if new == old:
+                same += 1
+            else:
+                changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, new)
+        retyped: tuple[str, ...] = ()
+        if any([dtype_attribute(ref.node) == self.attribute for ref in refs]):
+            retyped = replace_nodes(workspace, changes, name_of(self))
+        else:
+            workspace.replace_nodes_in(changes)
+        notes = _already(same, len(refs), "has", f"that value of {visible(self.attribute)}")
+        return Outcome(len(refs), (*notes, *retyped))
+
+
+class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-attribute"):
+    """Remove an attribute from nodes, so that the operator's default applies.
+
+    Nodes without the attribute stay as they are. At least one node must have it, and no operator may require it.
+    """
+
+    words = ("node", "attribute")
+    examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
+
+    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
+    attribute: Annotated[str, Role("attribute"), Meta(min_length=1, description="The name of the attribute.")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        refs = workspace.select(self.node)
+        having = [(ref, place) for ref in refs if (place := _position(ref, self.attribute)) is not None]
+        if not having:
+            names = {each.name or "" for ref in refs for each in ref.node.attribute}
+            hint = suggest(self.attribute, names) or _some_names(names)
+            which = f"{refs[0].address} has no" if len(refs) == 1 else f"none of the {len(refs):,} nodes has an"
+            raise EditError(f'{name_of(self)}: {which} attribute "{visible(self.attribute)}"; {hint}', refs[0].address)
+        changes: dict[Scope, dict[int, NodeChange]] = {}
+        for ref, position in having:
+            name = ref.node.attribute[position].name or ""
+            known = known_attributes(ref.node.domain, ref.node.op_type, _opset(workspace, ref))
+            is_last = sum(each.name == name for each in ref.node.attribute) == 1
+            if known is not None and known.get(name) and is_last:
+                what = f'{visible(ref.node.op_type or "")} requires the attribute "{visible(name)}"'
+                raise EditError(f"{name_of(self)}: {ref.address}: {what}; set-attribute gives it a value", ref.address)
+            changes.setdefault(ref.scope, {})[ref.position] = _with_attribute(ref.node, position, None)
+        workspace.replace_nodes_in(changes)
+        without = len(refs) - len(having)
+        return Outcome(len(having), _already(without, len(refs), "does not have", "it") if without else ())
+
+
+def _position(ref: NodeRef, name: str) -> int | None:
+    """Position of the attribute with a name, or of ``#POSITION`` if names repeat; None if there is none.
+
+    Raises:
+        EditError: several attributes have the name.
+    """
+    attributes = ref.node.attribute
+    found = [position for position, each in enumerate(attributes) if each.name == name]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise EditError(
+            f'{ref.address} has {len(found)} attributes called "{visible(name)}"; edit the model by hand first',
+            ref.address,
+        )
+    if name.startswith("#"):
+        segments = attribute_segments(attributes)
+        return segments.index(name) if name in segments else None
+    return None
+
+
+def _opset(workspace: Workspace, ref: NodeRef) -> int | None:
+    return workspace.opset(ref.scope, ref.node.domain)
+
+
+def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit: SetAttribute) -> Attribute:
+    """Return the attribute with the new value and otherwise unchanged."""
+    node = ref.node
+    name = edit.attribute if old is None else old.name or ""
+    known = known_attributes(node.domain, node.op_type, _opset(workspace, ref))
+    if known is not None and old is None and name not in known:
+        operator = visible(node.op_type or "")
+        hint = suggest(name, known) or (_some_names(known) if known else f"{operator} has none")
+        raise EditError(
+            f'{name_of(edit)}: {ref.address}: {operator} has no attribute "{visible(name)}"; {hint}', ref.address
+        )
+    table = dict(attribute_types(node.domain, node.op_type))
+    if old is not None and old.type in ATTRIBUTE_PAYLOADS and name not in table:
+        table[name] = old.type
+    new = attribute_of(name, edit.value, table, node.op_type or "", name_of(edit))
+    wanted = attribute_types(node.domain, node.op_type).get(name)
+    if wanted is not None and new.type != wanted:
+        # A tag may name any type; an operator allows only one.
+        found = f"{_type_name(new.type)} is given"
+        operator = visible(node.op_type or "")
+        raise EditError(
+            f'{name_of(edit)}: {ref.address}: "{visible(name)}" of {operator} is {_type_name(wanted)}, and {found}',
+            ref.address,
+        )
+    if old is None:
+        return new
+    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields)
+
+
+def attribute_of(
+    name: str, value: object, table: Mapping[str, int], op_type: str, edit: str, *, where: str = "value"
+) -> Attribute:
+    """Convert the JSON value of an attribute, as in a document.
+
+    Args:
+        name: the name of the attribute.
+        value: the plain value, or an object with its type as the key.
+        table: the types of attributes by name.
+        op_type: the operator, for messages.
+        edit: the name of the edit, for messages.
+        where: the name of the parameter, for messages.
+
+    Raises:
+        ParameterError: the value has another type, or an unknown one.
+    """
+    context = Context()
+    found = read_attributes({name: value}, table, ROOT, context, op_type=op_type)
+    if context.remarks or not found:
+        remark = context.remarks[0]
+        path = "".join(
+            [f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in remark.place.path[1:]]
+        )
+        hint = f"; {remark.hint}" if remark.hint else ""
+        raise ParameterError(f"{edit}: {visible(where)}{path}: {remark.message}{hint}")
+    return found[0]
+
+
+def _type_name(kind: int | None) -> str:
+    from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
+
+    return ATTRIBUTE_TYPE_NAMES.get(kind or 0, str(kind))
+
+
+def _with_attribute(node: Node, position: int | None, new: Attribute | None) -> Node:
+    """Return a node with another attribute at a position (None: at the end), or without it."""
+    attributes = list(node.attribute)
+    at = len(attributes) if position is None else position
+    attributes[at : at + 1] = [] if new is None else [new]
+    return msgspec.structs.replace(node, attribute=tuple(attributes))
+
+
+def _already(count: int, of: int, verb: str, what: str) -> tuple[str, ...]:
+    if not count:
+        return ()
+    if of == 1:
+        return (f"the node {verb} {what} already",) if verb == "has" else ()
+    several = {"has": "have", "does not have": "do not have"}
+    verb = verb if count == 1 else several[verb]
+    return (f"{count:,} of {of:,} nodes {verb} {what}" + (" already" if verb.startswith("ha") else ""),)
+
+
+def _some_names(names: Mapping[str, object] | set[str]) -> str:
+    shown = listed([visible(name) for name in sorted(names)], 8)
+    return f"there are {shown}" if names else "there are none"
+
+
+__all__ = ["RemoveAttribute", "SetAttribute", "attribute_of"]

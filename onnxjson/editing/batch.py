@@ -1,0 +1,364 @@
+"""set-batch-size, the edit that changes the batch size of a model.
+
+`batch_tracing` follows the batch through the nodes with the rules of `batch_rules`; `ConstantChanges` changes the
+constants that fix its size: in place, or as copies for some of their consumers.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from onnxjson.editing.batch_axes import Axes, has_batch, resized
+from onnxjson.editing.batch_rules import RULES
+from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
+from onnxjson.editing.constant_values import (
+    constant_node,
+    constant_tensor,
+    integer_constant,
+    with_attribute_values,
+    with_values,
+)
+from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.propagation import Inference, dims_of, new_complaints, propagate_shapes
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.dimensions import with_dimension, with_dimension_names
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Function, Graph, Node, Tensor, ValueInfo
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.elements import element_count
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Scope
+from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
+from onnxjson.model.payloads import whole
+from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.storage.external import Resolver
+from onnxjson.storage.stored_constants import with_elements
+
+_SHOWN: Final = 8
+
+
+class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-size"):
+    """Set the batch size, or a name for it: in inputs, outputs, and the constants that fix it in between.
+
+    The edit follows the batch from the inputs through every node. Only the numbers that represent it change: in shapes
+    of Reshape, Expand and the like, and rows of constants that are the same for each sample. If the batch cannot be
+    followed, or samples would be mixed, nothing is changed and every such node is named.
+    """
+
+    words: ClassVar = ("size",)
+    examples: ClassVar = (
+        '{"edit": "set-batch-size", "size": "N"}',
+        '{"edit": "set-batch-size", "size": 8, "inputs": {"images": 0, "state": 1}}',
+    )
+
+    size: Annotated[int | str, Meta(description="The new size, or a name for a size that varies.")]
+    inputs: Annotated[
+        dict[str, int] | None,
+        Meta(description="Inputs that have the batch, and its axis; by default those whose first axis has its size."),
+    ] = None
+    partial: Annotated[
+        bool, Meta(description="Change what can be changed, and name the nodes that cannot be followed.")
+    ] = False
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        size = self.size
+        if isinstance(size, int) and not 0 < size <= LARGEST_DIM:
+            raise EditError(f"{size} is not a batch size; give a number from 1, or a name such as N")
+        if size == "" or size == "?":
+            raise EditError("the batch needs a size or a name, such as N")
+        places, old, others = _places(workspace, self.inputs)
+        if old == size:
+            return Outcome(len(places), (f"the batch is {visible(str(size))} already",))
+        if isinstance(old, str):
+            notes = _renamed(workspace, old, size)
+        else:
+            notes = self._resized(workspace, places, old, size)
+        left = [f'"{visible(name)}" is assumed to have no batch' for name in others]
+        return Outcome(len(places), (*notes, *left))
+
+    def _resized(self, workspace: Workspace, places: Mapping[str, int], old: int, size: int | str) -> list[str]:
+        before = workspace.model
+        inference = Inference(before, workspace.model_folder)
+        tracer = Tracer(inference, old, size, workspace.opset(None, "") or 1, RULES)
+        main = inference.index.main
+        assert main is not None
+        for name, axis in places.items():
+            tracer.start(main, name, axis)
+        tracer.trace(main)
+        problems = [f"{address} ({_operator(workspace, address)}): {text}" for address, text in tracer.problems.items()]
+        lost = [f'"{visible(name)}"' for name in main.output_names if name and tracer.found[main].get(name, ()) is None]
+        if lost and not problems:
+            problems.append(f"it is not known whether {_listed(lost)} has the batch")
+        if problems and not self.partial:
+            raise EditError(_refusal(problems))
+        changes = ConstantChanges(workspace, tracer.requests, (old, size if isinstance(size, int) else None))
+        found = {scope.address: values for scope, values in tracer.found.items()}
+
+        def change(scope: Scope, graph: Body) -> Body:
+            graph = changes.change(scope, graph)
+            values = found.get(scope.address)
+            return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
+
+        after = rebuild(workspace.index, change)
+        wrong = new_complaints(inference, Inference(after, workspace.model_folder))
+        if wrong and not self.partial:
+            raise EditError(_refusal(wrong))
+        workspace.replace_model(after)
+        notes = [f"constants that changed: {_listed(changes.changed)}"] if changes.changed else []
+        return [*notes, *[f"not followed: {text}" for text in (*problems, *wrong)]]
+
+
+def _places(workspace: Workspace, given: Mapping[str, int] | None) -> tuple[dict[str, int], int | str, list[str]]:
+    """Return the inputs with the batch and their axes, its size, and the inputs without it."""
+    constants = workspace.main.initializers
+    inputs = {
+        value.name: dims
+        for value in workspace.graph.input
+        if value.name and value.name not in constants and (dims := dims_of(value.type))
+    }
+    if given is not None:
+        places = {}
+        for name, axis in given.items():
+            if name not in inputs:
+                workspace.value(name)
+                raise EditError(f'"{visible(name)}" is not an input with a shape; inputs are {_names(list(inputs))}')
+            if not -len(inputs[name]) <= axis < len(inputs[name]):
+                raise EditError(f'"{visible(name)}" has {len(inputs[name])} axes, none at {axis}')
+            places[name] = axis % len(inputs[name])
+        sizes = {name: inputs[name][axis] for name, axis in places.items()}
+        if not sizes:
+            raise EditError("`inputs` is empty; it must name the inputs that have the batch")
+    else:
+        if not inputs:
+            raise EditError("the model has no input with a shape, so the batch cannot be located")
+        first = next(iter(inputs.values()))[0]
+        sizes = {name: dims[0] for name, dims in inputs.items() if dims[0] == first}
+        places = dict.fromkeys(sizes, 0)
+    different = set(sizes.values())
+    old = next(iter(sizes.values()))
+    if len(different) > 1 or old is None:
+        shown = ", ".join([f'"{visible(name)}" {"unknown" if each is None else each}' for name, each in sizes.items()])
+        raise EditError(f"the inputs have different batch sizes: {visible(shown)}; give them one size with set-dim")
+    if old == 0:
+        raise EditError("the batch is 0 now and cannot be followed; give it a size with set-shape")
+    return places, old, [name for name in inputs if name not in places]
+
+
+def _renamed(workspace: Workspace, old: str, size: int | str) -> list[str]:
+    """Change a batch that is a name, wherever that name occurs."""
+
+    def change(scope: Scope, graph: Body) -> Body:
+        return graph if isinstance(graph, Function) or scope.owner else with_dimension_names(graph, {old: size})
+
+    after = rebuild(workspace.index, change)
+    result = propagate_shapes(workspace.model, after, workspace.model_folder, is_trusted=True)
+    workspace.replace_model(result.model)
+    return list(result.notes)
+
+
+def _typed(graph: Graph, values: Mapping[str, Axes | None], size: int | str) -> Graph:
+    """Return the graph with other sizes where the batch is, and without types of values that could not be followed."""
+
+    def typed(value: ValueInfo) -> ValueInfo:
+        axes = values.get(value.name or "")
+        tensor = value.type.tensor_type if value.type is not None else None
+        if value.name not in values or value.type is None or tensor is None or tensor.shape is None:
+            return value
+        dims = list(tensor.shape.dim)
+        if axes is None or len(axes) != len(dims):
+            dims = [with_dimension(each, None) if each.dim_value is not None else each for each in dims]
+        else:
+            dims = [
+                with_dimension(each, resized(axis, size)) if has_batch(axis) else each
+                for each, axis in zip(dims, axes, strict=True)
+            ]
+        shape = replace(tensor.shape, dim=tuple(dims))
+        return replace(value, type=replace(value.type, tensor_type=replace(tensor, shape=shape)))
+
+    updates: dict[str, Any] = {
+        "input": tuple([typed(each) for each in graph.input]),
+        "output": tuple([typed(each) for each in graph.output]),
+        "value_info": tuple([typed(each) for each in graph.value_info if values.get(each.name or "", ()) is not None]),
+    }
+    return replace(graph, **updates)
+
+
+def _operator(workspace: Workspace, address: str) -> str:
+    owner, _, position = address.rpartition("/node/")
+    node = workspace.scope(owner).graph.node[int(position)]
+    return visible(f'{node.op_type} "{node.name}"' if node.name else node.op_type or "")
+
+
+def _listed(texts: list[str]) -> str:
+    return listed(list(dict.fromkeys(texts)), _SHOWN)
+
+
+def _refusal(problems: list[str]) -> str:
+    return f"the batch cannot change: {listed(problems, _SHOWN, '; ')}; `partial` changes the rest"
+
+
+def _names(names: list[str]) -> str:
+    return listed([f'"{visible(name)}"' for name in names], 5)
+
+
+class ConstantChanges:
+    """New constants by graph.
+
+    Args:
+        workspace: has the model.
+        requests: what the tracer found; its graphs may be those of another index of the same model.
+        batch: the old size, and the new one if it is a number.
+
+    Raises:
+        EditError: a constant needs rows for more samples, but its rows differ, or it would be too big.
+    """
+
+    def __init__(self, workspace: Workspace, requests: Requests, batch: tuple[int, int | None]) -> None:
+        self._workspace = workspace
+        self._batch = batch
+        self._taken: list[str] = []
+        self.changed: list[str] = []
+        """Descriptions of the changed constants."""
+        self._constants: dict[Scope, dict[str, Tensor]] = {}
+        self._copies: dict[Scope, list[Tensor]] = {}
+        self._inputs: dict[Scope, dict[int, dict[int, str]]] = {}
+        wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]] = {}
+        for place, numbers in requests.numbers.items():
+            self._want(wanted, place, numbers, None)
+        for place, axis in requests.rows.items():
+            self._want(wanted, place, {}, axis)
+        for place, axis in requests.single.items():
+            self._want(wanted, place, {}, axis, is_single=True)
+        for scope, position, slot in requests.dropped:
+            own = workspace.scope(scope.address)
+            self._inputs.setdefault(own, {}).setdefault(position, {})[slot] = ""
+            name = own.graph.node[position].input[slot]
+            self.changed.append(f'"{visible(name)}", all zeros, the default of {own.address}/node/{position}')
+        for (home, name), uses in wanted.items():
+            self._settle(home, name, uses)
+
+    def _want(
+        self,
+        wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]],
+        place: NodeInput,
+        numbers: Mapping[int, int],
+        axis: int | None,
+        *,
+        is_single: bool = False,
+    ) -> None:
+        scope = self._workspace.scope(place[0].address)
+        _, position, slot = place
+        name = scope.graph.node[position].input[slot]
+        found = constant_tensor(scope, name)
+        assert found is not None
+        home, tensor = found
+        if axis is not None:
+            batch = (self._batch[0], 1) if is_single else self._batch
+            new = _with_rows(tensor, name, axis, batch, self._workspace.model_folder)
+        else:
+            count = element_count(tensor.dims)
+            new = with_values(tensor, [numbers.get(at, old) for at, old in enumerate(_integers(scope, name, count))])
+        if new != tensor:
+            wanted.setdefault((home, name), {})[(scope, position, slot)] = new
+
+    def _settle(self, home: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
+        """Change a constant in place if all consumers agree; otherwise give them copies."""
+        versions: list[tuple[Tensor, list[NodeInput]]] = []
+        for place, tensor in uses.items():
+            same = next((places for known, places in versions if known == tensor), None)
+            if same is None:
+                versions.append((tensor, [place]))
+            else:
+                same.append(place)
+        if len(versions) == 1 and len(self._workspace.index.consumers(home, name)) == len(uses):
+            self._constants.setdefault(home, {})[name] = versions[0][0]
+            self.changed.append(f'"{visible(name)}"')
+            return
+        for tensor, places in versions:
+            copy = self._workspace.fresh_name(name, self._taken)
+            self._taken.append(copy)
+            self._copies.setdefault(home, []).append(replace(tensor, name=copy))
+            self.changed.append(f'"{visible(copy)}", a copy of "{visible(name)}"')
+            for scope, position, slot in places:
+                self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = copy
+
+    def change(self, scope: Scope, graph: Body) -> Body:
+        """Return the graph with its new constants."""
+        constants, copies = self._constants.get(scope, {}), self._copies.get(scope, [])
+        inputs = self._inputs.get(scope, {})
+        if not (constants or copies or inputs):
+            return graph
+        nodes = list(graph.node)
+        for position, slots in inputs.items():
+            names = [slots.get(slot, name) for slot, name in enumerate(nodes[position].input)]
+            while names and not names[-1]:
+                names.pop()
+            nodes[position] = replace(nodes[position], input=tuple(names))
+        updates: dict[str, Any] = {}
+        for name, tensor in constants.items():
+            if name in scope.producers:
+                nodes[scope.producers[name][0]] = _constant_node(nodes[scope.producers[name][0]], tensor)
+        if isinstance(graph, Function):
+            nodes[:0] = [constant_node(tensor.name or "", replace(tensor, name=None)) for tensor in copies]
+        else:
+            kept = [
+                constants[each.name] if each.name in constants and each.name not in scope.producers else each
+                for each in graph.initializer
+            ]
+            updates["initializer"] = (*kept, *copies)
+            # The constant may have another shape than its value_info states.
+            updates["value_info"] = tuple([each for each in graph.value_info if each.name not in constants])
+        return replace(graph, node=tuple(nodes), **updates)
+
+
+def _integers(scope: Scope, name: str, count: int) -> tuple[int, ...]:
+    constant = integer_constant(scope, name)
+    assert constant is not None
+    assert len(constant.values) == count
+    return constant.values
+
+
+def _constant_node(node: Node, tensor: Tensor) -> Node:
+    """Return a Constant with another value, in the same attribute if possible."""
+    attribute = node.attribute[0]
+    if attribute.t is not None:
+        return replace(node, attribute=(replace(attribute, t=replace(tensor, name=attribute.t.name)),))
+    if attribute.type in (2, 7) and tensor.data_type == 7:
+        from onnxjson.model.tensors import to_numpy
+
+        values = [int(each) for each in to_numpy(tensor).reshape(-1)]
+        return replace(node, attribute=(with_attribute_values(attribute, values),))
+    return constant_node(node.output[0], replace(tensor, name=None), node.name)
+
+
+def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int | None], folder: Path | None) -> Tensor:
+    """Return a constant with rows for all samples: its rows repeated as needed."""
+    old, new = batch
+    shown = f'the constant "{visible(name)}"'
+    if new is None or tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
+        raise EditError(f"{shown} cannot have rows for more samples")
+    held = with_elements(tensor, Resolver(folder or Path()))
+    assert held.raw_data is not None
+    data = whole(held.raw_data)
+    item = BITS[tensor.data_type] // 8
+    inner = item * element_count(tensor.dims[axis + 1 :])
+    outer = element_count(tensor.dims[:axis])
+    rows = tensor.dims[axis]
+    each = rows // old if old else rows
+    if len(data) // max(rows, 1) * each * new > BATCH_CONSTANT_BYTES:
+        raise EditError(f"{shown} would have more than {BATCH_CONSTANT_BYTES >> 20} MiB; make it smaller first")
+    parts = []
+    for place in range(outer):
+        block = data[place * rows * inner : (place + 1) * rows * inner]
+        sample = block[: each * inner]
+        if sample * old != block:
+            raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
+        parts.append(sample * new)
+    dims = (*tensor.dims[:axis], each * new, *tensor.dims[axis + 1 :])
+    return replace(
+        held, dims=dims, raw_data=b"".join(parts), doc_string=tensor.doc_string, metadata_props=tensor.metadata_props
+    )

@@ -1,0 +1,375 @@
+"""Rules of operators for the batch: along which axes of their outputs it runs, and which numbers depend on it.
+
+A rule returns the axes of each output, with None for an axis whose size is independent of the batch. It raises
+`BlockedError` if the operator would mix samples, or if a size cannot follow. The rules cover all versions in the
+documentation of the operators of ONNX (Operators.md). `batch_layout_rules` has the operators that move, join and fill,
+`batch_shapes` those that compute shapes; `RULES` joins them all.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from onnxjson.editing.batch_axes import (
+    BATCH_LATER,
+    MIXED,
+    OTHER_AXIS,
+    UNKNOWN_SHAPE,
+    Axes,
+    Axis,
+    BlockedError,
+    has_batch,
+    refuse_batch,
+    size,
+    without,
+)
+from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
+from onnxjson.editing.batch_shapes import ELEMENT_RULES
+from onnxjson.editing.batch_tracing import BodyRule, Call, NodeRule, Outputs, Rules
+from onnxjson.model.index import Scope
+
+
+def _same(call: Call) -> Outputs:
+    return [call.needed(0) for _ in call.node.output]
+
+
+def _same_first(call: Call) -> Outputs:
+    """Outputs like the input, whose first axis is that of the samples."""
+    _spatial(call)
+    return _same(call)
+
+
+def _along_axis(call: Call) -> Outputs:
+    axes = call.needed(0)
+    if axes:
+        refuse_batch([axes[call.number("axis", -1)]])
+    return _same(call)
+
+
+def _softmax(call: Call) -> Outputs:
+    if call.opset >= 13:
+        return _along_axis(call)
+    # Up to opset 12 the operator joins all axes from this one on.
+    refuse_batch(call.needed(0)[call.number("axis", 1) :])
+    return _same(call)
+
+
+def _normalized(call: Call) -> Outputs:
+    """The second and third output have the axes of the input up to the one where it is normalised."""
+    axes = call.needed(0)
+    start = call.number("axis", -1)
+    refuse_batch(axes[start:])
+    rest: list[Axis | None] = [*axes[:start], *[()] * len(axes[start:])]
+    return [axes, *[rest for _ in call.node.output[1:]]]
+
+
+def _cumulative(call: Call) -> Outputs:
+    axes = call.needed(0)
+    along = call.elements(1)
+    if along is None or len(along) != 1 or not isinstance(along[0].value, int):
+        raise BlockedError("its axis is computed")
+    refuse_batch([axes[along[0].value]])
+    return [axes]
+
+
+def _matrices(call: Call) -> Outputs:
+    """Operators on the last two axes that keep the shape."""
+    axes = call.needed(0)
+    refuse_batch(axes[-2:])
+    return [axes]
+
+
+def _spatial(call: Call) -> Outputs:
+    """Samples first, then channels, then sizes that only the inference of onnx computes."""
+    axes = call.needed(0)
+    refuse_batch(axes[1:], BATCH_LATER)
+    return [[axes[0], *[None] * (len(axes) - 1)] for _ in call.node.output]
+
+
+def _batch_normalized(call: Call) -> Outputs:
+    if call.number("training_mode", 0):
+        raise BlockedError(MIXED)
+    return _spatial(call)[:1]
+
+
+def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
+    """Return the axes of inputs that are broadcast to one shape.
+
+    Args:
+        call: the node.
+        given: axes, each with the slot of its input; -1 for axes that cannot be stretched.
+    """
+    rank = max([len(axes) for _, axes in given], default=0)
+    result: list[Axis] = []
+    for place in range(-rank, 0):
+        column = [(slot, axes[place]) for slot, axes in given if -place <= len(axes)]
+        batched = [axis for _, axis in column if has_batch(axis)]
+        plain = [(slot, axis) for slot, axis in column if axis and not has_batch(axis)]
+        if not batched:
+            result.append(plain[0][1] if plain else ())
+            continue
+        if any([axis != batched[0] for axis in batched]):
+            raise BlockedError("the batch comes in two ways that do not go together")
+        for slot, axis in plain:
+            if slot < 0 or size(axis, call.batch) != size(batched[0], call.batch):
+                raise BlockedError(OTHER_AXIS)
+            call.stretch(slot, place, batched[0])
+        result.append(batched[0])
+    return result
+
+
+def _elementwise(call: Call) -> Outputs:
+    slots = range(len(call.node.input))
+    return [broadcast_axes(call, [(slot, axes) for slot in slots if (axes := call.axes(slot)) is not None])]
+
+
+def _matmul(call: Call) -> Outputs:
+    return _product(call, 0, 1)
+
+
+def _quantized_matmul(call: Call) -> Outputs:
+    return _product(call, 0, 3)
+
+
+def _product(call: Call, one: int, other: int) -> Outputs:
+    """Matrices, perhaps stacked, of two inputs."""
+    first, second = call.needed(one), call.needed(other)
+    if not first or not second:
+        raise BlockedError(UNKNOWN_SHAPE)
+    refuse_batch([first[-1], second[-2 if len(second) > 1 else 0]])
+    _check_stacks(first[:-2], second[:-2])
+    stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
+    rows = [first[-2]] if len(first) > 1 else []
+    columns = [second[-1]] if len(second) > 1 else []
+    return [[*stacks, *rows, *columns]]
+
+
+def _check_stacks(first: Axes, second: Axes) -> None:
+    """Raise unless stacks of matrices go together as they are: no constant can be given rows there."""
+    for one, other in ((first, second), (second, first)):
+        for place in range(1, min(len(one), len(other)) + 1):
+            if has_batch(one[-place]) and other[-place] and not has_batch(other[-place]):
+                raise BlockedError(OTHER_AXIS)
+
+
+def _gemm(call: Call) -> Outputs:
+    first, second = call.needed(0), call.needed(1)
+    if call.number("transA", 0):
+        first = first[::-1]
+    if call.number("transB", 0):
+        second = second[::-1]
+    refuse_batch([first[1], second[0]])
+    result = (first[0], second[1])
+    added = call.axes(2)
+    if added:
+        broadcast_axes(call, [(-1, result), (2, added)])
+    return [result]
+
+
+def _reduce(call: Call) -> Outputs:
+    axes = call.needed(0)
+    along = call.numbers(1, "axes")
+    if not along:
+        if call.number("noop_with_empty_axes", 0):
+            return [axes]
+        along = list(range(len(axes)))
+    return _reduced(call, axes, {axis % len(axes) for axis in along})
+
+
+def _arg(call: Call) -> Outputs:
+    axes = call.needed(0)
+    return _reduced(call, axes, {call.number("axis", 0) % len(axes)})
+
+
+def _reduced(call: Call, axes: Axes, removed: set[int]) -> Outputs:
+    refuse_batch([axes[axis] for axis in removed])
+    return [without(axes, removed, keep=bool(call.number("keepdims", 1)))]
+
+
+def _top(call: Call) -> Outputs:
+    axes = call.needed(0)
+    axis = call.number("axis", -1) % len(axes)
+    refuse_batch([axes[axis]])
+    result = [None if place == axis else each for place, each in enumerate(axes)]
+    return [result, result]
+
+
+def _recurrent(call: Call) -> Outputs:
+    axes = call.needed(0)
+    is_first = bool(call.number("layout", 0))
+    batch, steps = (axes[0], axes[1]) if is_first else (axes[1], axes[0])
+    refuse_batch([steps, axes[2]], "the batch is not on the axis of the samples")
+    for slot in (4, 5, 6):
+        given = call.axes(slot)
+        place = 0 if slot == 4 or is_first else 1
+        # A missing state means zeros; missing sequence lengths mean something else than a constant.
+        if given is None or has_batch(given[place]):
+            continue
+        if slot == 4 or isinstance(call.tracer.new, int) or not call.drop_zeros(slot):
+            call.give_rows(slot, place, batch)
+    state: list[Axis | None] = [batch, None, None] if is_first else [None, batch, None]
+    every: list[Axis | None] = [batch, steps, None, None] if is_first else [steps, None, batch, None]
+    return [every, state, state][: len(call.node.output)]
+
+
+def _einsum(call: Call) -> Outputs:
+    equation = call.text("equation", "").replace(" ", "")
+    if "." in equation or "->" not in equation:
+        raise BlockedError("its equation leaves axes open")
+    left, _, right = equation.partition("->")
+    letters: dict[str, Axis] = {}
+    for slot, term in enumerate(left.split(",")):
+        axes = call.needed(slot)
+        if len(axes) != len(term):
+            raise BlockedError("its equation does not fit its inputs")
+        for letter, axis in zip(term, axes, strict=True):
+            known = letters.get(letter, ())
+            if has_batch(known) != has_batch(axis) and known and axis:
+                raise BlockedError(OTHER_AXIS)
+            letters[letter] = axis if has_batch(axis) or not known else known
+    refuse_batch([axis for letter, axis in letters.items() if letter not in right])
+    return [[letters[letter] if has_batch(letters[letter]) else None for letter in right]]
+
+
+def _independent(call: Call) -> Outputs:
+    """Operators whose outputs have sizes that are independent of the batch."""
+    return [[None] * len(call.out_sizes(slot) or ()) for slot in range(len(call.node.output))]
+
+
+def _sampled(call: Call) -> Outputs:
+    axes, grid = call.needed(0), call.needed(1)
+    if not has_batch(axes[0]) and has_batch(grid[0]):
+        call.give_rows(0, 0, grid[0])
+    elif not has_batch(grid[0]):
+        call.give_rows(1, 0, axes[0])
+    return [[grid[0] if has_batch(grid[0]) else axes[0], *[None] * (len(axes) - 1)]]
+
+
+def _attention(call: Call) -> Outputs:
+    axes = call.needed(0)
+    refuse_batch(axes[1:], BATCH_LATER)
+    sizes = [call.out_sizes(slot) for slot in range(len(call.node.output))]
+    return [[axes[0], *[None] * (len(each) - 1)] if each else None for each in sizes]
+
+
+_OPERATORS: Final[dict[NodeRule, str]] = {
+    _same: "Identity Cast CastLike Relu Sigmoid Tanh Erf Exp Log Sqrt Abs Neg Floor Ceil Round Sign Sin Cos Tan Asin "
+    "Acos Atan Sinh Cosh Asinh Acosh Atanh Reciprocal Softplus Softsign Selu Elu Celu LeakyRelu HardSigmoid "
+    "ThresholdedRelu HardSwish Mish Gelu Swish Not BitwiseNot IsNaN IsInf Clip Shrink QuantizeLinear DequantizeLinear "
+    "Bernoulli RandomNormalLike RandomUniformLike Dropout",
+    _elementwise: "Add Sub Mul Div Pow Mod Max Min Mean Sum And Or Xor Equal Greater Less GreaterOrEqual LessOrEqual "
+    "BitShift BitwiseAnd BitwiseOr BitwiseXor PRelu Where",
+    _softmax: "Softmax LogSoftmax Hardmax",
+    _normalized: "LayerNormalization RMSNormalization",
+    _along_axis: "LpNormalization",
+    _cumulative: "CumSum",
+    _batch_normalized: "BatchNormalization",
+    _matrices: "Trilu",
+    _same_first: "InstanceNormalization GroupNormalization LRN",
+    _spatial: "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool MaxUnpool GlobalAveragePool "
+    "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth",
+    _sampled: "GridSample",
+    _matmul: "MatMul MatMulInteger",
+    _quantized_matmul: "QLinearMatMul",
+    _gemm: "Gemm",
+    _reduce: "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
+    "ReduceSumSquare",
+    _arg: "ArgMax ArgMin",
+    _top: "TopK",
+    _recurrent: "LSTM GRU RNN",
+    _einsum: "Einsum",
+    _attention: "Attention",
+    _independent: "Shape Size",
+}
+
+
+def _if(call: Call, bodies: Sequence[Scope]) -> Outputs:
+    """Outputs on which all branches agree."""
+    results = []
+    for body in bodies:
+        call.tracer.trace(body)
+        results.append(_body_outputs(call, body))
+    outputs: list[Axes] = []
+    for slot in range(len(call.node.output)):
+        axes = [each[slot] for each in results if slot < len(each)]
+        if not axes or any([_batch_only(each) != _batch_only(axes[0]) for each in axes]):
+            raise BlockedError("its branches treat the batch in different ways")
+        outputs.append(axes[0])
+    return outputs
+
+
+def _loop(call: Call, bodies: Sequence[Scope]) -> Outputs:
+    """Carried values, then the values that are stacked by iteration."""
+    body = bodies[0]
+    carried = len(call.node.input) - 2
+    for place in range(carried):
+        _give(call, body, 2 + place, call.needed(2 + place))
+    call.tracer.trace(body)
+    results = _body_outputs(call, body)[1:]
+    for place, axes in enumerate(results[:carried]):
+        _check_carried(call.needed(2 + place), axes)
+    return [*results[:carried], *[[None, *axes] for axes in results[carried:]]]
+
+
+def _scan(call: Call, bodies: Sequence[Scope]) -> Outputs:
+    """States, then the values that are stacked by iteration."""
+    body = bodies[0]
+    count = call.number("num_scan_inputs", 0)
+    states = len(call.node.input) - count
+    if call.opset < 9:
+        raise BlockedError("the Scan of opset 8 is not supported")
+    along = call.list_of("scan_input_axes") or (0,) * count
+    for place in range(len(call.node.input)):
+        axes = call.needed(place)
+        if place >= states:
+            axis = along[place - states] % len(axes)
+            refuse_batch([axes[axis]], "it iterates over the samples")
+            axes = (*axes[:axis], *axes[axis + 1 :])
+        _give(call, body, place, axes)
+    call.tracer.trace(body)
+    results = _body_outputs(call, body)
+    for place, axes in enumerate(results[:states]):
+        _check_carried(call.needed(place), axes)
+    added = call.list_of("scan_output_axes") or (0,) * len(results)
+    outputs: list[Sequence[Axis | None]] = list(results[:states])
+    for place, axes in enumerate(results[states:]):
+        axis = added[place] % (len(axes) + 1)
+        outputs.append([*axes[:axis], None, *axes[axis:]])
+    return outputs
+
+
+def _give(call: Call, body: Scope, place: int, axes: Axes) -> None:
+    """Set the axes of an input of a body."""
+    names = [*body.inputs]
+    if place < len(names) and any(map(has_batch, axes)):
+        call.tracer.found.setdefault(body, {})[names[place]] = axes
+
+
+def _body_outputs(call: Call, body: Scope) -> list[Axes]:
+    found: list[Axes] = []
+    for name in body.output_names:
+        axes = call.tracer.axes(body, name or "")
+        if axes is None:
+            raise BlockedError("the shape of an output of its body is not known")
+        found.append(axes)
+    return found
+
+
+def _check_carried(before: Axes, after: Axes) -> None:
+    """Raise unless a carried value has the batch where it had it before the iteration."""
+    if _batch_only(before) != _batch_only(after):
+        raise BlockedError("a carried value has the batch in another place afterwards")
+
+
+def _batch_only(axes: Axes) -> list[Axis]:
+    return [axis if has_batch(axis) else () for axis in axes]
+
+
+_BODY_RULES: Final[dict[str, BodyRule]] = {"If": _if, "Loop": _loop, "Scan": _scan}
+
+RULES: Final = Rules(
+    nodes={**LAYOUT_RULES, **{name: rule for rule, names in _OPERATORS.items() for name in names.split()}},
+    bodies=_BODY_RULES,
+    elements=ELEMENT_RULES,
+    shape_inputs=SHAPE_INPUTS,
+)
+"""The rules of all operators that can be followed."""

@@ -1,0 +1,444 @@
+"""Follow the batch from the inputs of a model through its nodes.
+
+`Tracer` records for each value its axes, with the batch among their factors, and for small integer values (shapes) what
+their elements are: numbers, which may come from a constant that can be changed, or sizes of axes. The rules of the
+operators are in `batch_rules`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from onnxjson.editing.batch_axes import BATCH, UNKNOWN_SHAPE, Axes, Axis, BlockedError, axis_of, has_batch, size
+from onnxjson.editing.constant_values import IntegerConstant, constant_tensor, integer_constant
+from onnxjson.editing.propagation import Inference, dims_of
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Node
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.payloads import whole
+from onnxjson.model.tensors import raw_bytes
+
+_DEEPEST: Final = 60
+"""Maximum length of a chain of nodes that compute a shape."""
+MOST_ELEMENTS: Final = 1024
+"""Maximum number of elements of a computed shape."""
+
+NodeInput = tuple[Scope, int, int]
+"""An input of a node: its graph, its position and the slot."""
+
+
+class NumberOrigin(NamedTuple):
+    """A number in a constant, and the node input that uses it."""
+
+    use: NodeInput
+    constant: IntegerConstant
+    at: int
+    """Index of the number in the constant."""
+
+
+class ShapeElement(NamedTuple):
+    """One number of a shape."""
+
+    value: int | Axis | None
+    """A number; the size of an axis; None if unknown."""
+    origin: NumberOrigin | None = None
+
+
+@dataclass
+class Requests:
+    """Constants that must change for another batch."""
+
+    numbers: dict[NodeInput, dict[int, int]] = field(default_factory=dict)
+    """By node input: new numbers in its constant, by their index."""
+    rows: dict[NodeInput, int] = field(default_factory=dict)
+    """By node input: the axis along which its constant needs rows for all samples."""
+    single: dict[NodeInput, int] = field(default_factory=dict)
+    """By node input: the axis along which one row of its constant is enough, since it is broadcast."""
+    dropped: set[NodeInput] = field(default_factory=set)
+    """Node inputs to leave out, since their constant equals the default of the operator."""
+
+
+class Call:
+    """One node, with the information that its rule needs."""
+
+    def __init__(self, tracer: "Tracer", ref: NodeRef) -> None:
+        self.tracer = tracer
+        self.ref = ref
+        self.node: Node = ref.node
+        self.scope = ref.scope
+
+    @property
+    def batch(self) -> int:
+        """Size of the batch before."""
+        return self.tracer.batch
+
+    @property
+    def opset(self) -> int:
+        """Version of the default operator set."""
+        return self.tracer.opset
+
+    def axes(self, slot: int) -> Axes | None:
+        """Return the axes of an input; None if it is left out or its rank is not known."""
+        if slot >= len(self.node.input) or not self.node.input[slot]:
+            return None
+        return self.tracer.axes(self.scope, self.node.input[slot])
+
+    def needed(self, slot: int) -> Axes:
+        """Return the axes of an input.
+
+        Raises:
+            BlockedError: its rank is not known.
+        """
+        found = self.axes(slot)
+        if found is None:
+            raise BlockedError(UNKNOWN_SHAPE)
+        return found
+
+    def has(self, slot: int) -> bool:
+        """Whether an input is given."""
+        return slot < len(self.node.input) and bool(self.node.input[slot])
+
+    def elements(self, slot: int) -> list[ShapeElement] | None:
+        """Return the elements of an input that is a shape; None if they are not known."""
+        if not self.has(slot):
+            return None
+        return self.tracer.elements(self.scope, self.node.input[slot], (self.scope, self.ref.position, slot))
+
+    def numbers(self, slot: int, attribute: str) -> list[int] | None:
+        """Return numbers that are an attribute or, in later versions, an input; None if they are left out.
+
+        Raises:
+            BlockedError: they are computed.
+        """
+        found = self._attributes.get(attribute)
+        if found is not None:
+            return list(found.ints) if found.ints else [found.i or 0]
+        if not self.has(slot):
+            return None
+        elements = self.elements(slot)
+        if elements is None or not all([isinstance(each.value, int) for each in elements]):
+            raise BlockedError(f"its {attribute} are computed")
+        return [each.value for each in elements if isinstance(each.value, int)]
+
+    def number(self, attribute: str, default: int) -> int:
+        """Return the number in an attribute."""
+        found = self._attributes.get(attribute)
+        return default if found is None or found.i is None else found.i
+
+    def list_of(self, attribute: str) -> tuple[int, ...] | None:
+        """Return the numbers in an attribute; None if it is left out."""
+        found = self._attributes.get(attribute)
+        return None if found is None else found.ints
+
+    def text(self, attribute: str, default: str) -> str:
+        """Return the string in an attribute."""
+        found = self._attributes.get(attribute)
+        return default if found is None or found.s is None else found.s.decode(errors="replace")
+
+    @cached_property
+    def _attributes(self) -> dict[str, Attribute]:
+        return {each.name or "": each for each in self.node.attribute}
+
+    def out_sizes(self, slot: int = 0) -> list[int | str | None] | None:
+        """Return the sizes of an output before the change; None if its rank is not known."""
+        if slot >= len(self.node.output):
+            return None
+        found = self.tracer.sizes(self.scope, self.node.output[slot])
+        return None if found is None else list(found)
+
+    def set_number(self, element: ShapeElement, new: int, what: str) -> None:
+        """Request another number in a constant; `what` names it in messages.
+
+        Raises:
+            BlockedError: it is computed, or another number was requested in its place.
+        """
+        if element.origin is None:
+            raise BlockedError(f"{what} is computed")
+        numbers = self.tracer.requests.numbers.setdefault(element.origin.use, {})
+        if numbers.setdefault(element.origin.at, new) != new:
+            raise BlockedError(f"{what} would have to be two numbers at once")
+
+    def new_size(self, what: str) -> int:
+        """Return the new batch size.
+
+        Raises:
+            BlockedError: it is a name.
+        """
+        if isinstance(self.tracer.new, str):
+            raise BlockedError(f"{what} must be a number, and the new batch is a name")
+        return self.tracer.new
+
+    def stretch(self, slot: int, place: int, axis: Axis) -> None:
+        """Request that an input that is broadcast follows the batch; arguments as of `give_rows`.
+
+        Raises:
+            BlockedError: it is not a constant that could have one row for all samples.
+        """
+        name = self.node.input[slot]
+        constant = constant_tensor(self.scope, name)
+        if axis == (BATCH,) and constant is not None:
+            self.tracer.requests.single[(self.scope, self.ref.position, slot)] = place % len(constant[1].dims)
+        else:
+            self.give_rows(slot, place, axis)
+
+    def drop_zeros(self, slot: int) -> bool:
+        """Request that an input is left out if it is a constant of zeros; return whether it is."""
+        constant = constant_tensor(self.scope, self.node.input[slot])
+        stored = None if constant is None else raw_bytes(constant[1])
+        if stored is None or any(whole(stored[0])):
+            return False
+        self.tracer.requests.dropped.add((self.scope, self.ref.position, slot))
+        return True
+
+    def give_rows(self, slot: int, place: int, axis: Axis) -> None:
+        """Request that an input without the batch follows it: a constant, or the output of ConstantOfShape or Expand.
+
+        Args:
+            slot: slot of the input.
+            place: position of the axis.
+            axis: the axis as it must become.
+
+        Raises:
+            BlockedError: it is another value, or the new batch is a name.
+        """
+        name = self.node.input[slot]
+        what = f'"{visible(name)}", which has the old batch,'
+        if axis[0] != BATCH or (axis[1:] and self.batch != 1):
+            raise BlockedError(f"{what} does not follow it")
+        constant = constant_tensor(self.scope, name)
+        if constant is not None:
+            self.new_size(what)
+            rank = len(constant[1].dims)
+            self.tracer.requests.rows[(self.scope, self.ref.position, slot)] = place % rank
+            return
+        scope = Index.defining_scope(self.scope, name)
+        if scope is self.scope and name in scope.producers and len(scope.consumers.get(name, ())) == 1:
+            source = Call(self.tracer, NodeRef(scope, scope.producers[name][0]))
+            slots = {"ConstantOfShape": 0, "Expand": 1}
+            if source.node.op_type in slots and not plain_domain(source.node.domain):
+                elements = source.elements(slots[source.node.op_type])
+                known = source.out_sizes()
+                new = size(axis, self.new_size(what))
+                if elements is not None and known is not None and len(known) == len(elements) and new is not None:
+                    source.set_number(elements[place], new, f"a size of {what}")
+                    return
+        raise BlockedError(f"{what} does not follow it")
+
+
+Outputs = Sequence[Sequence[Axis | None] | None]
+"""By output of a node: its axes, None for an axis whose size is independent of the batch."""
+NodeRule = Callable[[Call], Outputs]
+BodyRule = Callable[[Call, Sequence[Scope]], Outputs]
+"""Rule of an operator with subgraphs, which it traces itself."""
+ElementRule = Callable[[Call], list[ShapeElement] | None]
+"""Elements of the first output of an operator that computes shapes; None if they are not known."""
+
+
+class Rules(NamedTuple):
+    """Rules by operator of the default domain."""
+
+    nodes: Mapping[str, NodeRule]
+    bodies: Mapping[str, BodyRule]
+    elements: Mapping[str, ElementRule]
+    shape_inputs: Mapping[str, int]
+    """Operators whose output can get the batch from a shape alone -> the slot of that shape."""
+
+
+class Tracer:
+    """Follows the batch through a model.
+
+    Args:
+        inference: shapes of the model as it is.
+        batch: size of the batch as it is.
+        new: its new size or name.
+        opset: version of the default operator set.
+        rules: the operators that can be followed.
+    """
+
+    def __init__(self, inference: Inference, batch: int, new: int | str, opset: int, rules: Rules) -> None:
+        self.inference = inference
+        self.batch = batch
+        self.new = new
+        self.opset = opset
+        self._rules = rules
+        self.found: dict[Scope, dict[str, Axes | None]] = {}
+        """Axes of the values that have the batch, by graph; None if it was lost."""
+        self.problems: dict[str, str] = {}
+        """By address of a node: why it cannot be followed or cannot have another batch."""
+        self.requests = Requests()
+        self._resolved: dict[Scope, dict[str, Axes]] = {}
+        """Axes of values without the batch of which more is known than onnx infers."""
+        self._elements: dict[tuple[Scope, str], list[ShapeElement] | None] = {}
+        self._depth = 0
+
+    def start(self, scope: Scope, name: str, axis: int) -> None:
+        """Set the axis of an input along which the batch runs."""
+        sizes = self.sizes(scope, name)
+        assert sizes is not None
+        plain = [self._plain(each, name, place) for place, each in enumerate(sizes)]
+        plain[axis] = (BATCH,)
+        self.found.setdefault(scope, {})[name] = tuple(plain)
+
+    def sizes(self, scope: Scope, name: str) -> tuple[int | str | None, ...] | None:
+        """Return the shape of a value before the change, as onnx infers or the model states it."""
+        home = Index.defining_scope(scope, name)
+        if home is None:
+            return None
+        found = self.inference.dims(home, name)
+        stated = dims_of(home.types.get(name))
+        if found is None or stated is None or len(found) != len(stated):
+            return stated if found is None else found
+        return tuple([a if a is not None else b for a, b in zip(found, stated, strict=True)])
+
+    def axes(self, scope: Scope, name: str) -> Axes | None:
+        """Return the axes of a value; None if its rank is not known."""
+        home = Index.defining_scope(scope, name)
+        if home is None:
+            return None
+        traced = self.found.get(home, {})
+        if name in traced:
+            return traced[name]
+        resolved = self._resolved.get(home, {})
+        if name in resolved:
+            return resolved[name]
+        sizes = self.sizes(home, name)
+        if sizes is None:
+            return None
+        return tuple([self._plain(each, name, place) for place, each in enumerate(sizes)])
+
+    def has_batch(self, scope: Scope, name: str) -> bool:
+        """Whether a value has the batch, or may have it."""
+        home = Index.defining_scope(scope, name)
+        return home is not None and name in self.found.get(home, {})
+
+    @staticmethod
+    def _plain(size_or_name: int | str | None, name: str, place: int) -> Axis:
+        if isinstance(size_or_name, int):
+            return axis_of([size_or_name])
+        return (size_or_name,) if size_or_name else (f"\0{name}.{place}",)
+
+    def trace(self, scope: Scope) -> None:
+        """Follow the batch through the nodes of a graph, in their order."""
+        self.found.setdefault(scope, {})
+        resolved = self._resolved.setdefault(scope, {})
+        inner: dict[int, list[Scope]] = {}
+        for child in scope.children:
+            if child.owner is not None:
+                inner.setdefault(child.owner.position, []).append(child)
+        for position, node in enumerate(scope.graph.node):
+            children = inner.get(position, [])
+            touched = any([name and (self.has_batch(scope, name) or name in resolved) for name in node.input])
+            if not touched:
+                captured = {name for child in children for name in child.consumers if not child.defines(name)}
+                touched = any([self.has_batch(scope, name) for name in captured])
+            slot = self._rules.shape_inputs.get(node.op_type or "")
+            if not touched and slot is not None and slot < len(node.input):
+                touched = node.input[slot] in scope.producers
+            if touched:
+                self._follow(NodeRef(scope, position), children)
+
+    def _follow(self, ref: NodeRef, children: list[Scope]) -> None:
+        node, found = ref.node, self.found[ref.scope]
+        try:
+            outputs = self._outputs(ref, children)
+            for name, result in zip(node.output, outputs, strict=False):
+                if not name:
+                    continue
+                axes = self._completed(ref.scope, name, result)
+                if axes is None or any(map(has_batch, axes)):
+                    found[name] = axes
+                elif None in (self.sizes(ref.scope, name) or (None,)) and not any(map(_is_unknown, axes)):
+                    self._resolved[ref.scope][name] = axes
+        except BlockedError as blocked:
+            if not (children or self._is_concerned(ref)):
+                return
+            self.problems[ref.address] = str(blocked)
+            for name in node.output:
+                if name:
+                    found[name] = None
+
+    def _outputs(self, ref: NodeRef, children: list[Scope]) -> Outputs:
+        """Apply the rule of a node.
+
+        Raises:
+            BlockedError: there is no rule, or the rule refuses.
+        """
+        node = ref.node
+        given = [name for name in node.input if name]
+        if any([self.has_batch(ref.scope, name) and self.axes(ref.scope, name) is None for name in given]):
+            return [None] * len(node.output)
+        operator = "" if plain_domain(node.domain) else node.op_type or ""
+        if children and operator in self._rules.bodies:
+            return self._rules.bodies[operator](Call(self, ref), children)
+        if operator not in self._rules.nodes:
+            shown = operator or f"{node.domain}:{node.op_type}"
+            raise BlockedError(f"the effect of {visible(shown)} on the batch is not known")
+        return self._rules.nodes[operator](Call(self, ref))
+
+    def _is_concerned(self, ref: NodeRef) -> bool:
+        """Whether a node gets the batch from its inputs or from a shape."""
+        call = Call(self, ref)
+        for slot, name in enumerate(ref.node.input):
+            if name and self.has_batch(ref.scope, name):
+                return True
+            elements = call.elements(slot) if name else None
+            if any([isinstance(each.value, tuple) and has_batch(each.value) for each in elements or ()]):
+                return True
+        return False
+
+    def _completed(self, scope: Scope, name: str, axes: Sequence[Axis | None] | None) -> Axes | None:
+        """Fill in the sizes that onnx infers."""
+        if axes is None:
+            return None
+        sizes = self.sizes(scope, name)
+        if sizes is None or len(sizes) != len(axes):
+            sizes = (None,) * len(axes)
+        complete: list[Axis] = []
+        for place, (axis, known) in enumerate(zip(axes, sizes, strict=True)):
+            if axis is None:
+                complete.append(self._plain(known, name, place))
+                continue
+            computed = size(axis, self.batch)
+            if isinstance(known, int) and computed is not None and computed != known:
+                raise BlockedError(f"axis {place} has {known} elements where {computed} were expected")
+            complete.append(axis)
+        return tuple(complete)
+
+    def elements(self, scope: Scope, name: str, use: NodeInput) -> list[ShapeElement] | None:
+        """Return the elements of a value that is a shape; None if it is not a shape, or they are not known.
+
+        Args:
+            scope: the graph in which it is used.
+            name: the value.
+            use: the node input that consumes it.
+        """
+        constant = integer_constant(scope, name)
+        if constant is not None:
+            return [
+                ShapeElement(value, NumberOrigin(use, constant, index)) for index, value in enumerate(constant.values)
+            ]
+        home = Index.defining_scope(scope, name)
+        if home is None or name not in home.producers:
+            return None
+        key = (home, name)
+        if key not in self._elements:
+            self._elements[key] = None
+            if self._depth < _DEEPEST:
+                self._depth += 1
+                self._elements[key] = self._computed_elements(Call(self, NodeRef(home, home.producers[name][0])))
+                self._depth -= 1
+        return self._elements[key]
+
+    def _computed_elements(self, call: Call) -> list[ShapeElement] | None:
+        rule = None if plain_domain(call.node.domain) else self._rules.elements.get(call.node.op_type or "")
+        try:
+            found = None if rule is None else rule(call)
+        except BlockedError:
+            return None
+        return None if found is None or len(found) > MOST_ELEMENTS else found
+
+
+def _is_unknown(axis: Axis) -> bool:
+    return any([isinstance(factor, str) and factor.startswith("\0") for factor in axis])

@@ -1,0 +1,312 @@
+"""Edits that remove what is not needed: prune removes unused nodes, constants and functions, strip descriptions."""
+
+from collections.abc import Iterable
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from onnxjson.codecs.wire_writing import message_size
+from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.addresses import find_element
+from onnxjson.model.display import visible
+from onnxjson.model.document import (
+    Attribute,
+    Function,
+    Graph,
+    Model,
+    Node,
+    Record,
+    StringStringEntry,
+    Tensor,
+    ValueInfo,
+)
+from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import OperatorKey, function_key, operator_key
+from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import replace_at, replace_records, walk
+
+Prunable = Literal["nodes", "initializers", "functions"]
+
+
+class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
+    """Remove nodes that no output depends on, constants that nothing uses, and the annotations of both.
+
+    Inputs and outputs stay. Everything that training uses counts as used, and so do the scales and zero points of
+    quantization annotations.
+    """
+
+    examples: ClassVar = ('{"edit": "prune"}', '{"edit": "prune", "what": ["initializers"]}')
+
+    what: Annotated[tuple[Prunable, ...], Meta(min_length=1, description="What is looked for.")] = (
+        "nodes",
+        "initializers",
+    )
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        index = workspace.index
+        pruner = _Pruner(index, self.what)
+        model = rebuild(index, pruner.pruned)
+        notes = []
+        for count, one, many in ((pruner.nodes, "node", "nodes"), (pruner.constants, "constant", "constants")):
+            if count:
+                notes.append(f"{count:,} {one if count == 1 else many} removed")
+        if pruner.saved:
+            notes[-1] += f", {pruner.saved:,} bytes saved"
+        total = pruner.nodes + pruner.constants
+        if "functions" in self.what:
+            functions = _used_functions(model)
+            if gone := len(model.functions) - len(functions):
+                notes.append(f"{gone:,} function{'s' * (gone != 1)} removed")
+                total += gone
+                model = replace(model, functions=functions)
+        if not total:
+            return Outcome(0, ("everything is used",))
+        workspace.replace_model(model)
+        return Outcome(total, tuple(notes))
+
+
+class _Pruner:
+    """Removes unused elements from graphs, inner graphs first."""
+
+    def __init__(self, index: Index, what: Iterable[Prunable]) -> None:
+        self._what = set(what)
+        self._free: dict[Scope, set[str]] = {}
+        """Names that a pruned graph uses from the graphs around it."""
+        self._kept_by_training: set[str] = set()
+        for step in index.model.training_info:
+            for entry in (*step.initialization_binding, *step.update_binding):
+                self._kept_by_training.update([name for name in (entry.key, entry.value) if name])
+        self._training = [scope for scope in index.scopes if scope.kind == "training"]
+        self.nodes = 0
+        self.constants = 0
+        self.saved = 0
+        """Bytes of the removed constants."""
+
+    def pruned(self, scope: Scope, graph: Body) -> Body:
+        """Return the graph without unused elements."""
+        used = {name for name in scope.output_names if name}
+        if scope.kind == "main":
+            used |= self._kept_by_training
+            for training in self._training:
+                used |= self._free[training]
+        elif scope.kind == "training":
+            used |= self._kept_by_training
+        inner: dict[int | None, set[str]] = {}
+        for child in scope.children:
+            inner.setdefault(child.owner.position if child.owner is not None else None, set()).update(self._free[child])
+        used |= inner.get(None, set())
+        if isinstance(graph, Graph):
+            used |= _annotation_names(graph)
+        live = _live_nodes(scope, used, inner) if "nodes" in self._what else range(len(graph.node))
+        for position in live:
+            used.update(graph.node[position].input)
+            used |= inner.get(position, set())
+        self._free[scope] = {name for name in used if name and not scope.defines(name)}
+        if len(live) < len(graph.node):
+            self.nodes += len(graph.node) - len(live)
+            gone = {name for place in set(range(len(graph.node))) - set(live) for name in graph.node[place].output}
+            graph = _without_values(replace(graph, node=tuple([graph.node[place] for place in live])), gone)
+        return self._without_constants(graph, used, scope) if "initializers" in self._what else graph
+
+    def _without_constants(self, graph: Body, used: set[str], scope: Scope) -> Body:
+        if isinstance(graph, Function):
+            return graph
+        used = used | set(scope.inputs)
+        dense = [tensor for tensor in graph.initializer if not tensor.name or tensor.name in used]
+        sparse = [
+            each
+            for each in graph.sparse_initializer
+            if each.values is None or not each.values.name or each.values.name in used
+        ]
+        gone = len(graph.initializer) + len(graph.sparse_initializer) - len(dense) - len(sparse)
+        if not gone:
+            return graph
+        self.constants += gone
+        kept = set(map(id, dense))
+        for tensor in graph.initializer:
+            if id(tensor) not in kept and tensor.data_type is not None:
+                self.saved += byte_length(tensor.data_type, element_count(tensor.dims)) or 0
+        names = {tensor.name for tensor in graph.initializer} - {tensor.name for tensor in dense}
+        names |= {each.values.name for each in graph.sparse_initializer if each.values is not None} - {
+            each.values.name for each in sparse if each.values is not None
+        }
+        graph = replace(graph, initializer=tuple(dense), sparse_initializer=tuple(sparse))
+        return _without_values(graph, {name for name in names if name})
+
+
+def _live_nodes(scope: Scope, used: set[str], inner: dict[int | None, set[str]]) -> list[int]:
+    """Return the positions of the nodes on which a used name depends, in any order of the nodes."""
+    makers = scope.producers
+    nodes = scope.graph.node
+    live: set[int] = set()
+    pending = [makers[name][0] for name in used if name in makers]
+    while pending:
+        position = pending.pop()
+        if position in live:
+            continue
+        live.add(position)
+        for name in nodes[position].input:
+            if name in makers and makers[name][0] not in live:
+                pending.append(makers[name][0])
+        pending += [makers[name][0] for name in inner.get(position, ()) if name in makers]
+    return sorted(live)
+
+
+def _annotation_names(graph: Graph) -> set[str]:
+    """Return the scales and zero points of annotated tensors."""
+    return {
+        entry.value
+        for annotation in graph.quantization_annotation
+        for entry in annotation.quant_parameter_tensor_names
+        if entry.value
+    }
+
+
+def _without_values(graph: Body, gone: set[str]) -> Body:
+    """Return the graph without annotations of removed values."""
+    kept = tuple([value for value in graph.value_info if value.name not in gone])
+    if len(kept) < len(graph.value_info):
+        graph = replace(graph, value_info=kept)
+    if isinstance(graph, Graph) and any([each.tensor_name in gone for each in graph.quantization_annotation]):
+        annotations = [each for each in graph.quantization_annotation if each.tensor_name not in gone]
+        graph = replace(graph, quantization_annotation=tuple(annotations))
+    return graph
+
+
+def _used_functions(model: Model) -> tuple[Function, ...]:
+    """Return the functions that graphs call, or that such functions call."""
+    keys = {function_key(each): each for each in model.functions}
+    roots: list[Graph | Function] = [graph for graph in (model.graph,) if graph is not None]
+    roots += [graph for step in model.training_info for graph in (step.initialization, step.algorithm) if graph]
+    found: set[OperatorKey] = set()
+    for root in roots:  # grows while it is walked
+        for node in walk(root, Node):
+            key = operator_key(node)
+            if key in keys and key not in found:
+                found.add(key)
+                roots.append(keys[key])
+    return tuple([each for each in model.functions if function_key(each) in found])
+
+
+Strippable = Literal["doc_strings", "metadata", "value_info", "names"]
+Element = Literal["model", "graph", "node", "attribute", "tensor", "value", "function"]
+
+_ELEMENTS: Final[dict[type[Record], Element]] = {
+    Model: "model",
+    Graph: "graph",
+    Node: "node",
+    Attribute: "attribute",
+    Tensor: "tensor",
+    ValueInfo: "value",
+    Function: "function",
+}
+
+
+class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
+    """Remove doc strings, metadata, value_info or node names, and report the bytes saved; the computation stays."""
+
+    words: ClassVar = ("what",)
+    examples: ClassVar = (
+        '{"edit": "strip"}',
+        '{"edit": "strip", "what": ["metadata", "value_info"], "below": "/graph"}',
+    )
+
+    what: Annotated[
+        tuple[Strippable, ...],
+        Meta(min_length=1, description="What to remove; names are those of nodes, which nothing refers to."),
+    ] = ("doc_strings",)
+    of: Annotated[
+        tuple[Element, ...] | None,
+        Meta(min_length=1, description="Elements that lose their doc strings and metadata; all by default."),
+    ] = None
+    below: Annotated[
+        str | None,
+        Role("address"),
+        Meta(description="The address of the element to strip, with all in it, such as /graph or /functions/0."),
+    ] = None
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        stripper = _Stripper(self.what, self.of)
+        model = workspace.model
+        if self.below is None:
+            workspace.replace_equivalent(stripper.stripped(model))
+        else:
+            address = self.below.removeprefix("@")
+            element = find_element(model, address)
+            if not isinstance(element.value, Record):
+                raise EditError(
+                    f"{visible(address, 200)} cannot be stripped; name a graph, node, tensor or the like",
+                    address,
+                )
+            made = replace_at(model, element.address, stripper.stripped(element.value))[""]
+            assert isinstance(made, Model)
+            workspace.replace_equivalent(made)
+        if not stripper.count:
+            return Outcome(0, ("there is nothing to strip",))
+        return Outcome(stripper.count, (f"{stripper.count:,} removed, {stripper.saved:,} bytes saved",))
+
+
+class _Stripper:
+    def __init__(self, what: tuple[Strippable, ...], of: tuple[Element, ...] | None) -> None:
+        self._what = set(what)
+        self._of = None if of is None else set(of)
+        self.count = 0
+        """Number of removed doc strings, metadata entries, value_info entries and names."""
+        self.saved = 0
+        """Bytes that they occupied."""
+
+    def stripped(self, root: Record) -> Any:
+        """Return the record without the elements to remove."""
+        kinds = tuple([kind for kind in _ELEMENTS if self._concerns(kind)])
+        return replace_records(root, kinds, self._change, shared=False)
+
+    def _concerns(self, kind: type[Record]) -> bool:
+        element = _ELEMENTS[kind]
+        wanted = self._of is None or element in self._of
+        if "doc_strings" in self._what and wanted:
+            return True
+        if "metadata" in self._what and wanted and kind is not Attribute:
+            return True
+        return ("value_info" in self._what and kind in (Graph, Function)) or ("names" in self._what and kind is Node)
+
+    def _change(self, record: Any) -> Any:
+        updates: dict[str, Any] = {}
+        if self._of is None or _ELEMENTS[type(record)] in self._of:
+            if "doc_strings" in self._what and record.doc_string is not None:
+                updates["doc_string"] = None
+                self._gone(1, _text_bytes(record.doc_string))
+            if "metadata" in self._what and not isinstance(record, Attribute) and record.metadata_props:
+                updates["metadata_props"] = ()
+                self._gone(len(record.metadata_props), sum(map(_entry_bytes, record.metadata_props)))
+        if "value_info" in self._what and isinstance(record, Graph | Function) and record.value_info:
+            updates["value_info"] = ()
+            self._gone(len(record.value_info), message_size(Graph(value_info=record.value_info)))
+        if "names" in self._what and isinstance(record, Node) and record.name is not None:
+            updates["name"] = None
+            self._gone(1, _text_bytes(record.name))
+        return replace(record, **updates) if updates else record
+
+    def _gone(self, count: int, size: int) -> None:
+        self.count += count
+        self.saved += size
+
+
+def _text_bytes(text: str) -> int:
+    """Bytes of a string in a message, with its tag and length."""
+    return _message_bytes(len(text.encode("utf-8", "surrogateescape")))
+
+
+def _entry_bytes(entry: StringStringEntry) -> int:
+    parts = [_text_bytes(text) for text in (entry.key, entry.value) if text is not None]
+    return _message_bytes(sum(parts) + len(entry.unknown_fields))
+
+
+def _message_bytes(length: int) -> int:
+    return 1 + max(1, (length.bit_length() + 6) // 7) + length

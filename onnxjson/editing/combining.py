@@ -1,0 +1,348 @@
+"""Combine two models: connect values of the first to inputs of the second, resolve name conflicts, unite the rest."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from onnxjson.editing.inference import inferred_types, refine_type
+from onnxjson.editing.opsets import convert, domain_text, imported_version
+from onnxjson.editing.workspace import main_scope
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import (
+    Graph,
+    Model,
+    Node,
+    OperatorSetId,
+    Record,
+    SparseTensor,
+    StringStringEntry,
+    Tensor,
+)
+from onnxjson.model.errors import EditError, WorkerError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
+from onnxjson.model.rebuilding import Body, rebuild, with_nodes
+from onnxjson.model.renaming import renamed
+from onnxjson.model.tensors import is_external
+from onnxjson.model.types import format_type
+from onnxjson.storage.external_files import internalize
+
+_SHOWN: Final = 8
+
+Kind = TypeVar("Kind", bound=Record)
+
+
+class Combined(NamedTuple):
+    """Two models combined, and remarks for the user."""
+
+    model: Model
+    notes: tuple[str, ...]
+
+
+def combine(
+    first: Model,
+    second: Model,
+    joins: Mapping[str, str],
+    *,
+    prefix: str,
+    folders: tuple[Path | None, Path | None] = (None, None),
+) -> Combined:
+    """Append `second` to `first`, with values of `first` instead of some of its inputs.
+
+    Args:
+        first: is not modified, and keeps its names.
+        second: is not modified.
+        joins: inputs of `second` -> the values of the main graph of `first` that replace them.
+        prefix: the prefix of names of `second` that `first` has already.
+        folders: the folders of their external data.
+
+    Raises:
+        EditError: the models cannot be combined.
+        WorkerError: the version converter crashed or hung.
+    """
+    if second.training_info:
+        raise EditError("the second model has training_info, which belongs to that model alone; remove it first")
+    first, second, notes = _same_versions(first, second, folders)
+    second, more = _own_functions(first, second, prefix)
+    notes += more
+    ones, others = Index(first), Index(second)
+    main, its = main_scope(ones, "the first model"), main_scope(others, "the second model")
+    _refuse_types(first, main, its, joins, folders[0], notes)
+    shared = _shared(main, its, joins, folders[0])
+    second, more = _own_names(ones, others, joins, shared, prefix)
+    notes += more
+    second, more = _own_node_names(ones, second, prefix)
+    notes += more
+    model, more = _joined(first, second, joins, shared)
+    return Combined(model, (*notes, *more))
+
+
+def _same_versions(
+    first: Model, second: Model, folders: tuple[Path | None, Path | None]
+) -> tuple[Model, Model, list[str]]:
+    """Convert both models to the newer of their versions of every operator set."""
+    notes = []
+    for domain in dict.fromkeys(plain_domain(each.domain) for each in (*first.opset_import, *second.opset_import)):
+        mine, its = [imported_version(each.opset_import, domain) for each in (first, second)]
+        if mine is None or its is None or mine == its:
+            continue
+        newer = max(mine, its)
+        which = "first" if mine < newer else "second"
+        reason = f"the models import {domain_text(domain)} as {mine} and {its}"
+        try:
+            if which == "first":
+                converted = convert(first, newer, domain, folders[0])
+                first = converted.model
+            else:
+                converted = convert(second, newer, domain, folders[1])
+                second = converted.model
+        except EditError as error:
+            raise EditError(f"{reason}, and the {which} cannot be converted to {newer}: {error}") from error
+        notes.append(f"{reason}; the {which} was converted to {newer}: {'; '.join(converted.notes)}")
+    return first, second, notes
+
+
+def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, list[str]]:
+    """Rename functions of `second` that `first` has with another body."""
+    mine = {function_key(each): each for each in first.functions}
+    taken = {key[1] for key in mine} | {each.name or "" for each in second.functions}
+    new: dict[OperatorKey, str] = {}
+    for function in second.functions:
+        key = function_key(function)
+        if key in mine and mine[key] != function:
+            name = _fresh(prefix + key[1], taken)
+            taken.add(name)
+            new[key] = name
+    if not new:
+        return second, []
+
+    def call(node: Node) -> Node:
+        name = new.get(operator_key(node))
+        return node if name is None else msgspec.structs.replace(node, op_type=name)
+
+    def change(_: Scope, graph: Body) -> Body:
+        return with_nodes(graph, call)
+
+    changed = rebuild(Index(second), change)
+    functions = tuple(
+        [
+            msgspec.structs.replace(each, name=new[function_key(old)]) if function_key(old) in new else each
+            for old, each in zip(second.functions, changed.functions, strict=True)
+        ]
+    )
+    renames = {key[1]: name for key, name in new.items()}
+    return msgspec.structs.replace(changed, functions=functions), [
+        f"functions of both models have one name and different bodies; in the second: {_map(renames)}"
+    ]
+
+
+def _refuse_types(
+    first: Model, main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
+) -> None:
+    """Raise unless every value fits the type of the input that it replaces.
+
+    Raises:
+        EditError: dtypes, ranks or sizes differ.
+    """
+    inferred: Scope | None = None
+    for name, source in joins.items():
+        wanted, found = its.types.get(name), main.types.get(source)
+        constant = main.initializer(source)
+        if found is None and constant is not None:
+            found = type_of_constant(constant)
+        if wanted is not None and found is None:
+            inferred = inferred or _inferred(first, main, folder)
+            found = inferred.types.get(source)
+        if wanted is None or found is None:
+            notes.append(f'it is not known whether "{visible(source)}" has the type of "{visible(name)}"')
+        elif refine_type(found, wanted) is None:
+            texts = [visible(format_type(each) or "a type") for each in (found, wanted)]
+            raise EditError(
+                f'"{visible(source)}" of the first model is {texts[0]}, and "{visible(name)}" of the second needs '
+                f"{texts[1]}"
+            )
+
+
+def _inferred(model: Model, main: Scope, folder: Path | None) -> Scope:
+    try:
+        return main_scope(Index(inferred_types(model, folder)))
+    except WorkerError:
+        return main
+
+
+def _shared(main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None) -> set[str]:
+    """Return the names of constants that both models have with the same dtype, dims and elements."""
+    return {
+        name
+        for name in its.initializers
+        if name in main.initializers
+        and not (name in joins or name in its.inputs or name in main.inputs)
+        and _inside(main.initializer(name), folder) == its.initializer(name)
+    }
+
+
+def _inside(constant: Tensor | SparseTensor | None, folder: Path | None) -> Tensor | SparseTensor | None:
+    """Return a constant with its elements; those in other files are read when they are compared."""
+    if not isinstance(constant, Tensor) or not is_external(constant) or folder is None:
+        return constant
+    taken = internalize(Model(graph=Graph(initializer=(constant,))), folder).graph
+    assert taken is not None
+    return taken.initializer[0]
+
+
+def _own_names(
+    ones: Index, others: Index, joins: Mapping[str, str], shared: set[str], prefix: str
+) -> tuple[Model, list[str]]:
+    """Rename joined inputs of the second model to the values that replace them, and values with names of the first."""
+    mine = [scope for scope in ones.scopes if scope.kind != "function"]
+    everywhere = {name for scope in mine for name in _defined(scope)}
+    # Subgraphs may reuse names of other subgraphs, but not of a graph around them.
+    around = {name for scope in mine if scope.kind == "main" for name in _defined(scope)}
+    free = everywhere | {name for scope in others.scopes if scope.kind != "function" for name in _defined(scope)}
+    names: dict[Scope, dict[str, str]] = {}
+    renames: dict[str, str] = {}
+    for scope in others.scopes:
+        if scope.kind == "function":
+            continue
+        mapping: dict[str, str] = {}
+        taken = everywhere if scope.kind == "main" else around
+        for name in _defined(scope):
+            if scope.kind == "main" and name in joins:
+                mapping[name] = joins[name]
+            elif name in taken and not (scope.kind == "main" and name in shared):
+                mapping[name] = renames[name] = _fresh(prefix + name, free)
+                free.add(mapping[name])
+        if changed := {old: new for old, new in mapping.items() if old != new}:
+            names[scope] = changed
+    model = renamed(others, names) if names else others.model
+    return model, [f"values of the second that have names of the first: {_map(renames)}"] if renames else []
+
+
+def _own_node_names(ones: Index, second: Model, prefix: str) -> tuple[Model, list[str]]:
+    """Rename nodes of the second model that have names of nodes of the first."""
+    taken = {ref.node.name for ref in ones.nodes() if ref.node.name and ref.scope.kind != "function"}
+    index = Index(second)
+    free = taken | {ref.node.name for ref in index.nodes() if ref.node.name}
+    renames: dict[str, str] = {}
+
+    def own(node: Node) -> Node:
+        if not node.name or node.name not in taken:
+            return node
+        if node.name not in renames:
+            renames[node.name] = _fresh(prefix + node.name, free)
+            free.add(renames[node.name])
+        return msgspec.structs.replace(node, name=renames[node.name])
+
+    def change(scope: Scope, graph: Body) -> Body:
+        # Every function has its own node names.
+        return graph if list(scope.chain())[-1].kind == "function" else with_nodes(graph, own)
+
+    model = rebuild(index, change) if taken else second
+    return model, [f"nodes of the second that have names of the first: {_map(renames)}"] if renames else []
+
+
+def _defined(scope: Scope) -> dict[str, None]:
+    return scope.defined_names
+
+
+def _fresh(wanted: str, taken: set[str]) -> str:
+    name, number = wanted, 1
+    while name in taken:
+        number += 1
+        name = f"{wanted}_{number}"
+    return name
+
+
+def _map(names: Mapping[str, str]) -> str:
+    """Describe renamings in a sentence."""
+    return listed([f'"{visible(old)}" is now "{visible(new)}"' for old, new in names.items()], _SHOWN)
+
+
+def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[str]) -> tuple[Model, list[str]]:
+    """Join the graphs and all other fields of two models without name conflicts."""
+    one, other = first.graph, second.graph
+    assert one is not None
+    assert other is not None
+    notes: list[str] = []
+    sources = set(joins.values())
+    outputs = [each for each in one.output if each.name not in sources]
+    removed = [each for each in one.output if each.name in sources]
+    new_outputs = (*outputs, *other.output)
+    stated = {each.name for each in (*one.value_info, *one.input, *new_outputs)}
+    infos = [*one.value_info, *[each for each in removed if each.name not in stated]]
+    known = {each.name for each in (*infos, *one.input)} | {each.name for each in new_outputs}
+    constants = [each for each in other.initializer if each.name not in shared and each.name not in sources]
+    graph = msgspec.structs.replace(
+        one,
+        node=(*one.node, *other.node),
+        initializer=(*one.initializer, *constants),
+        input=(*one.input, *[each for each in other.input if each.name not in sources]),
+        output=new_outputs,
+        value_info=(*infos, *[each for each in other.value_info if each.name not in known]),
+        quantization_annotation=_union(
+            one.quantization_annotation,
+            other.quantization_annotation,
+            lambda each: each.tensor_name,
+            "quantization of",
+            notes,
+        ),
+        sparse_initializer=(
+            *one.sparse_initializer,
+            *[each for each in other.sparse_initializer if _sparse_name(each) not in sources],
+        ),
+        metadata_props=_metadata(one.metadata_props, other.metadata_props, "the graph", notes),
+    )
+    for what, mine, its in (
+        ("doc_string of the model", first.doc_string, second.doc_string),
+        ("doc_string of the graph", one.doc_string, other.doc_string),
+        ("unknown fields of the model", first.unknown_fields, second.unknown_fields),
+        ("unknown fields of the graph", one.unknown_fields, other.unknown_fields),
+    ):
+        if its and its != mine:
+            notes.append(f"the {what} of the first is kept; the second has another")
+    newest = max(first.ir_version or 0, second.ir_version or 0)
+    if newest != (first.ir_version or 0):
+        notes.append(f"ir_version is {newest}, that of the second, which may need features of it")
+    model = msgspec.structs.replace(
+        first,
+        ir_version=newest or None,
+        graph=graph,
+        opset_import=_union(first.opset_import, second.opset_import, _domain, "operator set", notes),
+        metadata_props=_metadata(first.metadata_props, second.metadata_props, "the model", notes),
+        functions=_union(first.functions, second.functions, function_key, "function", notes),
+        configuration=_union(first.configuration, second.configuration, lambda each: each.name, "devices", notes),
+    )
+    return model, notes
+
+
+def _domain(entry: OperatorSetId) -> str:
+    return plain_domain(entry.domain)
+
+
+def _sparse_name(sparse: SparseTensor) -> str | None:
+    return None if sparse.values is None else sparse.values.name
+
+
+def _metadata(
+    mine: tuple[StringStringEntry, ...], its: tuple[StringStringEntry, ...], place: str, notes: list[str]
+) -> tuple[StringStringEntry, ...]:
+    return _union(mine, its, lambda each: each.key, f"metadata of {place}:", notes)
+
+
+def _union(
+    mine: tuple[Kind, ...], its: tuple[Kind, ...], key: Callable[[Kind], Any], what: str, notes: list[str]
+) -> tuple[Kind, ...]:
+    """Return the entries of the first, then those that only the second has; conflicting entries are reported."""
+    known = {key(each): each for each in mine}
+    more = []
+    for each in its:
+        there = known.get(key(each))
+        if there is None:
+            more.append(each)
+        elif there != each and what != "operator set":
+            name = visible(str(key(each)))
+            notes.append(f'{what} "{name}" differs; the one of the first is kept')
+    return (*mine, *more)

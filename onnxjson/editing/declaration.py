@@ -1,0 +1,134 @@
+"""`Declared`, the base of edits and passes, and `Edit`: one change of a model.
+
+A subclass is the declaration. Its docstring is the help text, its fields are the parameters, and ``tag`` is its name in
+Python, on the command line, in scripts and in forms::
+
+    class RemoveAttribute(Edit, frozen=True, kw_only=True, tag="remove-attribute"):
+        \"""Remove an attribute from nodes.\"""
+
+        words = ("node", "attribute")
+        examples = ('{"edit": "remove-attribute", "node": "op:Conv", "attribute": "auto_pad"}',)
+
+        node: Annotated[str, Role("nodes"), Meta(description="The nodes.")]
+        attribute: Annotated[str, Role("attribute"), Meta(description="The name of the attribute.")]
+
+        def change(self, workspace: Workspace) -> Outcome: ...
+"""
+
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, TypeVar
+
+import msgspec
+
+from onnxjson.editing.parameters import parameters
+from onnxjson.editing.values import ValueMistakeError, plain_value, same_value
+from onnxjson.model.display import visible
+from onnxjson.model.errors import EditError, ParameterError
+
+if TYPE_CHECKING:
+    from onnxjson.editing.workspace import Workspace
+
+
+class Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, eq=False):
+    """A step that is declared by its class. The constructor checks and converts its parameters.
+
+    Two steps are equal if they have the same class and the same parameters, compared by their JSON text.
+
+    Raises:
+        ParameterError: a value does not fit its parameter.
+    """
+
+    words: ClassVar[tuple[str, ...]] = ()
+    """Parameters that may be written on a command line without their names, in this order."""
+
+    def __post_init__(self) -> None:
+        for parameter in parameters(type(self)):
+            given = getattr(self, parameter.field)
+            try:
+                value = parameter.read(given)
+            except ValueMistakeError as mistake:
+                raise parameter_error(self, parameter.name, mistake) from None
+            if value is not given:
+                msgspec.structs.force_setattr(self, parameter.field, value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Declared) or type(other) is not type(self):
+            return NotImplemented
+        return same_value(*[plain_value(non_default_parameters(each)) for each in (self, other)])
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+AnyDeclared = TypeVar("AnyDeclared", bound=Declared)
+
+
+class Outcome(NamedTuple):
+    """Result of an edit, beyond the changed model."""
+
+    matches: int
+    """Number of elements that the edit selected, whether or not they had to change."""
+    notes: tuple[str, ...] = ()
+    """Sentences for the user, such as which nodes could not be changed."""
+
+
+class Edit(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="edit", eq=False):
+    """Base class of all edits."""
+
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Steps of scripts as examples; the help shows them as command lines."""
+
+    expect: Annotated[
+        int | None, msgspec.Meta(ge=0, description="The required number of matches; any other number is an error.")
+    ] = None
+
+    def change(self, workspace: "Workspace") -> Outcome:
+        """Change the model of the workspace.
+
+        Raises:
+            EditError: the edit is not possible, or would damage the model.
+            SelectorError: a selector matches nothing, or more than one element where exactly one is needed.
+        """
+        raise NotImplementedError
+
+
+def name_of(declared: Declared | type[Declared]) -> str:
+    """Name of an edit or a pass, such as ``set-attribute``."""
+    return str(declared.__struct_config__.tag)
+
+
+def non_default_parameters(declared: Declared) -> dict[str, Any]:
+    """Parameters that differ from their defaults and all required ones, by name, in the order of the declaration."""
+    found = {}
+    for parameter in parameters(type(declared)):
+        value = getattr(declared, parameter.field)
+        if parameter.required or not same_value(plain_value(value), plain_value(parameter.default)):
+            found[parameter.name] = value
+    return found
+
+
+def parameter_error(declared: Declared | type[Declared], name: str, mistake: ValueMistakeError) -> ParameterError:
+    """Error for a value that does not fit its parameter."""
+    path = "".join([f"[{part}]" if isinstance(part, int) else f".{visible(part)}" for part in mistake.path])
+    return ParameterError(f"{name_of(declared)}: {name}{path}: {mistake}")
+
+
+def check_expectation(edit: Edit, outcome: Outcome) -> None:
+    """Raise unless an edit had the number of matches that it expects.
+
+    Raises:
+        EditError: it had more or fewer.
+    """
+    if edit.expect is not None and edit.expect != outcome.matches:
+        matches = f"{outcome.matches:,} match" + ("es" if outcome.matches != 1 else "")
+        raise EditError(f"{name_of(edit)}: {matches}, and {edit.expect:,} are expected; nothing is changed")
+
+
+def summary(kind: type[Declared]) -> str:
+    """First line of the help text of an edit or a pass."""
+    return (kind.__doc__ or "").strip().partition("\n")[0]
+
+
+def paragraphs(kind: type[Declared]) -> str:
+    """Help text of an edit or a pass: paragraphs of one line each, separated by empty lines."""
+    more = (kind.__doc__ or "").strip().partition("\n")[2]
+    blocks = [" ".join(block.split()) for block in more.split("\n\n")]
+    return "\n\n".join([summary(kind), *[block for block in blocks if block]])

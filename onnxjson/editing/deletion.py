@@ -1,0 +1,241 @@
+"""delete-node, the edit that removes nodes and connects their consumers to one of their inputs."""
+
+from typing import Annotated, Final
+
+from msgspec import Meta
+
+from onnxjson.editing.declaration import Edit, Outcome, name_of
+from onnxjson.editing.operator_checks import Known, dtype_of
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.rewiring import Changes, ResultTypes, Value
+from onnxjson.editing.workspace import NodeChange, Workspace
+from onnxjson.model.constants import find_constant, type_of_constant
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Type
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, NodeRef, Scope, Use
+from onnxjson.model.types import format_data_type, format_type
+
+_SHOWN: Final = 4
+
+
+class DeleteNode(Edit, frozen=True, kw_only=True, eq=False, tag="delete-node"):
+    """Delete nodes, and connect the consumers of their outputs to one of their inputs.
+
+    If a node has only one input that is not a constant, that one is used; otherwise give bypass. A node whose outputs
+    nothing consumes needs no bypass. An output of the graph keeps its name; the producer of the input gets it.
+    """
+
+    words = ("node", "bypass")
+    examples = (
+        '{"edit": "delete-node", "node": "op:Identity"}',
+        '{"edit": "delete-node", "node": "/head/Add", "bypass": 0}',
+    )
+
+    node: Annotated[str, Role("nodes"), Meta(description="The nodes: a name or a selector.")]
+    bypass: Annotated[
+        int | None, Meta(ge=0, description="The position of the input that replaces the node, from 0.")
+    ] = None
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        return _Deletion(workspace, workspace.select(self.node), self.bypass, name_of(self)).make()
+
+
+class _Deletion:
+    """Nodes of one model that are deleted together."""
+
+    def __init__(self, workspace: Workspace, refs: tuple[NodeRef, ...], bypass: int | None, edit: str) -> None:
+        self._workspace = workspace
+        self._index = workspace.index
+        self._bypass = bypass
+        self._edit = edit
+        self._refs = refs
+        self._gone = set(refs)
+        self._changes = Changes(workspace)
+        self._known: Known = {}
+        self._results: dict[tuple[Scope, str], str] = {}
+        """Values that get the name of a graph output: their graph and old name -> the new name."""
+
+    def make(self) -> Outcome:
+        """Delete the nodes.
+
+        Raises:
+            EditError: the replacement of a node is ambiguous, or nothing can replace it.
+        """
+        remaining: list[tuple[Use, Scope, str]] = []
+        refs = [ref for ref in self._refs if not self._is_inside_deleted(ref.scope)]
+        for ref in refs:
+            graph = self._changes.of(ref.scope)
+            graph.nodes[ref.position] = None
+            for name in ref.node.output:
+                # In an invalid model the name may also be that of another value, which keeps its consumers.
+                if name and self._index.producer(ref.scope, name) == ref:
+                    graph.removed.add(name)
+                    remaining += [(use, ref.scope, name) for use in self._remaining(ref.scope, name)]
+        # Outputs of graphs first: they determine the names of values.
+        for use, scope, name in remaining:
+            if use.position is None:
+                self._keep_result(use, scope, name)
+        dtypes: dict[Value, int | None] = {}
+        for use, scope, name in remaining:
+            if use.position is not None:
+                home, other = self._resolved(scope, name, use)
+                self._changes.take(use, self._final(home, other))
+                dtypes[scope, name] = dtype_of(self._workspace, home, other, self._known)
+        removed: dict[Scope, dict[int, NodeChange]] = {}
+        for ref in refs:
+            removed.setdefault(ref.scope, {})[ref.position] = None
+        retyped = ResultTypes(self._workspace, self._edit, removed, dtypes)
+        retyped.put(self._changes)
+        self._rename_others({(use.scope, use.position, use.slot) for use, _, _ in remaining})
+        self._changes.make()
+        return Outcome(len(self._refs), tuple(retyped.notes))
+
+    def _is_inside_deleted(self, scope: Scope) -> bool:
+        return any(each.owner in self._gone for each in scope.chain() if each.owner is not None)
+
+    def _remaining(self, scope: Scope, name: str) -> list[Use]:
+        """Return the uses of a value by elements that stay."""
+        found = []
+        for use in self._index.consumers(scope, name):
+            if self._is_inside_deleted(use.scope):
+                continue
+            if use.position is not None and NodeRef(use.scope, use.position) in self._gone:
+                continue
+            found.append(use)
+        return found
+
+    def _resolved(self, scope: Scope, name: str, use: Use) -> tuple[Scope, str]:
+        """Return the replacement of a value of a deleted node: the graph that defines it, and its name."""
+        passed: set[NodeRef] = set()
+        while (producer := self._index.producer(scope, name)) is not None and producer in self._gone:
+            if producer in passed:
+                raise self._refused(producer, "it is in a cycle of deleted nodes, so nothing can replace it")
+            passed.add(producer)
+            slot = self._bypassed(producer, name, use)
+            other = producer.node.input[slot]
+            self._check_dtypes(producer, name, other)
+            home = Index.defining_scope(producer.scope, other)
+            if home is None:
+                break
+            scope, name = home, other
+        return scope, name
+
+    def _bypassed(self, ref: NodeRef, name: str, use: Use) -> int:
+        """Return the slot of the input that replaces an output of a node.
+
+        Raises:
+            EditError: there is none, or several are possible.
+        """
+        node = ref.node
+        operator = visible(node.op_type or "")
+        taken = f'"{visible(name)}" is used by {use.address}'
+        if node.output[0] != name:
+            slot = node.output.index(name)
+            raise self._refused(
+                ref, f"{taken}, and only the first output of {operator} can be replaced by an input, not output {slot}"
+            )
+        if self._bypass is not None:
+            if self._bypass < len(node.input) and node.input[self._bypass]:
+                return self._bypass
+            raise self._refused(ref, f"{operator} has no input {self._bypass}; its inputs are {_listed(node.input)}")
+        slots = [slot for slot, each in enumerate(node.input) if each and find_constant(ref.scope, each) is None]
+        # The outputs of an If or a Loop come from its subgraphs, and are unrelated to its inputs.
+        has_graphs = any([each.g is not None or each.graphs for each in node.attribute])
+        if len({node.input[slot] for slot in slots}) == 1 and not has_graphs:
+            return slots[0]
+        if not any(node.input):
+            raise self._refused(ref, f"{taken}, and {operator} has no input that could replace it; rewire that first")
+        raise self._refused(
+            ref,
+            f"{taken}, and {operator} has the inputs {_listed(node.input)}; choose one with bypass",
+        )
+
+    def _check_dtypes(self, ref: NodeRef, output: str, other: str) -> None:
+        """Raise if the dtypes of an output and its replacement are known to differ and the user gave no bypass."""
+        made, taken = (dtype_of(self._workspace, ref.scope, each, self._known) for each in (output, other))
+        if self._bypass is None and made and taken and made != taken:
+            raise self._refused(
+                ref,
+                f'it changes {format_data_type(taken)} to {format_data_type(made)}; consumers of "{visible(output)}" '
+                "would get another dtype; give bypass=0 to allow it",
+            )
+
+    def _keep_result(self, use: Use, scope: Scope, name: str) -> None:
+        """Give the replacement of a graph output the name of that output."""
+        home, other = self._resolved(scope, name, use)
+        producer = self._index.producer(home, other)
+        is_taken = (home, other) in self._results or other in home.output_names
+        if use.scope is not scope or home is not scope or producer is None or is_taken:
+            ref = self._index.producer(scope, name)
+            assert ref is not None
+            raise self._refused(
+                ref,
+                f'its output "{visible(name)}" is an output of the graph, and "{visible(other)}" cannot get that name; '
+                "replace-node can make the node an Identity",
+            )
+        self._check_result(scope, name, home, other)
+        self._results[home, other] = name
+
+    def _check_result(self, scope: Scope, name: str, home: Scope, other: str) -> None:
+        """Raise if a value is known to have another type than the graph output that it replaces.
+
+        Raises:
+            EditError: it has another dtype or shape.
+        """
+        stated = Index.type_of(scope, name)
+        dtype = dtype_of(self._workspace, home, other, self._known)
+        elem_type = stated.tensor_type.elem_type if stated is not None and stated.tensor_type is not None else None
+        known = Index.type_of(home, other)
+        constant = home.initializer(other)
+        if constant is not None:
+            known = type_of_constant(constant)
+        is_other_shape = stated is not None and known is not None and not fits(stated, known)
+        if is_other_shape or (elem_type and dtype and elem_type != dtype):
+            ref = self._index.producer(scope, name)
+            assert ref is not None
+            shown = f" ({format_type(known)})" if known is not None else ""
+            wanted = f" ({format_type(stated)})" if stated is not None else ""
+            raise self._refused(
+                ref,
+                f'the output "{visible(name)}"{wanted} would be "{visible(other)}"{shown}, of another type; '
+                "use set-shape or remove-output first",
+            )
+
+    def _final(self, scope: Scope, name: str) -> str:
+        return self._results.get((scope, name), name)
+
+    def _rename_others(self, done: set[tuple[Scope, int | None, int]]) -> None:
+        """Rename the producers and consumers of values that get another name."""
+        for (scope, name), new in self._results.items():
+            position, slot = scope.producers[name]
+            graph = self._changes.of(scope)
+            graph.outputs.setdefault(position, {})[slot] = new
+            # The graph output states its type itself.
+            graph.removed.discard(new)
+            graph.removed.add(name)
+            graph.renamed[name] = new
+            for use in self._remaining(scope, name):
+                if (use.scope, use.position, use.slot) not in done:
+                    self._changes.take(use, new)
+
+    def _refused(self, ref: NodeRef, why: str) -> EditError:
+        name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
+        return EditError(f"{self._edit}: {ref.address}{name}: {why}", ref.address)
+
+
+def fits(one: Type, other: Type) -> bool:
+    """Whether two tensor types are compatible: the same rank, and no two sizes that differ."""
+    shapes = [each.tensor_type.shape if each.tensor_type is not None else None for each in (one, other)]
+    if shapes[0] is None or shapes[1] is None:
+        return True
+    if len(shapes[0].dim) != len(shapes[1].dim):
+        return False
+    sizes = [(a.dim_value, b.dim_value) for a, b in zip(shapes[0].dim, shapes[1].dim, strict=True)]
+    return all(a is None or b is None or a == b for a, b in sizes)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    shown = [f'{slot} "{visible(name)}"' for slot, name in enumerate(names) if name]
+    return listed(shown, _SHOWN)

@@ -1,0 +1,206 @@
+"""Nodes in a difference that is expressed as edits: counterparts, bypasses, selectors, names and doc strings."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from onnxjson.diffing.matching.alignment import GraphPair
+from onnxjson.editing.annotations import SetDoc, annotated_record
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.names import Rename, SetName
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.document import Attribute, Node
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.model.rebuilding import Body
+from onnxjson.model.selector_syntax import spelled
+
+
+def pair_nodes(pair: GraphPair) -> tuple[list[int], list[int]]:
+    """Pair the nodes of two graphs: by the alignment, and nodes without a counterpart by the names of their outputs.
+
+    Returns:
+        For each node of the base the position of its counterpart in the target, -1 for none; and the reverse.
+    """
+    target_of, base_of = list(pair.target_of), list(pair.base_of)
+    new = {pair.target.graph.node[place].output: place for place, here in enumerate(base_of) if here < 0}
+    for position, place in enumerate(target_of):
+        output = pair.base.graph.node[position].output
+        if place < 0 and output in new:
+            target_of[position] = new[output]
+            base_of[new.pop(output)] = position
+    return target_of, base_of
+
+
+def find_bypasses(pair: GraphPair, target_of: Sequence[int]) -> dict[int, int]:
+    """Return deleted nodes -> the input that their consumers use instead.
+
+    Args:
+        pair: two graphs.
+        target_of: for each node of the base the position of its counterpart in the target, -1 for a deleted node.
+    """
+    base = pair.base
+    removed = {position for position, place in enumerate(target_of) if place < 0}
+    if not removed:
+        return {}
+    back = {there: here for here, there in pair.values.items()}
+    found: dict[int, int] = {}
+    for name, uses in base.consumers.items():
+        made = base.producers.get(name)
+        if made is None or made[0] not in removed:
+            continue
+        now = {_used_now(pair, target_of, position, slot) for position, slot in uses if position not in removed}
+        now.discard(None)
+        if len(now) != 1:
+            continue
+        wanted = back.get(now.pop() or "")
+        path = _path(base, removed, made[0], wanted) if wanted is not None else None
+        if path is not None:
+            found.update(path)
+    return found
+
+
+def _used_now(pair: GraphPair, target_of: Sequence[int], position: int | None, slot: int) -> str | None:
+    """Return the value that the counterpart of a use has in the target."""
+    names = pair.target.output_names if position is None else pair.target.graph.node[target_of[position]].input
+    return names[slot] if slot < len(names) else None
+
+
+def _path(scope: Scope, removed: set[int], position: int, wanted: str) -> dict[int, int] | None:
+    """Return the bypassed nodes between a deleted node and a value: node -> input."""
+    for slot, name in enumerate(scope.graph.node[position].input):
+        if name == wanted:
+            return {position: slot}
+        made = scope.producers.get(name)
+        if made is not None and made[0] in removed:
+            rest = _path(scope, removed, made[0], wanted)
+            if rest is not None:
+                return {position: slot, **rest}
+    return None
+
+
+def inputs_may_differ(pair: GraphPair, position: int, place: int) -> bool:
+    """Whether a node has other inputs than its counterpart, apart from renamed values."""
+    get = pair.values.get
+    old, new = pair.base.graph.node[position].input, pair.target.graph.node[place].input
+    return len(old) != len(new) or any(get(a, a) != b for a, b in zip(old, new, strict=True))
+
+
+def selector_of(workspace: Workspace, ref: NodeRef) -> str:
+    """Return the shortest selector that matches only one node: its name, its first output, or its address."""
+    node = ref.node
+    texts = []
+    if node.name:
+        texts += [node.name, spelled("name", node.name)]
+    texts += [spelled("output", name) for name in node.output if name][:1]
+    for text in texts:
+        try:
+            if [found.address for found in workspace.select(text)] == [ref.address]:
+                return text
+        except OnnxJsonError:
+            continue
+    return f"@{ref.address}"
+
+
+def find_counterpart(scope: Scope, node: Node) -> NodeRef | None:
+    """Return the node of a graph that has an output with the name of one of another node."""
+    for name in node.output:
+        if name in scope.producers:
+            return NodeRef(scope, scope.producers[name][0])
+    return None
+
+
+def is_described_by(workspace: Workspace, name: str, address: str) -> bool:
+    """Whether the name of a tensor alone selects its annotated record at an address."""
+    try:
+        return annotated_record(workspace.tensor(name), "it")[0] == address
+    except OnnxJsonError:
+        return False
+
+
+class NewName(NamedTuple):
+    """A node, and its new name."""
+
+    ref: NodeRef
+    name: str
+    """ "" for none."""
+
+
+def name_edits(workspace: Workspace, scope: Scope, wanted: Sequence[NewName]) -> Iterator[Edit]:
+    """Yield the edits that rename nodes of one graph; each must be applied before the next is requested.
+
+    Args:
+        workspace: has the current model.
+        scope: the graph.
+        wanted: nodes that stay, with their new names.
+    """
+    counts = Counter([node.name for node in scope.graph.node])
+    groups: dict[str, list[NewName]] = {}
+    for each in wanted:
+        groups.setdefault(each.ref.node.name or "", []).append(each)
+    together: dict[str, str] = {}
+    single: list[NewName] = []
+    for old, group in groups.items():
+        names = {each.name for each in group}
+        if old and len(group) == counts[old] and len(names) == 1 and "" not in names:
+            together[old] = group[0].name
+        else:
+            single += group
+    changing = [each for each in single if each.name != (each.ref.node.name or "")]
+    # Names that are removed are free for other nodes.
+    for each in changing:
+        if not each.name:
+            yield SetName(node=selector_of(workspace, each.ref), name="")
+    renamed = {old: new for old, new in together.items() if old != new}
+    if renamed:
+        yield Rename(kind="node", names=renamed, within=scope.address)
+    scope = workspace.scope(scope.address)
+    for each in changing:
+        if each.name:
+            yield SetName(node=selector_of(workspace, NodeRef(scope, each.ref.position)), name=each.name)
+
+
+def doc_edits(workspace: Workspace, scope: Scope, target: Body) -> Iterator[SetDoc]:
+    """Yield the edits that copy the doc strings of another graph with the same names.
+
+    Args:
+        workspace: has the current model.
+        scope: the graph.
+        target: the graph with the wanted doc strings.
+    """
+    if _differ(scope.graph.doc_string, target.doc_string):
+        yield SetDoc(text=target.doc_string or "", graph=scope.address)
+    for node in target.node:
+        ref = find_counterpart(scope, node)
+        if ref is not None:
+            yield from _node_doc_edits(workspace, ref, node)
+    for field in ("initializer", "input", "output", "value_info"):
+        there, wanted = getattr(scope.graph, field, ()), getattr(target, field, ())
+        if field != "value_info" and (not there or isinstance(there[0], str)):
+            continue
+        texts = {each.name: each.doc_string for each in wanted}
+        for position, each in enumerate(there):
+            if each.name and each.name in texts and _differ(each.doc_string, texts[each.name]):
+                address, text = f"{scope.address}/{field}/{position}", texts[each.name] or ""
+                if is_described_by(workspace, each.name, address):
+                    yield SetDoc(text=text, tensor=each.name)
+                else:
+                    yield SetDoc(text=text, address=address)
+
+
+def _node_doc_edits(workspace: Workspace, ref: NodeRef, node: Node) -> Iterator[SetDoc]:
+    now = ref.node
+    if now.doc_string is node.doc_string and now.attribute is node.attribute:
+        return
+    if _differ(now.doc_string, node.doc_string):
+        yield SetDoc(text=node.doc_string or "", node=selector_of(workspace, ref))
+    wanted = dict(zip(attribute_segments(node.attribute), node.attribute, strict=True))
+    for segment, old in zip(attribute_segments(now.attribute), now.attribute, strict=True):
+        new: Attribute | None = wanted.get(segment)
+        if new is not None and _differ(old.doc_string, new.doc_string):
+            yield SetDoc(text=new.doc_string or "", address=f"{ref.address}/attribute/{escape(segment)}")
+
+
+def _differ(one: str | None, other: str | None) -> bool:
+    return (one or "") != (other or "")

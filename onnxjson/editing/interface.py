@@ -1,0 +1,337 @@
+"""Edits of the inputs and outputs of a model; a value of a subgraph is passed out through the nodes around it."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final
+
+from msgspec import Meta
+from msgspec.structs import replace
+
+from onnxjson.editing.cleaning import Prune
+from onnxjson.editing.constant_values import constant_node
+from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.inference import inferred_types, without_invented_names
+from onnxjson.editing.name_changes import matching
+from onnxjson.editing.operator_checks import dtype_of
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import (
+    Dimension,
+    Graph,
+    Node,
+    Tensor,
+    TensorShape,
+    TensorType,
+    Type,
+    ValueInfo,
+)
+from onnxjson.model.dtypes import STRING
+from onnxjson.model.elements import byte_length
+from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.model.index import Index, Scope, Use
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
+
+_SHOWN = 5
+
+
+class AddInput(Edit, frozen=True, kw_only=True, eq=False, tag="add-input"):
+    """Add an input after the others."""
+
+    words: ClassVar = ("tensor", "type")
+    examples: ClassVar = ('{"edit": "add-input", "tensor": "mask", "type": "float32[N,128]"}',)
+
+    tensor: Annotated[str, Meta(min_length=1, description="The name of the input, which no value has.")]
+    type: Annotated[str, Role("type"), Meta(description="Its type, such as float32[N,3,224,224].")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        index, main = workspace.index, workspace.main
+        value = ValueInfo(name=self.tensor, type=type_of_text(self.type, "add-input"))
+        for scope in index.scopes:
+            if scope.kind != "function" and scope.defines(self.tensor):
+                raise EditError(f'{scope.address} has a value "{visible(self.tensor)}" already; choose another name')
+        graph = workspace.graph
+        workspace.replace_graph(main, replace(graph, input=(*graph.input, value)))
+        unused = () if main.consumers.get(self.tensor) else ("nothing uses it yet; connect it with rewire",)
+        return Outcome(1, unused)
+
+
+class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input"):
+    """Remove an input that nothing uses; an input with a default becomes a constant."""
+
+    words: ClassVar = ("tensor",)
+    examples: ClassVar = ('{"edit": "remove-input", "tensor": "mask"}',)
+
+    tensor: Annotated[str, Role("input"), Meta(description="The input: a name, wildcards, or re: and a pattern.")]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        main, graph = workspace.main, workspace.graph
+        removed = set(matching(self.tensor, [each.name or "" for each in graph.input], "input"))
+        version = workspace.model.ir_version
+        for name in removed:
+            if main.initializer(name) is not None:
+                if version is not None and version < 4:
+                    raise EditError(
+                        f'"{visible(name)}" is a constant, which must be an input in models of IR version {version}'
+                    )
+                continue
+            uses = workspace.index.consumers(main, name)
+            if uses:
+                raise EditError(
+                    f'"{visible(name)}" is used by {_uses(uses)}; first rewire them, or give the input a value with '
+                    "set-tensor"
+                )
+        kept = tuple([each for each in graph.input if each.name not in removed])
+        workspace.replace_graph(main, replace(graph, input=kept))
+        return Outcome(len(graph.input) - len(kept))
+
+
+class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
+    """Make any value an output, with its type; one inside an If, Loop or Scan is passed out through those nodes.
+
+    For a value in a loop, the output stacks the values of all iterations. If another branch of an If runs, the output
+    is empty (zero for a scalar).
+    """
+
+    words: ClassVar = ("tensor",)
+    examples: ClassVar = (
+        '{"edit": "add-output", "tensor": "/layer4/Relu_output_0"}',
+        '{"edit": "add-output", "tensor": "hidden", "type": "float32[N,512]"}',
+    )
+
+    tensor: Annotated[str, Role("tensor"), Meta(description="The value: a name or a selector.")]
+    type: Annotated[
+        str | None, Role("type"), Meta(description="Its type; by default the one that the model states or onnx infers.")
+    ] = None
+    name: Annotated[
+        str | None, Meta(min_length=1, description="The name of the output, for a value in a subgraph.")
+    ] = None
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        scope, name = workspace.value(self.tensor)
+        top = [*scope.chain()][-1]
+        if top.kind != "main" or scope.kind == "training":
+            raise EditError(f'"{visible(name)}" belongs to {scope.address}, whose values cannot be outputs')
+        main = workspace.main
+        if scope is main:
+            if self.name not in (None, name):
+                raise EditError(f'an output has the name of its value, "{visible(name)}"; use rename to change it')
+            if name in main.output_names:
+                raise EditError(f'"{visible(name)}" is an output already')
+        value = ValueInfo(name=name, type=self._type(workspace, scope, name))
+        notes: list[str] = []
+        if scope is not main:
+            value = pass_out(workspace, scope, value, self.name)
+            notes.append(f'the output is called "{visible(value.name or "")}"')
+        graph = workspace.graph
+        stated = next((each for each in graph.value_info if each.name == name), None)
+        if scope is main and stated is not None and stated.type == value.type:
+            # Its entry in value_info becomes the output.
+            value = stated
+            graph = replace(graph, value_info=tuple([each for each in graph.value_info if each is not stated]))
+        workspace.replace_graph(workspace.main, replace(graph, output=(*graph.output, value)))
+        return Outcome(1, tuple(notes))
+
+    def _type(self, workspace: Workspace, scope: Scope, name: str) -> Type:
+        if self.type is not None:
+            given = type_of_text(self.type, "add-output")
+            known = dtype_of(workspace, scope, name)
+            dtype = None if given.tensor_type is None else given.tensor_type.elem_type
+            if known and dtype and known != dtype:
+                is_other = f"{format_data_type(known)}, not {format_data_type(dtype)}"
+                raise EditError(f'add-output: "{visible(name)}" is {is_other}; add a Cast with add-node')
+            return given
+        constant = scope.initializer(name)
+        found = workspace.index.type_of(scope, name) if constant is None else type_of_constant(constant)
+        if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
+            inferred = Index(inferred_types(workspace.model, workspace.model_folder))
+            there = next((each for each in inferred.scopes if each.address == scope.address), None)
+            found = (there.types.get(name) if there is not None else None) or found
+        if found is None:
+            raise EditError(f'the type of "{visible(name)}" is not known; give a type such as float32[N,512]')
+        return without_invented_names(found)
+
+
+class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output"):
+    """Remove an output; its nodes stay unless `prune` is set. At least one output must be left."""
+
+    words: ClassVar = ("tensor",)
+    examples: ClassVar = ('{"edit": "remove-output", "tensor": "aux"}',)
+
+    tensor: Annotated[str, Role("output"), Meta(description="The output: a name, wildcards, or re: and a pattern.")]
+    prune: Annotated[bool, Meta(description="Also remove what no output depends on any more.")] = False
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        main, graph = workspace.main, workspace.graph
+        removed = set(matching(self.tensor, [each.name or "" for each in graph.output], "output"))
+        kept = tuple([each for each in graph.output if each.name not in removed])
+        if not kept:
+            raise EditError(f"{visible(self.tensor)} selects all outputs; at least one output must be left")
+        stated = {each.name for each in graph.value_info}
+        # Keep its type in value_info.
+        moved = [
+            each
+            for each in graph.output
+            if each.name in removed
+            and each.name not in stated
+            and each.name in main.producers
+            and each.type is not None
+        ]
+        count = len(graph.output) - len(kept)
+        infos = graph.value_info if self.prune else (*graph.value_info, *moved)
+        workspace.replace_graph(main, replace(graph, output=kept, value_info=infos))
+        notes = Prune().change(workspace).notes if self.prune else ()
+        return Outcome(count, notes)
+
+
+def type_of_text(text: str, edit: str) -> Type:
+    """Parse a type for an edit.
+
+    Raises:
+        ParameterError: it is not a type.
+    """
+    try:
+        return parse_type(text)
+    except TypeSyntaxError as error:
+        raise ParameterError(
+            f'{edit}: type: "{visible(text)}" is not a type (character {error.position}): {error}'
+        ) from None
+
+
+def _uses(uses: tuple[Use, ...]) -> str:
+    return listed([each.address for each in uses], _SHOWN)
+
+
+_PASSED_ON: Final = {"Loop": 1, "Scan": 0}
+"""Operators that iterate over a subgraph -> outputs of the subgraph that are not outputs of the node."""
+
+
+@dataclass
+class _Addition:
+    """Additions to one graph."""
+
+    outputs: list[ValueInfo] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    """New nodes before all others."""
+    last_nodes: list[Node] = field(default_factory=list)
+    """New nodes after all others."""
+    node_outputs: dict[int, str] = field(default_factory=dict)
+    """New last output of nodes, by their positions."""
+
+
+def pass_out(workspace: Workspace, scope: Scope, value: ValueInfo, name: str | None) -> ValueInfo:
+    """Pass a value of a subgraph out to the main graph, and return it as the main graph defines it.
+
+    Args:
+        workspace: gets the changed graphs; the outputs of the main graph stay.
+        scope: the graph that defines the value.
+        value: the value with its type.
+        name: its name in the main graph; a free name similar to its own if None.
+
+    Raises:
+        EditError: a node on the way is not an If, Loop or Scan, or the value is not a tensor.
+    """
+    taken: list[str] = []
+    additions: dict[Scope, _Addition] = {}
+
+    def fresh(wanted: str) -> str:
+        taken.append(workspace.fresh_name(wanted, taken))
+        return taken[-1]
+
+    base = name or value.name or "value"
+    while scope.outer is not None:
+        owner = scope.owner
+        kind = owner.node.op_type if owner is not None and plain_domain(owner.node.domain) == "" else None
+        if owner is None or (kind != "If" and kind not in _PASSED_ON):
+            what = visible(owner.node.op_type or "") if owner is not None else scope.address
+            raise EditError(f"{what} cannot pass out a value; only If, Loop and Scan can", scope.address)
+        if value.type is None or value.type.tensor_type is None:
+            raise EditError(f'"{visible(value.name or "")}" is not a tensor, so it cannot be passed out', scope.address)
+        outer_name = fresh(base)
+        if outer_name != name and name is not None and scope.outer.outer is None:
+            raise EditError(f'"{visible(name)}" is the name of another value; choose another name')
+        addition, given = additions.setdefault(scope, _Addition()), value
+        if value.name in scope.output_names or value.name in scope.inputs:
+            # Outputs of a graph have different names. If an input is also an output, onnxruntime returns the value that
+            # the Scan writes there for the next iteration (seen in 1.31).
+            again = fresh(f"{base}_again")
+            addition.last_nodes.append(Node(op_type="Identity", input=(value.name or "",), output=(again,)))
+            given = replace(value, name=again)
+        addition.outputs.append(given)
+        additions.setdefault(scope.outer, _Addition()).node_outputs[owner.position] = outer_name
+        if kind == "If":
+            for other in scope.outer.children:
+                if other is not scope and other.owner == owner:
+                    absent, tensor = fresh(f"{base}_absent"), _placeholder(value.type.tensor_type)
+                    addition = additions.setdefault(other, _Addition())
+                    addition.nodes.append(constant_node(absent, tensor))
+                    addition.outputs.append(ValueInfo(name=absent, type=type_of_constant(tensor)))
+            new_type = _without_sizes(value.type)
+        else:
+            new_type = _stacked(value.type)
+        value = ValueInfo(name=outer_name, type=new_type)
+        scope = scope.outer
+
+    def change(scope: Scope, graph: Body) -> Body:
+        addition = additions.get(scope)
+        if addition is None or not isinstance(graph, Graph):
+            return graph
+        nodes = list(graph.node)
+        for position, output in addition.node_outputs.items():
+            nodes[position] = _with_output(nodes[position], output)
+        outputs = (*graph.output, *addition.outputs)
+        return replace(graph, node=(*addition.nodes, *nodes, *addition.last_nodes), output=outputs)
+
+    workspace.replace_model(rebuild(workspace.index, change))
+    return value
+
+
+def _with_output(node: Node, name: str) -> Node:
+    """Add a last output to a node, for the last output of its subgraph, which exists already."""
+    graphs = [attribute.g for attribute in node.attribute if attribute.g is not None]
+    position = len(graphs[0].output) - 1 - _PASSED_ON.get(node.op_type or "", 0)
+    outputs = (*node.output, *[""] * (position - len(node.output)), name)
+    attributes = []
+    for attribute in node.attribute:
+        if node.op_type == "Scan" and attribute.name in ("scan_output_axes", "scan_output_directions"):
+            attribute = replace(attribute, ints=(*attribute.ints, 0))
+        attributes.append(attribute)
+    return replace(node, output=outputs, attribute=tuple(attributes))
+
+
+def _placeholder(tensor_type: TensorType) -> Tensor:
+    """Return a tensor without elements of the same rank; zero for a scalar."""
+    kind = tensor_type.elem_type or 0
+    dims = (0,) if tensor_type.shape is None else (0,) * len(tensor_type.shape.dim)
+    payload: dict[str, Any]
+    if kind == STRING:
+        payload = {"string_data": () if dims else (b"",)}
+    else:
+        payload = {"raw_data": b"" if dims else bytes(byte_length(kind, 1) or 0)}
+    return Tensor(dims=dims, data_type=kind, **payload)
+
+
+def _without_sizes(value: Type) -> Type:
+    """Return the type of an output of If with unknown sizes, since one branch has no elements."""
+    tensor = value.tensor_type
+    assert tensor is not None
+    if tensor.shape is None:
+        return value
+    shape = TensorShape(dim=tuple([Dimension() for _ in tensor.shape.dim]))
+    return replace(value, tensor_type=replace(tensor, shape=shape))
+
+
+def _stacked(value: Type) -> Type:
+    """Return the type of a value stacked by iteration: with one more dimension, before the others."""
+    tensor = value.tensor_type
+    assert tensor is not None
+    if tensor.shape is None:
+        return value
+    shape = replace(tensor.shape, dim=(Dimension(), *tensor.shape.dim))
+    return replace(value, tensor_type=replace(tensor, shape=shape))

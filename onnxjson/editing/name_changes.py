@@ -1,0 +1,162 @@
+"""Rules for new names: name by name, by a regular expression with groups, or by a table in a file."""
+
+import csv
+import io
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.errors import EditError, SelectorError
+from onnxjson.model.limits import NAME_TABLE_BYTES
+from onnxjson.model.name_patterns import has_wildcards, regular_expression, wildcards
+from onnxjson.storage.identity import reading_error
+
+_KINDS: Final = {"dim": "dimension", "metadata": "key of metadata"}
+
+
+class NameRule:
+    """Returns the new name of an old one, or None for a name that stays."""
+
+    def __init__(self, names: Mapping[str, str] | None, change: Callable[[str], str | None] | None) -> None:
+        self.names = names
+        """Names that change, if they are given one by one."""
+        self._change = change
+        if names is not None:
+            others: dict[str, str] = {}
+            for old, new in names.items():
+                if new in others:
+                    pair = f'"{visible(others[new])}" and "{visible(old)}"'
+                    raise EditError(f'names would collide: {pair} would both be "{visible(new)}"')
+                others[new] = old
+
+    def __call__(self, name: str) -> str | None:
+        """Return the new name; None if the name stays."""
+        if self.names is not None:
+            return self.names.get(name)
+        return None if self._change is None else self._change(name)
+
+    def require_all(self, found: Collection[str], known: Iterable[Collection[str]], kind: str) -> None:
+        """Raise unless all names to change were found.
+
+        Raises:
+            SelectorError: one was not found, or the pattern matches none.
+        """
+        what = _KINDS.get(kind, kind)
+        if self.names is None:
+            if not found:
+                names = [name for each in known for name in each]
+                some = listed([f'"{visible(name)}"' for name in names], 5)
+                raise SelectorError(f"the pattern matches no {what}; there {f'are {some}' if some else 'is none'}")
+            return
+        missing = self.names.keys() - set(found)
+        for old in self.names:
+            if old in missing:
+                names = [name for each in known for name in each]
+                hint = suggest(old, names) or (f"there are {len(names):,}" if names else "there is none")
+                raise SelectorError(f'no {what} is called "{visible(old)}"; {hint}')
+
+
+def name_rule(old: str, new: str) -> NameRule:
+    """Return the rule of `from` and `to` of a renaming.
+
+    Raises:
+        SelectorError: a regular expression is not valid.
+        EditError: `new` refers to a group that the pattern does not have.
+    """
+    if not old.startswith("re:"):
+        return NameRule({old: new}, None)
+    pattern = regular_expression(old.removeprefix("re:"))
+    parts = _template(new, pattern.groups)
+
+    def change(name: str) -> str | None:
+        found = pattern.find(name)
+        if found is None:
+            return None
+        return "".join([part if isinstance(part, str) else found[part] for part in parts])
+
+    return NameRule(None, change)
+
+
+def _template(text: str, groups: Mapping[str, int]) -> list[str | int]:
+    """Split a replacement into strings and numbers of groups."""
+    parts: list[str | int] = []
+    at = 0
+    while (found := text.find("\\", at)) >= 0:
+        parts.append(text[at:found])
+        following = text[found + 1 : found + 2]
+        at = found + 2
+        if following == "\\":
+            parts.append("\\")
+            continue
+        name = following
+        if following == "g" and text[at : at + 1] == "<" and ">" in text[at:]:
+            name, at = text[at + 1 : text.index(">", at)], text.index(">", at) + 1
+        elif following.isdigit() and text[at : at + 1].isdigit():
+            name, at = following + text[at], at + 1
+        if name == "0":
+            parts.append(0)
+        elif name in groups:
+            parts.append(groups[name])
+        else:
+            there = ", ".join(groups) or "none"
+            raise EditError(
+                f'"{visible(text)}" refers to "\\{visible(name)}", not a group of the pattern (groups: {there}); '
+                "a backslash itself is written \\\\"
+            )
+    parts.append(text[at:])
+    return parts
+
+
+def read_name_table(file: Path) -> dict[str, str]:
+    """Read a table of names from a CSV file with two columns, old and new.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: it cannot be read.
+        EditError: a line has another number of columns, or repeats an old name.
+    """
+    try:
+        with file.open("rb") as opened:
+            data = opened.read(NAME_TABLE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        raise reading_error(file, error) from error
+    shown = visible(str(file), None)
+    if len(data) > NAME_TABLE_BYTES:
+        raise EditError(f"{shown} has more than {NAME_TABLE_BYTES >> 20} MiB, too much for a table of names")
+    names: dict[str, str] = {}
+    reader = csv.reader(io.StringIO(data.decode("utf-8-sig", "surrogateescape"), newline=""), strict=True)
+    try:
+        for row in reader:
+            if not row:
+                continue
+            if len(row) != 2:
+                raise EditError(f"{shown}: line {reader.line_num} has {len(row)} columns, not two: old and new")
+            if row[0] in names:
+                raise EditError(f'{shown}: line {reader.line_num} repeats "{visible(row[0])}"')
+            names[row[0]] = row[1]
+    except csv.Error as error:
+        raise EditError(f"{shown}: line {reader.line_num} is not CSV: {error}") from error
+    if not names:
+        raise EditError(f"{shown} has no names; each line has an old name, a comma and a new one")
+    return names
+
+
+def matching(text: str, names: Sequence[str], kind: str) -> list[str]:
+    """Return the names that a text selects: that name itself, else those that match its wildcards or ``re:`` pattern.
+
+    Raises:
+        SelectorError: it selects none.
+    """
+    if text.startswith("re:"):
+        pattern = regular_expression(text.removeprefix("re:"))
+        found = [name for name in names if pattern.matches(name)]
+    else:
+        found = [name for name in names if name == text]
+        if not found and has_wildcards(text):
+            like = wildcards(text)
+            found = [name for name in names if like.matches(name)]
+    if not found:
+        some = listed([f'"{visible(name)}"' for name in names], 5)
+        hint = suggest(text, names) or (f"there are {some}" if some else "there is none")
+        raise SelectorError(f'no {kind} is called "{visible(text)}"; {hint}')
+    return found

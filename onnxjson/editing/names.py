@@ -1,0 +1,328 @@
+"""Edits of names: rename, set-name, name-nodes and prefix."""
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Final, Literal
+
+from msgspec import Meta, field
+from msgspec.structs import replace
+
+from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.name_changes import NameRule, name_rule, read_name_table
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.dimensions import dimension_names, with_dimension_names
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Node, Record, StringStringEntry
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Scope
+from onnxjson.model.messages import FIELDS
+from onnxjson.model.rebuilding import Body, rebuild, with_nodes
+from onnxjson.model.renaming import collision_error, refuse_collisions, renamed
+from onnxjson.model.walking import replace_records, walk
+
+_WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
+    [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]
+)
+
+NameKind = Literal["tensor", "node", "input", "output", "dim", "metadata"]
+
+
+class Rename(Edit, frozen=True, kw_only=True, eq=False, tag="rename"):
+    """Rename tensors, nodes, inputs, outputs, dimensions or metadata keys, with all references to them.
+
+    If two different names would become equal, nothing is changed and all conflicts are listed.
+    """
+
+    words: ClassVar = ("kind", "from", "to")
+    examples: ClassVar = (
+        '{"edit": "rename", "kind": "input", "from": "input.1", "to": "image"}',
+        '{"edit": "rename", "kind": "tensor", "from": "re:(.*)/layer(.*)", "to": "\\\\1/block\\\\2"}',
+        '{"edit": "rename", "kind": "dim", "from": "batch", "to": "N"}',
+    )
+
+    kind: Annotated[NameKind, Meta(description="The kind of name; inputs and outputs are those of the model.")]
+    from_: Annotated[
+        str | None, Role("name"), Meta(description="The name, or re: and a regular expression for whole names.")
+    ] = field(default=None, name="from")
+    to: Annotated[
+        str | None, Meta(description="The new name; after re: it may refer to groups as \\1 or \\g<name>.")
+    ] = None
+    names: Annotated[dict[str, str] | None, Meta(description="Instead of from and to: old names and new ones.")] = None
+    mapping: Annotated[
+        str | None, Role("file"), Meta(description="Instead of from and to: a CSV file with old and new names.")
+    ] = None
+    within: Annotated[
+        str | None, Meta(description="The address of the only graph to change, such as /graph or /functions/0.")
+    ] = None
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        change = self._changer(workspace)
+        match self.kind:
+            case "node":
+                count = _rename_nodes(workspace, change, self.within)
+            case "dim":
+                count = _rename_dimensions(workspace, change)
+            case "metadata":
+                count = _rename_metadata(workspace, change)
+            case _:
+                count = _rename_values(workspace, change, self.kind, self.within)
+        return Outcome(count)
+
+    def _changer(self, workspace: Workspace) -> NameRule:
+        given = [self.from_ is not None or self.to is not None, self.names is not None, self.mapping is not None]
+        if sum(given) != 1 or (self.from_ is None) != (self.to is None):
+            raise EditError("rename needs either `from` and `to`, or `names`, or `mapping`")
+        if self.within is not None and self.kind in ("dim", "metadata"):
+            raise EditError(f"names of kind {self.kind} do not belong to one graph; leave `within` out")
+        if self.from_ is not None and self.to is not None:
+            return name_rule(self.from_, self.to)
+        if self.names is not None:
+            return NameRule(self.names, None)
+        assert self.mapping is not None
+        return NameRule(read_name_table(workspace.file(self.mapping)), None)
+
+
+class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
+    """Name every node that has no name, in all graphs and functions, with names that no other node has."""
+
+    examples: ClassVar = ('{"edit": "name-nodes"}',)
+
+    prefix: Annotated[str, Meta(description="The prefix of the new names, before the operator and a number.")] = ""
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        model = workspace.model
+        taken = {node.name for node in walk(model, Node) if node.name}
+        numbers: dict[str, int] = {}
+        names: dict[tuple[Scope, int], str] = {}
+        for ref in workspace.index.nodes():
+            if ref.node.name:
+                continue
+            operator = f"{self.prefix}{ref.node.op_type or 'node'}"
+            number = numbers.get(operator, 0)
+            while (name := f"{operator}_{number}") in taken:
+                number += 1
+            numbers[operator] = number + 1
+            taken.add(name)
+            names[(ref.scope, ref.position)] = name
+        if not names:
+            return Outcome(0, ("every node has a name",))
+
+        def change(scope: Scope, graph: Body) -> Body:
+            nodes = [
+                node if node.name else replace(node, name=names[(scope, position)])
+                for position, node in enumerate(graph.node)
+            ]
+            same = all([a is b for a, b in zip(nodes, graph.node, strict=True)])
+            return graph if same else replace(graph, node=tuple(nodes))
+
+        workspace.replace_equivalent(rebuild(workspace.index, change))
+        return Outcome(len(names))
+
+
+class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
+    """Add a prefix to names of tensors and nodes, and to other kinds of names on request."""
+
+    words: ClassVar = ("prefix",)
+    examples: ClassVar = ('{"edit": "prefix", "prefix": "encoder/"}',)
+
+    prefix: Annotated[str, Meta(min_length=1, description="The prefix.")]
+    kinds: Annotated[
+        tuple[Literal["tensor", "node", "input", "output", "dim"], ...],
+        Meta(min_length=1, description="The kinds of names; tensors are those that are neither inputs nor outputs."),
+    ] = ("tensor", "node")
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        count = 0
+        wanted: list[str] = [kind for kind in ("tensor", "input", "output") if kind in self.kinds]
+        if wanted:
+            count += _prefix_values(workspace, self.prefix, wanted)
+        if "node" in self.kinds:
+            every = NameRule(None, lambda name: self.prefix + name)
+            count += _rename_nodes(workspace, every, None, must=False)
+        if "dim" in self.kinds and dimension_names(workspace.model):
+            every = NameRule(None, lambda name: self.prefix + name if name.isidentifier() else name)
+            count += _rename_dimensions(workspace, every)
+        return Outcome(count)
+
+
+def _rename_values(workspace: Workspace, change: NameRule, kind: str, within: str | None) -> int:
+    index = workspace.index
+    scopes = index.scopes if within is None else [workspace.scope(within)]
+    candidates: dict[Scope, dict[str, None]] = {}
+    for scope in scopes:
+        if (
+            kind == "tensor"
+            and change.names is not None
+            and all([any([each.defines(name) for each in scopes]) for name in change.names])
+        ):
+            candidates[scope] = dict.fromkeys([name for name in change.names if scope.defines(name)])
+        elif kind == "tensor":
+            candidates[scope] = scope.defined_names
+        elif scope.kind == "main" or within is not None:
+            found = scope.inputs if kind == "input" else [name for name in scope.output_names if name]
+            candidates[scope] = dict.fromkeys(found)
+    names = {
+        scope: {name: new for name in known if (new := change(name)) is not None} for scope, known in candidates.items()
+    }
+    names = {scope: mapping for scope, mapping in names.items() if mapping}
+    change.require_all([name for mapping in names.values() for name in mapping], candidates.values(), kind)
+    refuse_collisions(index, names)
+    workspace.replace_equivalent(renamed(index, names))
+    return sum(map(len, names.values()))
+
+
+def _prefix_values(workspace: Workspace, prefix: str, kinds: list[str]) -> int:
+    main = workspace.main
+    inputs, outputs = set(main.inputs) - set(main.initializers), {name for name in main.output_names if name}
+    names: dict[Scope, dict[str, str]] = {}
+    for scope in workspace.index.scopes:
+        if scope.kind != "subgraph" and scope is not main:
+            continue
+        top = next(each for each in scope.chain() if each.outer is None)
+        if top is not main:
+            continue
+        mapping = names[scope] = {}
+        for name in scope.defined_names:
+            kind = "tensor"
+            if scope is main:
+                kind = "input" if name in inputs else "output" if name in outputs else "tensor"
+            if kind in kinds:
+                mapping[name] = prefix + name
+    refuse_collisions(workspace.index, names)
+    workspace.replace_equivalent(renamed(workspace.index, names))
+    return sum(map(len, names.values()))
+
+
+def _rename_nodes(workspace: Workspace, change: NameRule, within: str | None, *, must: bool = True) -> int:
+    scopes = workspace.index.scopes if within is None else [workspace.scope(within)]
+    known = {scope: {node.name: None for node in scope.graph.node if node.name} for scope in scopes}
+    names = {
+        scope: {name: new for name in found if (new := change(name)) is not None} for scope, found in known.items()
+    }
+    count = sum([bool(node.name and node.name in names[scope]) for scope in scopes for node in scope.graph.node])
+    if must:
+        change.require_all([name for mapping in names.values() for name in mapping], known.values(), "node")
+    wrong = []
+    for scope, mapping in names.items():
+        after: dict[str, str] = {}
+        for name in known[scope]:
+            new = mapping.get(name, name)
+            if new in after:
+                wrong.append(f'"{visible(after[new])}" and "{visible(name)}" would both be "{visible(new)}"')
+            if not new:
+                wrong.append(f'"{visible(name)}" would have no name')
+            after[new] = name
+    if wrong:
+        raise collision_error(wrong)
+
+    def changed(scope: Scope, graph: Body) -> Body:
+        mapping = names.get(scope)
+        if not mapping:
+            return graph
+        return with_nodes(graph, lambda node: replace(node, name=mapping[node.name]) if node.name in mapping else node)
+
+    workspace.replace_equivalent(rebuild(workspace.index, changed))
+    return count
+
+
+def _rename_dimensions(workspace: Workspace, change: NameRule) -> int:
+    model = workspace.model
+    known = dimension_names(model)
+    new = {name: found for name in known if (found := change(name)) is not None}
+    if change.names is not None:
+        # A name may occur only in expressions.
+        new |= {old: to for old, to in change.names.items() if old not in new and _in_expression(old, known)}
+    change.require_all(list(new), [known], "dim")
+    after: dict[str, str] = {}
+    wrong = []
+    for name in {**known, **dict.fromkeys(new)}:
+        final = new.get(name, name)
+        if final in after:
+            wrong.append(f'"{visible(after[final])}" and "{visible(name)}" would both be "{visible(final)}"')
+        if not final:
+            wrong.append(f'"{visible(name)}" would have no name')
+        after[final] = name
+    if wrong:
+        raise collision_error(wrong)
+    workspace.replace_equivalent(with_dimension_names(model, new))
+    return len(new)
+
+
+def _in_expression(name: str, known: dict[str, None]) -> bool:
+    import re
+
+    pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
+    return any([pattern.search(text) for text in known])
+
+
+def _rename_metadata(workspace: Workspace, change: NameRule) -> int:
+    model = workspace.model
+    known = {each.key: None for entries in _metadata(model) for each in entries if each.key}
+    new = {name: found for name in known if (found := change(name)) is not None}
+    change.require_all(list(new), [known], "metadata")
+    wrong: dict[str, None] = {}
+    count = 0
+    for entries in _metadata(model):
+        keys = [each.key for each in entries]
+        final = [new.get(key, key) if key is not None else None for key in keys]
+        count += sum([key in new for key in keys if key is not None])
+        if len(set(final)) < len(set(keys)):
+            doubled = next(key for key in final if key is not None and final.count(key) > 1)
+            wrong[f'two keys of one element would both be "{visible(doubled)}"'] = None
+    if wrong:
+        raise collision_error(list(wrong))
+    workspace.replace_equivalent(_with_keys(model, new))
+    return count
+
+
+def _metadata(model: Model) -> Iterator[tuple[StringStringEntry, ...]]:
+    """Yield the metadata of all elements that have some."""
+    for kind in _WITH_METADATA:
+        for record in walk(model, kind):
+            if entries := getattr(record, "metadata_props", ()):
+                yield entries
+
+
+def _with_keys(model: Model, new: dict[str, str]) -> Model:
+    def change(record: Record) -> Record:
+        entries: tuple[StringStringEntry, ...] = getattr(record, "metadata_props", ())
+        if not any([each.key in new for each in entries]):
+            return record
+        renamed_entries = [replace(each, key=new[each.key]) if each.key in new else each for each in entries]
+        return replace(record, metadata_props=tuple(renamed_entries))
+
+    return replace_records(model, _WITH_METADATA, change)
+
+
+class SetName(Edit, frozen=True, kw_only=True, eq=False, tag="set-name"):
+    """Set the name of one node.
+
+    Use it for a node without a name, or with the name of another node; rename changes all occurrences of a name. No
+    other node of the graph may have the new name.
+    """
+
+    words: ClassVar = ("node", "name")
+    examples: ClassVar = (
+        '{"edit": "set-name", "node": "output:logits", "name": "head"}',
+        '{"edit": "set-name", "node": "@/graph/node/3", "name": "pool"}',
+    )
+
+    node: Annotated[str, Role("node"), Meta(description="The node: a name or a selector.")]
+    name: Annotated[str, Meta(description='The new name; "" removes it.')]
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        ref = workspace.one(self.node)
+        if (ref.node.name or "") == self.name:
+            stated = f'is called "{visible(self.name)}" already' if self.name else "has no name already"
+            return Outcome(1, (f"{ref.address} {stated}",))
+        if self.name:
+            for other in workspace.index.nodes_with("name", self.name):
+                if other.scope is ref.scope:
+                    both = f"{other.address} and {ref.address}"
+                    raise collision_error([f'{both} would both be "{visible(self.name)}"'])
+        workspace.replace_node(ref, replace(ref.node, name=self.name or None))
+        return Outcome(1)

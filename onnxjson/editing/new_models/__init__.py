@@ -1,0 +1,9 @@
+"""New models: of one operator, built from its schema, and components that are ready to use.
+
+Here: specifications of inputs, subgraphs, example calls of operators that need more than their schema states, types of
+outputs, and the components as texts in ``components``.
+
+Not here: changes of a model that exists; those are edits.
+
+Read first: `operator_model` (the entry), `input_specs` (types and shapes of inputs), `catalog` (components).
+"""

@@ -1,0 +1,333 @@
+"""Build a model of one operator from its schema."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.editing.attributes import attribute_of
+from onnxjson.editing.new_models.bodies import bodies
+from onnxjson.editing.new_models.input_specs import InputSpec, constant, innermost, read_input, static_shape, with_shape
+from onnxjson.editing.new_models.output_types import check_outputs, preferred_type
+from onnxjson.editing.new_models.recipes import Recipe, recipe_for
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
+from onnxjson.model.dtypes import DTYPES
+from onnxjson.model.errors import ParameterError
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES
+from onnxjson.model.operator_signatures import Formal, Signature, all_operators, ir_version_for, typed_signature
+from onnxjson.model.operators import newest_version
+from onnxjson.model.types import TypeSyntaxError, format_type, parse_type
+
+DEFAULT_OPSET: Final = 21
+"""Default version of the default operator set; runtimes of recent years support it."""
+
+_LOWEST_IR: Final = 8
+_DEFAULT_SHAPE: Final = static_shape((2, 3))
+
+
+class OperatorSpec(NamedTuple):
+    """Specification of a new model."""
+
+    op_type: str
+    domain: str | None = None
+    """None to find the domain by the operator's name."""
+    opset: int | None = None
+    inputs: tuple[str, ...] = ()
+    """Specifications of inputs, see `input_specs`; none for the usual inputs."""
+    outputs: tuple[str, ...] = ()
+    """Names of outputs, with types if wanted; none for the usual number of outputs."""
+    attributes: Mapping[str, Any] = {}
+    """Attributes as JSON values."""
+    types: Mapping[str, str] = {}
+    """Type variables of the schema -> the wanted type, such as T -> float16."""
+    name: str | None = None
+    """Name of the node."""
+
+
+def make_operator(wanted: OperatorSpec) -> Model:
+    """Build a model with one node, its inputs, constants and outputs, and check it with onnx.
+
+    Raises:
+        ParameterError: there is no such operator, or it does not allow the specification.
+        EditError: the checker or the shape inference of onnx refuses the model.
+        WorkerError: they crashed or hung.
+    """
+    signature = find_signature(wanted.op_type, wanted.domain, wanted.opset)
+    opset = wanted.opset if wanted.opset is not None else default_opset(signature)
+    recipe = recipe_for(signature.op_type, signature.since_version, signature.domain)
+    if wanted.inputs or wanted.attributes:
+        # The output types of a recipe are only valid for its own inputs.
+        recipe = recipe._replace(outputs=("",) * len(recipe.outputs))
+    builder = _Builder(signature, opset, wanted, recipe)
+    return check_outputs(builder.build(), signature, builder.expected_outputs())
+
+
+def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signature:
+    """Return the signature of an operator, in the domain that has it.
+
+    Raises:
+        ParameterError: there is none in that version, or it is deprecated there.
+    """
+    domains = [domain] if domain is not None else sorted({each for each, _, _ in all_operators()})
+    newest = DEFAULT_OPSET if opset is None else opset
+    for each in domains:
+        found = typed_signature(each, op_type, newest if opset is not None or not each else None)
+        if found is None or (found.deprecated and opset is None):
+            latest = typed_signature(each, op_type, None) if opset is None else None
+            found = latest if latest is not None and not latest.deprecated else found or latest
+        if found is not None:
+            if found.deprecated:
+                since = found.since_version
+                raise ParameterError(f"{op_type} is deprecated since version {since}; choose an older one")
+            _check_version(each, opset)
+            return found
+    known = {(each, name): version for each, name, version in reversed(all_operators())}
+    there = [(each, version) for (each, name), version in known.items() if name == op_type and each in domains]
+    if there:
+        raise ParameterError(f"{op_type} exists since version {there[0][1]} of its operators, not in {opset}")
+    names = {name for each, name, _ in all_operators() if each in domains}
+    hint = suggest(op_type, names) or "`onnxjson new --list` shows all"
+    raise ParameterError(f'there is no operator "{visible(op_type)}"; {hint}')
+
+
+def _check_version(domain: str, opset: int | None) -> None:
+    last = newest_version(domain)
+    if opset is not None and last is not None and opset > last:
+        which = f'the domain "{visible(domain)}"' if domain else "the default domain"
+        raise ParameterError(f"{which} has versions 1 to {last}; {opset} is not one of them")
+
+
+def default_opset(signature: Signature) -> int:
+    """Return the default operator set version of a model of an operator."""
+    if signature.domain == "":
+        return max(DEFAULT_OPSET, signature.since_version)
+    return max(signature.since_version, 1)
+
+
+class _Builder:
+    """Builds one model."""
+
+    def __init__(self, signature: Signature, opset: int, wanted: OperatorSpec, recipe: Recipe) -> None:
+        self.signature = signature
+        self.opset = opset
+        self.wanted = wanted
+        self.recipe = recipe
+        self.bound: dict[str, Type] = {}
+        self.where = f"{signature.op_type} (version {signature.since_version})"
+
+    def build(self) -> Model:
+        formals, asked = self._slots()
+        self._bind(formals, asked)
+        names: list[str] = []
+        infos: list[ValueInfo] = []
+        constants: list[Tensor] = []
+        given: list[Type] = []
+        for formal, each in zip(formals, asked, strict=True):
+            name = self._fresh(each.name, names) if not self.wanted.inputs else each.name
+            names.append(name)
+            if not each.name:
+                continue
+            value = self._type(formal, each)
+            given.append(value)
+            if name in names[:-1]:
+                continue
+            if each.has_values:
+                constants.append(constant(name, value, each.values))
+            else:
+                infos.append(ValueInfo(name=name, type=value))
+        while names and not names[-1]:
+            names.pop()
+        outputs = self._outputs(names)
+        attributes = self._attributes(given, len(outputs))
+        node = Node(
+            input=tuple(names),
+            output=tuple(outputs),
+            name=self.wanted.name,
+            op_type=self.signature.op_type,
+            attribute=attributes,
+            domain=self.signature.domain or None,
+        )
+        graph = Graph(
+            node=(node,),
+            name=self.signature.op_type,
+            initializer=tuple(constants),
+            input=tuple(infos),
+            output=tuple([ValueInfo(name=name) for name in outputs if name]),
+        )
+        domains = {self.signature.domain: self.opset}
+        if self.signature.domain and any(each.g is not None for each in attributes):
+            domains[""] = DEFAULT_OPSET
+        imports = tuple([OperatorSetId(domain=name, version=version) for name, version in domains.items()])
+        return Model(
+            ir_version=self._ir_version(domains, [*infos, *constants]),
+            producer_name="onnxjson",
+            graph=graph,
+            opset_import=imports,
+        )
+
+    def _slots(self) -> tuple[list[Formal], list[InputSpec]]:
+        """Assign specifications to formal inputs."""
+        texts = self.wanted.inputs or self.recipe.inputs
+        asked = [read_input(text) for text in texts]
+        if not self.wanted.inputs and not self.recipe.inputs:
+            asked = [InputSpec(each.name, shape=_DEFAULT_SHAPE) for each in self._usual()]
+        formals = self.signature.inputs
+        by_name = {each.name: place for place, each in enumerate(formals) if each.option != "variadic"}
+        places: dict[int, InputSpec] = {}
+        for each in asked:
+            place = by_name.get(each.name, -1)
+            if place < 0 or place in places:
+                place = next(number for number in range(len(asked) + len(formals) + 1) if number not in places)
+            places[place] = each
+        count = max(places, default=-1) + 1
+        most = self.signature.most_inputs
+        if count > most:
+            raise ParameterError(f"{self.where} takes at most {most} inputs, and {len(asked)} are given")
+        slots = [places.get(number, InputSpec("")) for number in range(count)]
+        found = [formals[min(number, len(formals) - 1)] for number in range(count)]
+        missing = [
+            each
+            for number, each in enumerate(formals)
+            if (each.option == "single" and (number >= count or not slots[number].name))
+            or (each.option == "variadic" and count - number < each.least)
+        ]
+        if missing:
+            needed = ", ".join([f"{each.name} ({_some_types(each)})" for each in missing])
+            raise ParameterError(f"{self.where} also needs {needed}; add --input {missing[0].name}:TYPE")
+        return found, slots
+
+    def _usual(self) -> list[Formal]:
+        found: list[Formal] = []
+        for each in self.signature.inputs:
+            if each.option == "single":
+                found.append(each)
+            elif each.option == "variadic":
+                found += [each] * max(each.least, 1)
+        return found
+
+    def _bind(self, formals: Sequence[Formal], asked: Sequence[InputSpec]) -> None:
+        """Choose a type for every type variable."""
+        for variable, text in self.wanted.types.items():
+            self.bound[variable] = self._wanted_type(variable, text)
+        for formal, each in zip(formals, asked, strict=True):
+            if each.type is None or (formal.option == "variadic" and not formal.is_homogeneous):
+                continue
+            plain = with_shape(each.type, None)
+            known = self.bound.setdefault(formal.variable, plain)
+            if known != plain and not _is_free(formal):
+                raise ParameterError(
+                    f"{self.where}: inputs of the type variable {formal.variable} have one type, and "
+                    f"{visible(each.name)} is {format_type(plain)}, others are {format_type(known)}"
+                )
+            if formal.types and plain not in formal.types and not _is_free(formal):
+                raise ParameterError(f"{self.where}: {formal.name} is {_some_types(formal)}, not {format_type(plain)}")
+        for formal in (*self.signature.inputs, *self.signature.outputs):
+            self.bound.setdefault(formal.variable, preferred_type(formal.types))
+
+    def _wanted_type(self, variable: str, text: str) -> Type:
+        formals = [each for each in (*self.signature.inputs, *self.signature.outputs) if each.variable == variable]
+        if not formals:
+            names = sorted({each.variable for each in (*self.signature.inputs, *self.signature.outputs)})
+            hint = suggest(variable, names) or f"there are {', '.join(names)}"
+            raise ParameterError(f'{self.where} has no type variable "{visible(variable)}"; {hint}')
+        try:
+            found = with_shape(parse_type(text), None)
+        except TypeSyntaxError as error:
+            raise ParameterError(f'"{visible(text)}" is not a type: {error}') from error
+        if found not in formals[0].types:
+            raise ParameterError(f"{self.where}: {variable} is {_some_types(formals[0])}, not {visible(text)}")
+        return found
+
+    def _type(self, formal: Formal, each: InputSpec) -> Type:
+        if each.type is not None:
+            return each.type
+        value = self.bound[formal.variable]
+        if each.has_values and each.shape is None:
+            return value
+        return with_shape(value, each.shape)
+
+    def expected_outputs(self) -> list[InputSpec]:
+        """Return names and types of the outputs, as the user or the recipe specifies them."""
+        if self.wanted.outputs:
+            return [read_input(text) for text in self.wanted.outputs]
+        return [read_input(f"y:{text}" if text else "y") for text in self.recipe.outputs]
+
+    def _outputs(self, inputs: Sequence[str]) -> list[str]:
+        if self.wanted.outputs:
+            return [each.name for each in self.expected_outputs()]
+        count = len(self.expected_outputs()) or max(self.signature.least_outputs, 1)
+        formals = self.signature.outputs
+        names: list[str] = []
+        for number in range(count):
+            formal = formals[min(number, len(formals) - 1)]
+            names.append(self._fresh(formal.name, [*inputs, *names]))
+        return names
+
+    @staticmethod
+    def _fresh(name: str, taken: Sequence[str]) -> str:
+        if not name:
+            return name
+        found, number = name, 1
+        while found in taken:
+            number += 1
+            found = f"{name}_{number}"
+        return found
+
+    def _attributes(self, given: Sequence[Type], outputs: int) -> tuple[Attribute, ...]:
+        known = self.signature.attributes
+        table = {name: each.type for name, each in known.items()}
+        asked: dict[str, Any] = dict(_recipe_attributes(self.recipe)) if not self.wanted.inputs else {}
+        asked = {name: value for name, value in asked.items() if name in known}
+        if any(name.startswith(("value", "sparse_value")) for name in self.wanted.attributes):
+            asked = {}  # a Constant has only one of them
+        asked |= self.wanted.attributes
+        found: list[Attribute] = []
+        for name, value in asked.items():
+            if name not in known:
+                hint = suggest(name, known) or f"it has {', '.join(known) or 'none'}"
+                raise ParameterError(f'{self.where} has no attribute "{visible(name)}"; {hint}')
+            text = value if known[name].type != ATTRIBUTE_TYPES["STRING"] or isinstance(value, str) else _as_text(value)
+            found.append(attribute_of(name, text, table, self.signature.op_type, "new", where=name))
+        names = {each.name for each in found}
+        found += [each for each in bodies(self.signature.op_type, given, outputs, self.bound) if each.name not in names]
+        names = {each.name for each in found}
+        missing = [name for name, each in known.items() if each.required and name not in names]
+        if missing:
+            kinds = [f"{name} ({ATTRIBUTE_TYPE_NAMES[known[name].type]})" for name in missing]
+            hint = f"add --attr {missing[0]}=..."
+            raise ParameterError(f"{self.where} also needs the attribute {', '.join(kinds)}; {hint}")
+        return tuple(found)
+
+    def _ir_version(self, domains: Mapping[str, int], values: Sequence[ValueInfo | Tensor]) -> int:
+        needed = [_LOWEST_IR, *[ir_version_for(domain, version) for domain, version in domains.items()]]
+        used = {each.data_type for each in values if isinstance(each, Tensor)}
+        for value in [each.type for each in values if isinstance(each, ValueInfo)] + list(self.bound.values()):
+            tensor = None if value is None else innermost(value)
+            used |= set() if tensor is None else {tensor.elem_type}
+        needed += [dtype.ir_version for dtype in DTYPES.values() if dtype.number in used]
+        return max(needed)
+
+
+def _recipe_attributes(recipe: Recipe) -> Mapping[str, Any]:
+    from onnxjson.editing.spelling import json_or_text
+
+    pairs = [text.partition("=") for text in recipe.attributes]
+    return {name: json_or_text(value) for name, _, value in pairs}
+
+
+def _as_text(value: object) -> str:
+    from onnxjson.editing.values import write_value
+
+    return write_value(value)
+
+
+def _is_free(formal: Formal) -> bool:
+    return formal.option == "variadic" and not formal.is_homogeneous
+
+
+def _some_types(formal: Formal) -> str:
+    """List the types of an input."""
+    texts = [format_type(each) or "?" for each in formal.types]
+    return " or ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:4])} ... ({len(texts)} types)"
+
+
+__all__ = ["DEFAULT_OPSET", "OperatorSpec", "default_opset", "find_signature", "make_operator"]

@@ -1,0 +1,170 @@
+"""Types of the outputs of a new model: inferred by onnx, as specified, or from the type variables of the schema."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.editing.inference import refine_type
+from onnxjson.editing.new_models.input_specs import InputSpec, innermost, with_shape
+from onnxjson.editing.operator_checks import check_node
+from onnxjson.editing.sandbox import worker
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import Dimension, Model, Node, OperatorSetId, TensorShape, Type, ValueInfo
+from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.errors import EditError, Finding, ParameterError, WorkerError
+from onnxjson.model.index import Index
+from onnxjson.model.operator_signatures import Signature, all_operators
+from onnxjson.model.types import format_type
+
+_PREFERRED: Final = ("float32", "int64", "bool", "string", "float16", "float64", "int32", "uint8")
+
+
+def check_outputs(model: Model, signature: Signature, expected: Sequence[InputSpec]) -> Model:
+    """Add the types of its outputs to a model, and check it.
+
+    Raises:
+        ParameterError, EditError: it is not valid.
+    """
+    assert model.graph is not None
+    workspace = Workspace(model)
+    check_node(workspace, workspace.main, model.graph.node[0], f"new {signature.op_type}")
+    typed = _typed(model, signature, expected)
+    errors = [each for each in worker().check(message_bytes(typed), full=True) if each.severity == "error"]
+    if errors and not _is_mistake_of_onnx(errors, signature):
+        # An output without a shape is a consequence of mistakes in the inputs, if there are any.
+        reasons = [each for each in errors if each.code == "check-shapes"] or errors
+        if "Field 'shape'" in reasons[0].message:
+            names = [name for name in model.graph.node[0].output if name]
+            raise EditError(f"onnx cannot infer the shape of an output; give it with --output-name {names[0]}:TYPE")
+        raise EditError(f"the model would not be valid: {reasons[0].message}")
+    return typed
+
+
+def _is_mistake_of_onnx(errors: Sequence[Finding], signature: Signature) -> bool:
+    """Whether strict inference fails at a constant in the function body that onnx defines for an operator.
+
+    This happens in onnx 1.23 for MeanVarianceNormalization, whose body has a Constant of a default attribute.
+    """
+    inside = [each for each in errors if "(op_type:Constant)" in each.message]
+    return bool(inside) and signature.op_type != "Constant" and all(each.code == "check-shapes" for each in errors)
+
+
+def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) -> Model:
+    """Add the types of outputs: inferred, else as expected, else those of the type variables."""
+    from onnxjson.codecs import serde
+
+    assert model.graph is not None
+    node = model.graph.node[0]
+    try:
+        after = serde.parse(worker().infer_shapes(message_bytes(model))).model
+    except WorkerError as error:
+        raise EditError(f"the model would not be valid: {error}") from error
+    types = dict(Index(after).scopes[0].types)
+    if not all(_has_rank(types.get(name)) for name in node.output if name):
+        types |= _types_of_later_versions(model, signature)
+    bound = _Bound(signature, model)
+    infos = []
+    for number, name in enumerate(node.output):
+        if not name:
+            continue
+        stated = _known(types.get(name))
+        asked = expected[number] if number < len(expected) else InputSpec(name)
+        wanted = asked.type or (None if asked.shape is None else with_shape(bound.output(number), asked.shape))
+        if wanted is None and signature.op_type == "Loop":
+            wanted = _result_of_loop(node, number)
+        if stated is None:
+            stated = wanted or bound.output(number)
+        elif wanted is not None:
+            joined = refine_type(stated, wanted)
+            if joined is None:
+                raise ParameterError(
+                    f"the output {visible(name)} is {format_type(stated)}, not {format_type(wanted)} as specified"
+                )
+            stated = joined
+        infos.append(ValueInfo(name=name, type=stated))
+    graph = msgspec.structs.replace(model.graph, output=tuple(infos))
+    return msgspec.structs.replace(model, graph=graph)
+
+
+def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Type]:
+    """Infer the outputs for a later version of the operator: the oldest versions have no inference."""
+    from onnxjson.codecs import serde
+
+    assert model.graph is not None
+    outputs = [name for name in model.graph.node[0].output if name]
+    for domain, op_type, version in all_operators():
+        if (domain, op_type) != (signature.domain, signature.op_type) or version <= signature.since_version:
+            continue
+        later = msgspec.structs.replace(model, opset_import=(OperatorSetId(domain=domain, version=version),))
+        try:
+            after = serde.parse(worker().infer_shapes(message_bytes(later))).model
+        except WorkerError:
+            continue
+        types = Index(after).scopes[0].types
+        if all(_has_rank(types.get(name)) for name in outputs):
+            return {name: types[name] for name in outputs}
+    return {}
+
+
+def _has_rank(value: Type | None) -> bool:
+    known = _known(value)
+    if known is None:
+        return False
+    inner = innermost(known)
+    return inner is None or inner.shape is not None
+
+
+def _known(inferred: Type | None) -> Type | None:
+    """Return a type unless it is empty."""
+    if inferred is None or inferred == Type():
+        return None
+    inner = innermost(inferred)
+    return None if inner is not None and not inner.elem_type else inferred
+
+
+class _Bound:
+    """Types of type variables, from the inputs of a model."""
+
+    def __init__(self, signature: Signature, model: Model) -> None:
+        assert model.graph is not None
+        self._signature = signature
+        scope = Index(model).scopes[0]
+        self._types: dict[str, Type] = {}
+        for number, name in enumerate(model.graph.node[0].input):
+            formal = signature.inputs[min(number, len(signature.inputs) - 1)]
+            constant_ = scope.initializer(name)
+            value = scope.types.get(name) if constant_ is None else type_of_constant(constant_)
+            if value is not None:
+                self._types.setdefault(formal.variable, with_shape(value, None))
+
+    def output(self, number: int) -> Type:
+        """Return the type of an output from its type variable, if inference does not determine it."""
+        formals = self._signature.outputs
+        formal = formals[min(number, len(formals) - 1)]
+        return self._types.get(formal.variable) or preferred_type(formal.types)
+
+
+def preferred_type(types: Sequence[Type]) -> Type:
+    """Return the most common of the types that a schema allows."""
+    for name in _PREFERRED:
+        for each in types:
+            inner = innermost(each)
+            if inner is not None and inner.elem_type == DATA_TYPES[name]:
+                return each
+    return types[0]
+
+
+def _result_of_loop(node: Node, number: int) -> Type | None:
+    """Return the type of an output of a Loop from its body; onnx infers no shapes, since they may change."""
+    body = next((each.g for each in node.attribute if each.name == "body" and each.g is not None), None)
+    if body is None or number + 1 >= len(body.output):
+        return None
+    value = body.output[number + 1].type
+    tensor = None if value is None else value.tensor_type
+    if value is None or tensor is None or tensor.shape is None or number < len(node.input) - 2:
+        return value
+    return with_shape(value, TensorShape(dim=(Dimension(), *tensor.shape.dim)))

@@ -1,0 +1,259 @@
+"""Check nodes against their operators: existence, number of inputs and outputs, attributes and dtypes.
+
+Operators of domains that the installed onnx does not know are not checked, except for the model's own functions.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Function, Node, SparseTensor
+from onnxjson.model.dtypes import DATA_TYPES, ONNX_ELEMENT_NAMES
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import (
+    function_key,
+    known_attributes,
+    known_operators,
+    operator_key,
+    plain_domain,
+    signature,
+)
+from onnxjson.model.types import format_data_type
+
+_MOST: Final = 2**31 - 1
+"""Value in schemas of onnx for an unlimited number."""
+
+Dtypes = Mapping[str, int]
+"""Future data types of values, by name."""
+
+Known = dict[tuple[Scope, str], int | None]
+"""Data types that are already determined, None if unknown: the graph that defines a value, and its name."""
+
+
+def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> None:
+    """Raise unless a node is valid for its operator.
+
+    Args:
+        workspace: has the model.
+        scope: the graph of the node.
+        node: the node with all its fields.
+        place: its name in messages.
+
+    Raises:
+        EditError: it is not; the message states what is allowed.
+    """
+    domain, op_type = plain_domain(node.domain), node.op_type or ""
+    shown = visible(op_type)
+    function = _function(workspace, node)
+    if function is not None:
+        _check_count(place, shown, "inputs", len(node.input), 0, len(function.input))
+        _check_count(place, shown, "outputs", len(node.output), 0, len(function.output))
+        return
+    opset = workspace.opset(scope, domain)
+    known = known_operators(domain)
+    if opset is None:
+        which = f'the domain "{visible(domain)}"' if domain else "the default domain"
+        hint = (
+            "stamp-opset adds one" if not known else f"stamp-opset adds one, such as version {_newest(known, domain)}"
+        )
+        raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
+    if not known:
+        return
+    found = signature(domain, op_type, opset)
+    if found is None:
+        hint = suggest(op_type, known) or "a model's own operators need a domain of their own"
+        if op_type in known:
+            hint = f"it does not exist in version {opset}; change the version with convert-opset"
+        raise EditError(f"{place}: there is no operator {shown}; {hint}")
+    if found.deprecated:
+        raise EditError(f"{place}: {shown} was removed before version {opset} of its operators")
+    inputs = len(node.input)
+    while inputs and not node.input[inputs - 1]:
+        inputs -= 1
+    _check_count(place, shown, "inputs", inputs, found.fewest_inputs, found.most_inputs)
+    _check_count(place, shown, "outputs", len(node.output), found.fewest_outputs, found.most_outputs)
+    _check_required(place, shown, node, [each.name for each in found.inputs if each.option == "single"])
+    attributes = known_attributes(domain, op_type, opset) or {}
+    names = {each.name or "" for each in node.attribute}
+    for name in names:
+        if name not in attributes:
+            hint = suggest(name, attributes) or f"it has {', '.join(sorted(attributes)) or 'none'}"
+            raise EditError(f'{place}: {shown} has no attribute "{visible(name)}"; {hint}')
+    missing = [name for name, required in attributes.items() if required and name not in names]
+    if missing:
+        raise EditError(f'{place}: {shown} needs the attribute "{missing[0]}"; add it')
+    if op_type == "Constant" and not domain and len(node.attribute) != 1:
+        raise EditError(f"{place}: a Constant needs one of {', '.join(sorted(attributes))}")
+
+
+def _newest(known: Iterable[str], domain: str) -> int:
+    return max(found.since_version for name in known if (found := signature(domain, name, None)) is not None)
+
+
+def _function(workspace: Workspace, node: Node) -> Function | None:
+    """Return the model's own function that a node calls."""
+    key = operator_key(node)
+    return next((each for each in workspace.model.functions if function_key(each) == key), None)
+
+
+def _check_count(place: str, operator: str, what: str, found: int, fewest: int, most: int) -> None:
+    if fewest <= found <= most:
+        return
+    fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
+    what = what[:-1] if fits == "1" else what
+    raise EditError(f"{place}: {operator} takes {fits} {what}, and {found} {'is' if found == 1 else 'are'} given")
+
+
+def _check_required(place: str, operator: str, node: Node, required: list[str]) -> None:
+    for slot, name in enumerate(required):
+        if slot >= len(node.input) or not node.input[slot]:
+            raise EditError(f'{place}: {operator} needs its input {slot} ("{name}")')
+
+
+def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
+    """Return the data type of a value, as the model states it or operators propagate it; None if unknown.
+
+    Args:
+        workspace: has the model.
+        scope: the graph in which the name is used.
+        name: the name of the value.
+        known: results for the same model, to which new ones are added.
+    """
+    known = {} if known is None else known
+    path: list[tuple[Scope, str]] = []
+    found: int | None = None
+    for _ in range(_FARTHEST):
+        home = Index.defining_scope(scope, name)
+        if home is None:
+            break
+        if (home, name) in known:
+            found = known[home, name]
+            break
+        path.append((home, name))
+        found = _stated_dtype(home, name)
+        producer = workspace.index.producer(home, name)
+        if found is not None or producer is None:
+            break
+        scope, node = producer.scope, producer.node
+        propagated = output_dtype(workspace, scope, node, node.output.index(name))
+        if not isinstance(propagated, str):
+            found = propagated
+            break
+        name = propagated
+    else:
+        # Values closer to the producer may still be determined.
+        del path[1:]
+    known.update(dict.fromkeys(path, found))
+    return found
+
+
+def output_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
+    """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
+    attribute = dtype_attribute(node)
+    return _propagated_dtype(workspace, scope, node, slot) if attribute is None else _dtype_in(node, attribute)
+
+
+def dtype_attribute(node: Node) -> str | None:
+    """Return the attribute that determines the dtype of a node's output."""
+    return None if plain_domain(node.domain) else _DTYPE_ATTRIBUTES.get(node.op_type or "")
+
+
+_FARTHEST: Final = 256
+"""Maximum number of nodes through which a dtype is followed."""
+
+_DTYPE_ATTRIBUTES: Final = {"Cast": "to", "Constant": "value", "ConstantOfShape": "value"}
+
+
+def _dtype_in(node: Node, attribute: str) -> int | None:
+    """Return the dtype in an attribute, or that of the tensor in it."""
+    for each in node.attribute:
+        if each.name == attribute:
+            return each.t.data_type if each.t is not None else each.i
+    return None
+
+
+def _stated_dtype(home: Scope, name: str) -> int | None:
+    constant = home.initializer(name)
+    if isinstance(constant, SparseTensor):
+        constant = constant.values
+    if constant is not None:
+        return constant.data_type
+    found = Index.type_of(home, name)
+    return found.tensor_type.elem_type if found is not None and found.tensor_type is not None else None
+
+
+def _propagated_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
+    """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
+    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    if found is None or not found.outputs:
+        return None
+    types = found.outputs[min(slot, len(found.outputs) - 1)].types
+    allowed = found.types.get(types) or frozenset([types])
+    if len(allowed) == 1:
+        return DATA_TYPES.get(_element(next(iter(allowed))))
+    last = len(found.inputs) - 1
+    if last < 0:
+        return None  # an invalid node can have inputs that its operator does not have
+    for place, name in enumerate(node.input):
+        if name and found.inputs[min(place, last)].types == types and not (found.is_mixed and place >= last):
+            return name
+    return None
+
+
+def dtype_conflict(
+    workspace: Workspace, scope: Scope, node: Node, dtypes: Dtypes | None = None, known: Known | None = None
+) -> str | None:
+    """Describe a conflict between the dtypes of a node's inputs; None if none is known.
+
+    Args:
+        workspace: has the model.
+        scope: the graph of the node.
+        node: the node with its inputs.
+        dtypes: future dtypes of some values.
+        known: see `dtype_of`.
+    """
+    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    if found is None:
+        return None
+    bound: dict[str, tuple[int, str]] = {}
+    for slot, name in enumerate(node.input):
+        if not name or not found.inputs:
+            continue
+        last = len(found.inputs) - 1
+        if slot >= last and found.is_mixed:
+            break
+        formal = found.inputs[min(slot, last)]
+        dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
+        if dtype is None:
+            continue
+        allowed = found.types.get(formal.types) or frozenset([formal.types])
+        if f"tensor({_onnx_name(dtype)})" not in allowed:
+            wanted = sorted(
+                {format_data_type(DATA_TYPES[each]) for each in map(_element, allowed) if each in DATA_TYPES}
+            )
+            which = listed(wanted, _SHOWN, word="or") or "no tensor"
+            operator = visible(node.op_type or "")
+            return f'input {slot} of {operator} must be {which}, and "{visible(name)}" is {format_data_type(dtype)}'
+        if formal.types.startswith("tensor("):
+            continue
+        other = bound.setdefault(formal.types, (dtype, name))
+        if other[0] != dtype and not formal.types.startswith(("seq(", "optional(", "map(")):
+            return (
+                f'{visible(node.op_type or "")} needs one dtype for "{visible(other[1])}" and "{visible(name)}", '
+                f"and they are {format_data_type(other[0])} and {format_data_type(dtype)}"
+            )
+    return None
+
+
+def _element(kind: str) -> str:
+    """Return the dtype in ``tensor(float)``."""
+    return kind.removeprefix("tensor(").removesuffix(")")
+
+
+_SHOWN: Final = 5
+
+
+def _onnx_name(dtype: int) -> str:
+    return ONNX_ELEMENT_NAMES.get(dtype) or format_data_type(dtype)

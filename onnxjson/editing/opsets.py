@@ -1,0 +1,317 @@
+"""Edits of operator set versions: convert-opset converts the nodes, stamp-opset only states another version."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final, NamedTuple
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.editing.declaration import Edit, Outcome
+from onnxjson.editing.inference import inferred_types
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.reconciling import reconcile
+from onnxjson.editing.sandbox import LightModel, check, worker
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
+from onnxjson.model.errors import EditError, Finding, WorkerError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.operators import attribute_defaults, known_attributes, newest_version, plain_domain, since_version
+from onnxjson.model.walking import replace_records
+
+_NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
+_SHOWN: Final = 6
+
+
+class Converted(NamedTuple):
+    """A converted model, and remarks for the user."""
+
+    model: Model
+    notes: tuple[str, ...]
+
+
+def imported_version(imports: Sequence[OperatorSetId], domain: str) -> int | None:
+    """Return the imported version of a domain; None if it is not imported.
+
+    Raises:
+        EditError: it is imported in two versions.
+    """
+    versions = {each.version for each in imports if plain_domain(each.domain) == domain}
+    if len(versions) > 1:
+        both = " and ".join(sorted(map(str, versions)))
+        raise EditError(f"the model imports {domain_text(domain)} as {both}; keep one of the entries", "/opset_import")
+    return next(iter(versions), None)
+
+
+def with_version(model: Model, domain: str, version: int) -> Model:
+    """Return `model` with another version of one domain in opset_import, added if missing; nothing else changes."""
+    imports = [
+        msgspec.structs.replace(each, version=version) if plain_domain(each.domain) == domain else each
+        for each in model.opset_import
+    ]
+    if not any(plain_domain(each.domain) == domain for each in imports):
+        imports.append(OperatorSetId(domain=domain, version=version))
+    return msgspec.structs.replace(model, opset_import=tuple(imports))
+
+
+def domain_text(domain: str) -> str:
+    """Describe a domain in a sentence."""
+    return f'the domain "{visible(domain)}"' if domain else "the default domain"
+
+
+def differing_nodes(index: Index, domain: str, old: int, new: int) -> list[NodeRef]:
+    """Return the nodes whose operator differs between two versions, or is missing in one; not calls of functions."""
+    functions = {each.name for each in index.model.functions if plain_domain(each.domain) == domain}
+    changed: dict[tuple[str | None, str | None], bool] = {}
+
+    def is_other(node: Node) -> bool:
+        key = node.domain, node.op_type
+        if key not in changed:
+            changed[key] = (
+                plain_domain(node.domain) == domain
+                and node.op_type not in functions
+                and since_version(domain, node.op_type, old) != since_version(domain, node.op_type, new)
+            )
+        return changed[key]
+
+    return [
+        NodeRef(scope, position)
+        for scope in index.scopes
+        for position, node in enumerate(scope.graph.node)
+        if is_other(node)
+    ]
+
+
+def convert(model: Model, version: int, domain: str = "", folder: Path | None = None) -> Converted:
+    """Convert a model to another version of an operator set; ir_version and everything else stays if possible.
+
+    Args:
+        model: is not modified.
+        version: the new version.
+        domain: the domain of the operator set, "" for the default one.
+        folder: the folder of small external data.
+
+    Raises:
+        EditError: the conversion is not possible; the message lists the operators that prevent it.
+        WorkerError: the converter crashed or hung.
+        MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
+
+    """
+    old = imported_version(model.opset_import, domain)
+    if old is None:
+        known = ", ".join(domain_text(plain_domain(each.domain)) for each in model.opset_import) or "none"
+        raise EditError(f"the model does not import {domain_text(domain)}; it imports {known}", "/opset_import")
+    if old == version:
+        return Converted(model, (f"{domain_text(domain)} is at version {version} already",))
+    newest = newest_version(domain)
+    if newest is None:
+        reason = f"onnx does not know the operators of {domain_text(domain)}, so it cannot convert them"
+        raise EditError(f"{reason}; stamp-opset states another version without a conversion")
+    if not 1 <= version <= newest:
+        raise EditError(f"{domain_text(domain)} has versions 1 to {newest}; {version} is not one of them")
+    index = Index(model)
+    nodes = differing_nodes(index, domain, old, version)
+    if not nodes:
+        text = f"no operator of the model differs in version {version}; only opset_import changes"
+        return Converted(with_version(model, domain, version), (text,))
+    _refuse_elsewhere(nodes, domain, old, version)
+    return _converted(model, index, nodes, version, folder)
+
+
+def _refuse_elsewhere(nodes: Sequence[NodeRef], domain: str, old: int, version: int) -> None:
+    """Raise unless the converter reaches all of the nodes.
+
+    Raises:
+        EditError: some are of another domain, or in functions or training steps, which it ignores.
+    """
+    change = f"between versions {old} and {version}"
+    if domain:
+        raise EditError(
+            f"{_operators(nodes)} of {domain_text(domain)} changed {change}, and onnx converts the default domain only",
+            nodes[0].address,
+        )
+    for kind, words, advice in (
+        ("function", "bodies of functions", "inline them first (inline-functions)"),
+        ("training", "training steps", "convert a model without training_info"),
+    ):
+        inside = [ref for ref in nodes if _outermost(ref.scope).kind == kind]
+        if inside:
+            reason = f"{_operators(inside)} changed {change}, in {words}, which the converter ignores"
+            raise EditError(f"{reason}; {advice}", inside[0].address)
+
+
+def _outermost(scope: Scope) -> Scope:
+    # A training step sees the main graph, but is not part of it.
+    return next(each for each in scope.chain() if each.kind != "subgraph")
+
+
+def _operators(nodes: Sequence[NodeRef], most: int | None = None) -> str:
+    """List operators with their counts, the `most` frequent ones."""
+    counts = Counter(visible(ref.node.op_type or "") for ref in nodes)
+    return listed([f"{name} ({count:,})" for name, count in counts.most_common()], most or len(counts))
+
+
+def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None) -> Converted:
+    shown = LightModel(model, folder)
+    try:
+        after = shown.read(worker().convert_version(shown.data, version))
+    except WorkerError as error:
+        missing = _without_adapter(model, index, nodes, version, folder, str(error))
+        if missing:
+            raise EditError(
+                f"operators without an adapter to version {version}: {_operators(missing)}; "
+                "the converter of onnx cannot convert them",
+                missing[0].address,
+            ) from error
+        raise
+    assert model.graph is not None
+    if after.graph is None:
+        raise EditError("the converter of onnx returned a model without a graph")
+    old = imported_version(model.opset_import, "")
+    merged = reconcile(model.graph, replace_records(after.graph, Node, lambda node: _without_old(node, old, version)))
+    result = with_version(msgspec.structs.replace(model, graph=merged.graph), "", version)
+    check_not_worse(model, result, "the converter of onnx")
+    counts = "no node had to change"
+    if merged.changed or merged.added or merged.removed:
+        counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
+    return Converted(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
+
+
+def _without_old(node: Node, old: int | None, new: int) -> Node:
+    """Remove attributes that the operator no longer has, if they have their former default.
+
+    The converter keeps them, such as ``noop_with_empty_axes`` of ReduceMean, and the checker then refuses the model.
+    """
+    if plain_domain(node.domain) or not node.attribute:
+        return node
+    known = known_attributes(node.domain, node.op_type, new)
+    defaults = attribute_defaults(node.domain, node.op_type, old)
+    if known is None or all(each.name in known for each in node.attribute):
+        return node
+    kept = [each for each in node.attribute if each.name in known or each != defaults.get(each.name or "")]
+    return msgspec.structs.replace(node, attribute=tuple(kept))
+
+
+def _without_adapter(
+    model: Model, index: Index, nodes: Sequence[NodeRef], version: int, folder: Path | None, first: str
+) -> list[NodeRef]:
+    """Return all nodes that the converter cannot convert, found by trying each kind of node alone."""
+    match = _NO_ADAPTER.search(first)
+    if match is None:
+        return []
+    named = match[2] or match[3]
+    kinds = {named: True}
+    types = Index(inferred_types(model, folder)).by_address
+    for ref in nodes:
+        name = ref.node.op_type or ""
+        if name not in kinds:
+            kinds[name] = _lacks_adapter(model, ref, types.get(ref.scope.address), version)
+    return [ref for ref in nodes if kinds[ref.node.op_type or ""]]
+
+
+def _lacks_adapter(model: Model, ref: NodeRef, typed: Scope | None, version: int) -> bool:
+    """Whether the converter has no adapter for a node alone in a model."""
+    node = ref.node
+    inputs: list[ValueInfo] = []
+    constants: list[Tensor] = []
+    for name in dict.fromkeys(filter(None, node.input)):
+        home = Index.defining_scope(ref.scope, name)
+        constant = home.initializer(name) if home is not None else None
+        if isinstance(constant, Tensor):
+            constants.append(constant)
+        else:
+            inputs.append(ValueInfo(name=name, type=None if typed is None else Index.type_of(typed, name)))
+    alone = Graph(
+        name="alone",
+        node=(node,),
+        input=tuple(inputs),
+        output=tuple([ValueInfo(name=name) for name in node.output if name]),
+        initializer=tuple(constants),
+    )
+    whole = Model(ir_version=model.ir_version, graph=alone, opset_import=model.opset_import)
+    try:
+        worker().convert_version(LightModel(whole, None).data, version)
+    except WorkerError as error:
+        return _NO_ADAPTER.search(str(error)) is not None
+    return False
+
+
+def check_not_worse(before: Model, after: Model, who: str) -> None:
+    """Raise if the checker of onnx finds errors in `after` but none in `before`.
+
+    Raises:
+        EditError: `who` produced an invalid model.
+    """
+    found = _errors(after)
+    if found and not _errors(before):
+        raise EditError(f"{who} produces an invalid model: {found[0].message}")
+
+
+def _errors(model: Model) -> list[Finding]:
+    try:
+        return [each for each in check(model) if each.severity == "error"]
+    except WorkerError as error:
+        return [Finding(severity="error", code="check-unfinished", message=str(error))]
+
+
+class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
+    """State another version of an operator set, without converting nodes.
+
+    The operators of the nodes then have the meaning of that version, which may differ: the number of nodes whose
+    operators differ is reported. To convert them, use convert-opset.
+    """
+
+    words = ("version",)
+    examples = ('{"edit": "stamp-opset", "version": 17}',)
+
+    version: Annotated[int, Meta(ge=1, description="The new version.")]
+    domain: Annotated[
+        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
+    ] = ""
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        domain = plain_domain(self.domain)
+        model = workspace.model
+        old = imported_version(model.opset_import, domain)
+        name = domain_text(domain)
+        if old == self.version:
+            return Outcome(1, (f"{name} is at version {old} already",))
+        notes = [f"{name}: {'nothing' if old is None else f'version {old}'} became version {self.version}"]
+        notes[0] += "; no node is converted"
+        newest = newest_version(domain)
+        if newest is not None and self.version > newest:
+            notes.append(f"the newest version that the installed onnx knows is {newest}")
+        elif newest is not None and old is not None:
+            count = len(differing_nodes(workspace.index, domain, old, self.version))
+            if count:
+                notes.append(f"{count:,} nodes have operators that differ in version {self.version}")
+        workspace.replace_model(opset_import=with_version(model, domain, self.version).opset_import)
+        return Outcome(1, tuple(notes))
+
+
+class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset"):
+    """Convert the model to another version of an operator set.
+
+    The version converter of onnx changes the nodes whose operators differ. If it has no adapter for one, nothing is
+    changed and all such operators are listed. If no operator differs, only opset_import changes. ir_version stays.
+
+    """
+
+    words = ("version",)
+    examples = ('{"edit": "convert-opset", "version": 21}',)
+
+    version: Annotated[int, Meta(ge=1, description="The new version.")]
+    domain: Annotated[
+        str, Role("domain"), Meta(description="The domain of the operator set; by default that of ONNX itself.")
+    ] = ""
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        found = convert(workspace.model, self.version, plain_domain(self.domain), workspace.model_folder)
+        if found.model is not workspace.model:
+            workspace.replace_model(found.model)
+        return Outcome(1, found.notes)

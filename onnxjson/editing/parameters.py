@@ -1,0 +1,304 @@
+"""Parameters of edits and passes, derived from the annotations of their fields.
+
+An annotation is one of these types, with ``| None`` if the parameter is optional::
+
+    str  int  float  bool  Literal["a", "b"]  Any (a JSON value)
+    tuple[X, ...]  dict[str, X]  int | str
+
+``Annotated[..., Role("node"), msgspec.Meta(description="...", ge=0, min_length=1)]`` adds what a string names, a
+description, and limits. One reader checks values from Python, scripts, the command line and forms.
+"""
+
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Final, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from onnxjson.editing.values import ValueMistakeError, found_words, plain_value
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.document import Record
+
+Form = Literal["text", "integer", "number", "flag", "choice", "value", "list", "mapping", "size"]
+"""Type of a parameter; "size" is an integer or a string, "value" any JSON value."""
+
+JOINED: Final = ("integer", "size", "number")
+"""Forms of list items that commas may join on a command line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """Kind of thing that a string names: "nodes", "node", "tensor", "attribute", "type", "shape", "dim", "file" ..."""
+
+    name: str
+
+
+class Shape(NamedTuple):
+    """Type of a parameter with its limits."""
+
+    form: Form
+    choices: tuple[str, ...] = ()
+    """Values of a "choice"."""
+    item: "Shape | None" = None
+    """Type of the members of a "list" or "mapping"."""
+    least: int | None = None
+    """Smallest number, or smallest length."""
+
+    def read(self, value: object) -> Any:
+        """Convert a value: lists become tuples, all others plain JSON values.
+
+        Raises:
+            ValueMistakeError: it has another type.
+        """
+        return _READERS[self.form](self, value)
+
+    @property
+    def fits(self) -> str:
+        """Description of the values that fit."""
+        match self.form:
+            case "text":
+                return "a text"
+            case "integer":
+                return "a whole number" if self.least is None else f"a whole number from {self.least}"
+            case "number":
+                return "a number" if self.least is None else f"a number from {self.least}"
+            case "flag":
+                return "true or false"
+            case "size":
+                return "a whole number or a text"
+            case "choice":
+                return "one of " + ", ".join(self.choices)
+            case "list":
+                return "a list, each item " + (self.item or _VALUE).fits
+            case "mapping":
+                return "an object, each value " + (self.item or _VALUE).fits
+            case _:
+                return "a JSON value"
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One parameter of an edit or a pass."""
+
+    field: str
+    """Name in Python, such as ``from_``."""
+    name: str
+    """Name everywhere else, such as ``from``."""
+    shape: Shape
+    description: str
+    role: str
+    """Kind of thing that its text names (see `Role`), "" if nothing in particular."""
+    required: bool
+    default: Any
+
+    @property
+    def label(self) -> str:
+        """Name for the user, such as ``doc string``."""
+        return self.name.replace("_", " ").replace("-", " ")
+
+    @property
+    def is_common(self) -> bool:
+        """Whether all edits have this parameter."""
+        return self.field in COMMON
+
+    @property
+    def metavar(self) -> str:
+        """Placeholder for the value in a help text, "" for a flag."""
+        match self.shape.form:
+            case "flag":
+                return ""
+            case "choice":
+                return "|".join(self.shape.choices)
+            case "mapping":
+                return "NAME=VALUE"
+            case "list" if self.shape.item is not None and self.shape.item.form in JOINED:
+                return "DIM,..." if self.shape.item.form == "size" else "NUMBER,..."
+            case "integer" | "number":
+                return "NUMBER"
+            case "value":
+                return "JSON"
+            case "size":
+                return "SIZE"
+            case _:
+                return "SELECTOR" if self.role in ("nodes", "node") else self.role.upper() or "TEXT"
+
+    def read(self, value: object) -> Any:
+        """Convert a value; None is accepted if the parameter is optional.
+
+        Raises:
+            ValueMistakeError: it does not fit.
+        """
+        if value is None and not self.required and self.default is None:
+            return None
+        return self.shape.read(value)
+
+
+@lru_cache(maxsize=256)
+def parameters(edit: type[msgspec.Struct]) -> tuple[Parameter, ...]:
+    """Return the parameters of an edit or a pass in the order of the declaration, those of all edits last."""
+    hints = get_type_hints(edit, include_extras=True)
+    fields = msgspec.structs.fields(edit)
+    found = [_parameter(field, hints[field.name]) for field in fields]
+    return tuple(sorted(found, key=lambda each: each.field in COMMON))
+
+
+COMMON: Final = ("expect",)
+"""Parameters that all edits have."""
+
+
+def _parameter(field: msgspec.structs.FieldInfo, hint: Any) -> Parameter:
+    description, role = "", ""
+    for extra in _extras(hint):
+        if isinstance(extra, Role):
+            role = extra.name
+        elif isinstance(extra, msgspec.Meta):
+            description = extra.description or description
+    default = field.default if field.default is not msgspec.NODEFAULT else None
+    if field.default_factory is not msgspec.NODEFAULT:
+        default = field.default_factory()
+    shape = _shape(hint)._replace(least=_least(_extras(hint)))
+    return Parameter(field.name, field.encode_name, shape, description, role, field.required, default)
+
+
+def _least(extras: Sequence[object]) -> int | None:
+    """Smallest number or length in the annotations of a type."""
+    least = None
+    for extra in extras:
+        if isinstance(extra, msgspec.Meta):
+            least = extra.ge if isinstance(extra.ge, int) else least
+            least = extra.min_length if extra.min_length is not None else least
+    return least
+
+
+def _extras(hint: Any) -> list[Any]:
+    """Return the extras of ``Annotated`` around a type, also inside ``| None``."""
+    if get_origin(hint) is Annotated:
+        return [*_extras(hint.__origin__), *hint.__metadata__]
+    if get_origin(hint) in (Union, types.UnionType):
+        return [extra for part in get_args(hint) for extra in _extras(part)]
+    return []
+
+
+def _shape(hint: Any) -> Shape:
+    origin = get_origin(hint)
+    if origin is Annotated:
+        return _shape(hint.__origin__)._replace(least=_least(hint.__metadata__))
+    if origin in (Union, types.UnionType):
+        parts = [part for part in get_args(hint) if part is not type(None)]
+        if len(parts) == 1:
+            return _shape(parts[0])
+        if {_shape(part).form for part in parts} == {"integer", "text"}:
+            return Shape("size")
+        raise TypeError(f"{hint} is not a type of a parameter")
+    if origin is Literal:
+        return Shape("choice", choices=get_args(hint))
+    if origin is tuple:
+        return Shape("list", item=_shape(get_args(hint)[0]))
+    if origin is dict:
+        return Shape("mapping", item=_shape(get_args(hint)[1]))
+    if hint not in _FORMS:
+        raise TypeError(f"{hint} is not a type of a parameter")
+    return Shape(_FORMS[hint])
+
+
+_FORMS: Final[dict[Any, Form]] = {str: "text", int: "integer", float: "number", bool: "flag", Any: "value"}
+
+
+def _read_text(shape: Shape, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    if shape.least and len(value) < shape.least:
+        raise ValueMistakeError("an empty text", shape.fits)
+    return value
+
+
+def _read_integer(shape: Shape, value: object) -> int:
+    if isinstance(value, bool | float | str) or not hasattr(value, "__index__"):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    number = value.__index__()
+    if shape.least is not None and number < shape.least:
+        raise ValueMistakeError(found_words(number), shape.fits)
+    return int(number)
+
+
+def _read_number(shape: Shape, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    if shape.least is not None and not value >= shape.least:
+        raise ValueMistakeError(found_words(value), shape.fits)
+    return value
+
+
+def _read_flag(shape: Shape, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    return value
+
+
+def _read_choice(shape: Shape, value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    if value not in shape.choices:
+        near = suggest(value, shape.choices)
+        raise ValueMistakeError(f'the text "{visible(value, 40)}"', f"{shape.fits}{'; ' if near else ''}{near}")
+    return value
+
+
+def _read_size(shape: Shape, value: object) -> int | str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | float) or not hasattr(value, "__index__"):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    number = int(value.__index__())
+    if shape.least is not None and number < shape.least:
+        raise ValueMistakeError(found_words(number), f"{shape.fits}, the number from {shape.least},")
+    return number
+
+
+def _read_value(_: Shape, value: object) -> Any:
+    return plain_value(value)
+
+
+def _read_list(shape: Shape, value: object) -> tuple[Any, ...]:
+    if isinstance(value, str | bytes | Record) or not isinstance(value, Sequence):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    if shape.least and len(value) < shape.least:
+        many = f"at least {shape.least} item" + "s" * (shape.least != 1)
+        raise ValueMistakeError("an empty list" if not value else f"a list of {len(value)}", many)
+    item = shape.item or _VALUE
+    return tuple([_member(item, each, position) for position, each in enumerate(value)])
+
+
+def _read_mapping(shape: Shape, value: object) -> dict[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueMistakeError(found_words(value), shape.fits)
+    item = shape.item or _VALUE
+    found = {}
+    for key, each in value.items():
+        if not isinstance(key, str):
+            raise ValueMistakeError(f"the key {found_words(key)}", "keys that are texts")
+        found[key] = _member(item, each, key)
+    return found
+
+
+def _member(shape: Shape, value: object, key: str | int) -> Any:
+    try:
+        return shape.read(value)
+    except ValueMistakeError as mistake:
+        raise ValueMistakeError(mistake.found, mistake.fits, (key, *mistake.path)) from None
+
+
+_READERS: Final[dict[Form, Callable[[Shape, object], Any]]] = {
+    "text": _read_text,
+    "integer": _read_integer,
+    "number": _read_number,
+    "flag": _read_flag,
+    "choice": _read_choice,
+    "value": _read_value,
+    "list": _read_list,
+    "mapping": _read_mapping,
+    "size": _read_size,
+}
+_VALUE: Final = Shape("value")

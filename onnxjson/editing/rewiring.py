@@ -1,0 +1,313 @@
+"""Changes of the values that nodes consume and produce, with the order of nodes, types and annotations that follow.
+
+Runtimes refuse a model whose value_info or outputs state another dtype than its nodes produce, so dtypes are followed
+from node to node before anything is changed. Shapes are not followed: `onnxjson rewrite infer-shapes --overwrite`
+corrects them.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import msgspec
+
+from onnxjson.editing.operator_checks import Known, dtype_conflict, dtype_of, output_dtype
+from onnxjson.editing.workspace import NodeChange, Workspace
+from onnxjson.model.display import visible
+from onnxjson.model.document import Function, Graph, Node, TensorAnnotation, ValueInfo
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, Scope, Use
+from onnxjson.model.types import format_data_type
+
+
+@dataclass
+class GraphChanges:
+    """Changes of one graph; names are those before the change."""
+
+    nodes: dict[int, NodeChange] = field(default_factory=dict)
+    inputs: dict[int, dict[int, str]] = field(default_factory=dict)
+    """New names of inputs of nodes: position of the node -> slot -> name."""
+    outputs: dict[int, dict[int, str]] = field(default_factory=dict)
+    """New names of outputs of nodes."""
+    results: dict[int, str] = field(default_factory=dict)
+    """New names of the outputs of the graph, by position."""
+    removed: set[str] = field(default_factory=set)
+    """Removed values: their value_info is removed as well."""
+    renamed: dict[str, str] = field(default_factory=dict)
+    """Renamed values: quantization annotations follow."""
+    dtypes: dict[str, int] = field(default_factory=dict)
+    """Values with a new dtype: outputs state it, and entries in value_info are removed."""
+
+
+class Changes:
+    """Changes of a model, collected before any of them is made."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        self._workspace = workspace
+        self._graphs: dict[Scope, GraphChanges] = {}
+
+    def of(self, scope: Scope) -> GraphChanges:
+        """Return the changes of one graph."""
+        return self._graphs.setdefault(scope, GraphChanges())
+
+    def take(self, use: Use, name: str) -> None:
+        """Replace the value in one of its uses."""
+        if use.position is None:
+            self.of(use.scope).results[use.slot] = name
+        else:
+            self.of(use.scope).inputs.setdefault(use.position, {})[use.slot] = name
+
+    def make(self) -> None:
+        """Make all changes, in inner graphs first."""
+        for scope in sorted(self._graphs, key=lambda each: each.address.count("/"), reverse=True):
+            self._workspace.replace_graph(scope, _changed(scope.graph, self._graphs[scope]))
+
+
+def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function:
+    nodes = list(graph.node)
+    for position in sorted({*changes.nodes, *changes.inputs, *changes.outputs}, reverse=True):
+        node = nodes[position]
+        if position in changes.inputs:
+            node = with_inputs(node, _with(node.input, changes.inputs[position]))
+        if position in changes.outputs:
+            node = with_outputs(node, _with(node.output, changes.outputs[position]))
+        new = changes.nodes.get(position, node)
+        nodes[position : position + 1] = [new] if isinstance(new, Node) else new or ()
+    is_moving = bool(changes.nodes or changes.inputs or changes.outputs)
+    new_nodes = tuple(nodes) if is_moving else graph.node
+    fields: dict[str, object] = {"node": new_nodes, "value_info": _values(graph.value_info, changes)}
+    if isinstance(graph, Function):
+        if changes.results:
+            fields["output"] = _with(graph.output, changes.results)
+    else:
+        if changes.results or changes.dtypes:
+            fields["output"] = tuple(
+                [
+                    _result(each, changes.results.get(position, each.name), changes.dtypes.get(each.name or ""))
+                    for position, each in enumerate(graph.output)
+                ]
+            )
+        fields["quantization_annotation"] = _annotations(graph.quantization_annotation, changes)
+    return msgspec.structs.replace(graph, **fields)
+
+
+def with_inputs(node: Node, names: tuple[str, ...]) -> Node:
+    """Return the node with other inputs; their sharding is that of the inputs that they replace."""
+    return _sharded(msgspec.structs.replace(node, input=names), node.input, names)
+
+
+def with_outputs(node: Node, names: tuple[str, ...]) -> Node:
+    """Return the node with other outputs; their sharding follows."""
+    return _sharded(msgspec.structs.replace(node, output=names), node.output, names)
+
+
+def _sharded(node: Node, old: tuple[str, ...], new: tuple[str, ...]) -> Node:
+    """Return the node with the sharding of its new inputs and outputs, once for each name."""
+    if not node.device_configurations:
+        return node
+    there = {*node.input, *node.output}
+    moved = {name: other for name, other in zip_longest(old, new, fillvalue="") if name and name not in there}
+    if not moved:
+        return node
+    devices = []
+    for device in node.device_configurations:
+        taken = {each.tensor_name for each in device.sharding_spec}
+        specs = []
+        for each in device.sharding_spec:
+            name = moved.get(each.tensor_name or "", each.tensor_name)
+            if name == each.tensor_name:
+                specs.append(each)
+            elif name and name not in taken:
+                taken.add(name)
+                specs.append(msgspec.structs.replace(each, tensor_name=name))
+        devices.append(msgspec.structs.replace(device, sharding_spec=tuple(specs)))
+    return msgspec.structs.replace(node, device_configurations=tuple(devices))
+
+
+def _with(names: tuple[str, ...], new: Mapping[int, str]) -> tuple[str, ...]:
+    longest = max(len(names), *(slot + 1 for slot in new))
+    return tuple([new.get(slot, names[slot] if slot < len(names) else "") for slot in range(longest)])
+
+
+def _values(values: tuple[ValueInfo, ...], changes: GraphChanges) -> tuple[ValueInfo, ...]:
+    if not changes.removed and not changes.dtypes:
+        return values
+    kept = tuple([each for each in values if each.name not in changes.removed and each.name not in changes.dtypes])
+    return values if len(kept) == len(values) else kept
+
+
+def _result(value: ValueInfo, name: str | None, dtype: int | None) -> ValueInfo:
+    """Return an output of a graph with its new name, and its new dtype if there is one."""
+    tensor = None if value.type is None else value.type.tensor_type
+    if dtype is not None and value.type is not None and tensor is not None:
+        tensor = msgspec.structs.replace(tensor, elem_type=dtype)
+        value = msgspec.structs.replace(value, type=msgspec.structs.replace(value.type, tensor_type=tensor))
+    return value if value.name == name else msgspec.structs.replace(value, name=name)
+
+
+def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChanges) -> tuple[TensorAnnotation, ...]:
+    if not annotations or not (changes.removed or changes.renamed):
+        return annotations
+    return tuple(
+        [
+            msgspec.structs.replace(
+                each,
+                tensor_name=changes.renamed.get(each.tensor_name or "", each.tensor_name),
+                quant_parameter_tensor_names=tuple(
+                    [
+                        msgspec.structs.replace(entry, value=changes.renamed.get(entry.value or "", entry.value))
+                        for entry in each.quant_parameter_tensor_names
+                    ]
+                ),
+            )
+            for each in annotations
+            if each.tensor_name not in changes.removed or each.tensor_name in changes.renamed
+        ]
+    )
+
+
+Value = tuple[Scope, str]
+"""The graph that defines a value, and its name."""
+
+
+class ResultTypes:
+    """Values whose dtype changes as the consequence of a change.
+
+    Args:
+        workspace: has the model before the change.
+        edit: the name of the edit, for messages.
+        nodes: the changed nodes, by their graphs and positions.
+        values: replaced values, and the dtypes of their replacements.
+
+    Raises:
+        EditError: a node, or a subgraph, is known to need the old dtype.
+    """
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        edit: str,
+        nodes: Mapping[Scope, Mapping[int, NodeChange]],
+        values: Mapping[Value, int | None] | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._edit = edit
+        self._nodes = nodes
+        self._given = dict(values or {})
+        self._dtypes: dict[Value, int] = {}
+        self._known: Known = {}
+        self._pending: deque[tuple[Scope, int]] = deque()
+        self._consumers: dict[tuple[Scope, int], None] = {}
+        self._times: Counter[Value] = Counter()
+        # The dtype of an output comes from an input of the node, so it changes at most as often as there are causes.
+        self._most_times = 1 + len(self._given) + sum(map(len, nodes.values()))
+        self.notes: list[str] = []
+        """Remarks for the user about outputs of the model."""
+        for (scope, name), dtype in self._given.items():
+            self._found(scope, name, dtype)
+        self._pending.extend([(scope, position) for scope, changed in nodes.items() for position in changed])
+        self._follow()
+        self._check_consumers()
+
+    def put(self, changes: Changes, *, without: Value | None = None) -> None:
+        """Add the new dtypes to `changes`, except for the value `without`."""
+        for (scope, name), dtype in self._dtypes.items():
+            if (scope, name) != without:
+                changes.of(scope).dtypes[name] = dtype
+
+    def make(self, *, without: Value | None = None) -> None:
+        """Change the stated dtypes of the values only; no node moves."""
+        if self._dtypes:
+            changes = Changes(self._workspace)
+            self.put(changes, without=without)
+            changes.make()
+
+    def _follow(self) -> None:
+        while self._pending:
+            scope, position = self._pending.popleft()
+            node = self._node(scope, position)
+            for slot, name in enumerate(() if node is None else node.output):
+                if name and node is not None and not self._is_as_before(scope, position, node, slot):
+                    self._found(scope, name, self._made(scope, node, slot))
+
+    def _node(self, scope: Scope, position: int) -> Node | None:
+        changed = self._nodes.get(scope, {})
+        if position not in changed:
+            return scope.graph.node[position]
+        node = changed[position]
+        return node if isinstance(node, Node) else None
+
+    def _is_as_before(self, scope: Scope, position: int, node: Node, slot: int) -> bool:
+        """Whether a changed node has the same output dtype as before; faster than determining it."""
+        old = scope.graph.node[position]
+        if node is old or self._dtypes:
+            return False
+        return output_dtype(self._workspace, scope, node, slot) == output_dtype(self._workspace, scope, old, slot)
+
+    def _made(self, scope: Scope, node: Node, slot: int) -> int | None:
+        found = output_dtype(self._workspace, scope, node, slot)
+        if not isinstance(found, str):
+            return found
+        home = Index.defining_scope(scope, found)
+        known = None if home is None else self._dtypes.get((home, found))
+        return known or dtype_of(self._workspace, scope, found, self._known)
+
+    def _found(self, scope: Scope, name: str, dtype: int | None) -> None:
+        """Record that a value has another dtype, and schedule its consumers."""
+        before = self._dtypes.get((scope, name)) or dtype_of(self._workspace, scope, name, self._known)
+        if dtype is None or dtype == before:
+            return
+        self._times[scope, name] += 1
+        if self._times[scope, name] > self._most_times:
+            return  # a cycle of nodes, in an invalid model
+        self._dtypes[scope, name] = dtype
+        for use in self._workspace.index.consumers(scope, name):
+            if use.position is None:
+                self._check_result(use, name, before, dtype)
+            else:
+                self._pending.append((use.scope, use.position))
+                self._consumers[use.scope, use.position] = None
+
+    def _check_result(self, use: Use, name: str, before: int | None, dtype: int) -> None:
+        if before is None:
+            return
+        if use.scope.kind == "main":
+            self.notes.append(f'the output "{visible(name)}" is {format_data_type(dtype)} now')
+        elif use.scope.kind == "subgraph":
+            raise EditError(
+                f'{self._edit}: {visible(use.address)}: "{visible(name)}" would be {format_data_type(dtype)}, and the '
+                f"node around this graph needs {format_data_type(before)}; add a Cast with add-node",
+                use.address,
+            )
+
+    def _check_consumers(self) -> None:
+        names = {name: dtype for (_, name), dtype in self._dtypes.items()}
+        for scope, position in self._consumers:
+            node = self._node(scope, position)
+            if node is None:
+                continue
+            old = scope.graph.node[position]
+            conflict = dtype_conflict(self._workspace, scope, node, names, self._known)
+            if conflict is None or dtype_conflict(self._workspace, scope, old, None, self._known) is not None:
+                continue
+            place = f"{scope.address}/node/{position}"
+            raise EditError(f"{self._edit}: {place}: {conflict}; add a Cast with add-node", place)
+
+
+def replace_nodes(
+    workspace: Workspace, changes: Mapping[Scope, Mapping[int, NodeChange]], edit: str
+) -> tuple[str, ...]:
+    """Replace nodes, and correct the stated dtypes of their outputs.
+
+    Returns:
+        Remarks for the user.
+
+    Raises:
+        EditError: see `ResultTypes`.
+    """
+    made_of = {scope: scope.graph.node for scope in changes}
+    found = ResultTypes(workspace, edit, changes)
+    found.make()
+    workspace.replace_nodes_in(changes, made_of)
+    return tuple(found.notes)

@@ -1,0 +1,237 @@
+"""Rewrite scripts, ``onnxjson-rewrite/1``: edits as JSON, which can be made again on other models."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
+from onnxjson.codecs.reading.exact_reader import comment_warnings, read_document
+from onnxjson.codecs.reading.strings import read_string
+from onnxjson.codecs.reading.tree import Tree
+from onnxjson.editing.declaration import AnyDeclared, Edit, name_of, non_default_parameters
+from onnxjson.editing.parameters import Parameter, parameters
+from onnxjson.editing.values import ValueMistakeError, write_text, write_value
+from onnxjson.model.display import visible
+from onnxjson.model.errors import Finding
+from onnxjson.storage.identity import open_source
+
+
+class StepFormat(NamedTuple):
+    """A text format that lists steps: rewrite scripts list edits, recipes list passes."""
+
+    format: str
+    """Value of the key "format"."""
+    noun: str
+    """Word for such a text in messages."""
+    steps: str
+    """Key of the list of steps."""
+
+
+SCRIPT: Final = StepFormat("onnxjson-rewrite/1", "script", "edits")
+
+
+class Script(msgspec.Struct, frozen=True):
+    """Edits that are made in their order, all or none."""
+
+    edits: tuple[Edit, ...]
+    folder: Path | None = None
+    """Folder of the script, relative to which its edits name files."""
+    warnings: tuple[Finding, ...] = ()
+    """Warnings of the reader, such as that comments in the text are lost when the script is written again."""
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Script":
+        """Read the script in a file.
+
+        Raises:
+            MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+            DecodeError: it is not a script; `findings` has every reason with line and column.
+        """
+        source = open_source(Path(path))
+        return parse_script(source.read_at(0, source.size), file=str(path), folder=Path(path).parent)
+
+    @classmethod
+    def loads(cls, text: str | bytes, folder: str | Path | None = None) -> "Script":
+        """Read the script in a text; see `load` for the errors."""
+        data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+        return parse_script(data, folder=None if folder is None else Path(folder))
+
+    def dumps(self) -> str:
+        """Return the canonical text: one edit per line, without parameters that have their defaults.
+
+        Raises:
+            EncodeError: a value cannot be written.
+        """
+        return write_script(self.edits)
+
+    def save(self, path: str | Path) -> None:
+        """Write the canonical text to a file, all or nothing.
+
+        Raises:
+            OutputError, AccessDeniedError, FileError: the file cannot be written.
+        """
+        from onnxjson.storage.saving import save_file
+
+        data = self.dumps().encode()
+        save_file(Path(path), lambda sink: sink.write(data), verify=Script.load)
+
+
+def write_script(edits: Sequence[Edit]) -> str:
+    """Return the canonical text of edits."""
+    return write_steps(SCRIPT, [write_edit(edit) for edit in edits])
+
+
+def write_steps(form: StepFormat, steps: Sequence[str]) -> str:
+    """Return the canonical text of steps, one per line, each given as JSON on one line."""
+    listed = "[\n" + ",\n".join([f"  {step}" for step in steps]) + "\n]" if steps else "[]"
+    return f'{{\n"format": "{form.format}",\n"{form.steps}": {listed}\n}}\n'
+
+
+def write_edit(edit: Edit) -> str:
+    """Return an edit as a step of a script, on one line."""
+    members = [("edit", name_of(edit)), *non_default_parameters(edit).items()]
+    return "{" + ", ".join([f"{write_text(key)}: {write_value(value)}" for key, value in members]) + "}"
+
+
+def parse_edit(text: str | bytes) -> Edit:
+    """Read one step of a script.
+
+    Raises:
+        DecodeError: it is not an edit; `findings` has the reasons.
+    """
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    return read_document(data, lambda tree, context: read_edit(tree, ROOT, context), Context())[0]
+
+
+def parse_script(text: bytes, *, file: str = "", folder: Path | None = None) -> Script:
+    """Read the script in a text.
+
+    Args:
+        text: UTF-8.
+        file: the name of the text in findings.
+        folder: where files that edits name are.
+
+    Raises:
+        DecodeError: it is not a script; `findings` has all reasons, in the order of the text.
+    """
+    edits, _ = read_document(text, _read_script, Context(), file=file)
+    return Script(edits, folder, comment_warnings(text, file))
+
+
+def read_envelope(tree: Tree, context: Context, form: StepFormat) -> list[Tree] | None:
+    """Check the object around the steps of a script or recipe.
+
+    Returns:
+        The steps; None if there is no list of steps. Other mistakes are only noted in the context.
+    """
+    a_text = f"a {form.noun}"
+    has_format(tree, form.format, a_text, context)
+    if not isinstance(tree, dict):
+        return None
+    known = ("format", form.steps)
+    for key in tree:
+        if key not in known:
+            context.unknown_key(key, ROOT.at(key), known, a_text)
+    if form.steps not in tree:
+        context.error(ROOT, "missing-key", f"the {form.noun} has no {form.steps}", f'add "{form.steps}": [...]')
+        return None
+    items = tree[form.steps]
+    if not isinstance(items, list):
+        context.wrong_type(items, ROOT.at(form.steps), f"a list of {form.steps}")
+        return None
+    return items
+
+
+def read_declared(
+    kind: type[AnyDeclared], tree: dict[str, Tree], place: Place, context: Context, others: Collection[str]
+) -> AnyDeclared | None:
+    """Read the parameters of an edit or a pass from an object.
+
+    Args:
+        kind: the declaration.
+        tree: the object.
+        place: where the object is.
+        context: collects the mistakes.
+        others: keys of the object that are not parameters.
+
+    Returns:
+        The edit or pass; None if there is a mistake.
+    """
+    name = name_of(kind)
+    known = {parameter.name: parameter for parameter in parameters(kind)}
+    for key in tree:
+        if key not in others and key not in known:
+            context.unknown_key(key, place.at(key), (*known, *others), name)
+    given: dict[str, Any] = {}
+    before = len(context.remarks)
+    for parameter in known.values():
+        if parameter.name in tree:
+            given[parameter.field] = _read_parameter(parameter, tree[parameter.name], place.at(parameter.name), context)
+        elif parameter.required:
+            hint = f"give {parameter.shape.fits}" + (f": {parameter.description}" if parameter.description else "")
+            context.error(place, "missing-key", f'{name} needs "{parameter.name}"', hint)
+    return kind(**given) if len(context.remarks) == before else None
+
+
+def _read_script(tree: Tree, context: Context) -> tuple[Edit, ...] | None:
+    items = read_envelope(tree, context, SCRIPT)
+    if items is None:
+        return None
+    edits = [read_edit(item, ROOT.at(SCRIPT.steps).at(index), context) for index, item in enumerate(items)]
+    return None if context.remarks else tuple([edit for edit in edits if edit is not None])
+
+
+def read_edit(tree: Tree, place: Place, context: Context) -> Edit | None:
+    """Read one step of a script; None if there is a mistake, which is noted in the context."""
+    from onnxjson.editing.catalogue import NAMES
+
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, 'an edit, {"edit": "set-attribute", ...}')
+        return None
+    name = tree.get("edit")
+    if "edit" not in tree:
+        context.error(
+            place, "missing-key", "the step names no edit", 'begin it with "edit": "set-attribute" or the like'
+        )
+        return None
+    if not isinstance(name, str):
+        context.wrong_type(name, place.at("edit"), "the name of an edit")
+        return None
+    if name not in NAMES:
+        message = f'there is no edit "{visible(name)}"'
+        context.error(place.at("edit"), "unknown-edit", message, context.nearest(name, NAMES))
+        return None
+    return read_declared(NAMES[name], tree, place, context, ("edit",))
+
+
+def _read_parameter(parameter: Parameter, tree: Tree, place: Place, context: Context) -> Any:
+    if parameter.shape.form == "text" and not isinstance(tree, str):
+        # Names that are not UTF-8 are written as in all formats of this package.
+        return read_string(tree, place, context)
+    if tree is None and not parameter.required:
+        context.wrong_type(tree, place, parameter.shape.fits)
+        return None
+    try:
+        return parameter.read(tree)
+    except ValueMistakeError as mistake:
+        for key in mistake.path:
+            place = place.at(key)
+        context.error(place, "wrong-type", f"found {mistake.found}, expected {mistake.fits}")
+        return None
+
+
+__all__ = [
+    "SCRIPT",
+    "Script",
+    "StepFormat",
+    "parse_edit",
+    "parse_script",
+    "read_declared",
+    "read_edit",
+    "read_envelope",
+    "write_edit",
+    "write_script",
+    "write_steps",
+]

@@ -1,0 +1,380 @@
+"""Edits written as words of a command line, and read back; built from their declarations.
+
+::
+
+    set-attribute op:Conv pads [0,0,0,0]
+    set-attribute --node op:Conv --attribute pads --value [0,0,0,0] --expect 3
+
+Parameters that a declaration lists in ``words`` need no names, in that order. Values are JSON; a value that is not JSON
+is a string: ``0.2``, ``[1, 2]``, ``linear``, ``"12"`` for the string 12. The option of a list is repeated for each
+item, or has all items as JSON; integers and dimensions may be joined by commas. Members of an object are written
+``NAME=VALUE``. The spelling of passes (`onnxjson.optimizing.passes.spelling`) shares `build` and the values.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from onnxjson.codecs.reading import tree as json_tree
+from onnxjson.codecs.reading.scan import scan as scan_json
+from onnxjson.editing.catalogue import NAMES, edit_named
+from onnxjson.editing.declaration import (
+    AnyDeclared,
+    Declared,
+    Edit,
+    name_of,
+    non_default_parameters,
+    parameter_error,
+    summary,
+)
+from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
+from onnxjson.editing.values import ValueMistakeError, write_value
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import ParameterError
+
+_OPENS_JSON: Final = ('"', "[", "{")
+_FLAGS: Final = {"": True, "true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def parse_line(line: str) -> Edit:
+    """Read the edit on one line, quoted as in a shell.
+
+    Raises:
+        ParameterError: it is not an edit, or a quote is not closed.
+    """
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ParameterError(f"{visible(line)}: {str(error).lower()}") from None
+    if not words:
+        raise ParameterError(f"an edit begins with its name: {', '.join(NAMES)}")
+    return parse_words(edit_named(words[0]), words[1:])
+
+
+def parse_words(edit: type[Edit], words: Sequence[str]) -> Edit:
+    """Read an edit from the words after its name.
+
+    Raises:
+        ParameterError: a parameter is unknown, missing or repeated, or a value does not fit.
+    """
+    given, free = scan(edit, words)
+    return build(edit, given, free)
+
+
+class Scanned(NamedTuple):
+    """Words of an edit, separated into options and other words."""
+
+    given: dict[str, list[str]]
+    """Values of each ``--name``; none for a flag, "no" for ``--no-name``."""
+    free: list[str]
+    """Words that do not belong to an option."""
+
+
+def scan(edit: type[Edit], words: Sequence[str]) -> Scanned:
+    """Separate options from other words.
+
+    Raises:
+        ParameterError: an option is unknown, or its value is missing.
+    """
+    known = {option_of(each): each for each in parameters(edit)}
+    given: dict[str, list[str]] = {}
+    free: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            free += rest
+            break
+        if not word.startswith("--"):
+            free.append(word)
+            continue
+        option, has_value, value = word.partition("=")
+        denied = "--" + option.removeprefix("--no-") if option.startswith("--no-") else ""
+        if option not in known and denied in known and known[denied].shape.form == "flag" and not has_value:
+            given.setdefault(known[denied].name, []).append("no")
+            continue
+        if option not in known:
+            hint = suggest(option, known) or f"there are {', '.join(known)}"
+            raise ParameterError(f"{name_of(edit)} has no {visible(option)}; {hint}")
+        parameter = known[option]
+        if parameter.shape.form == "flag":
+            if has_value:
+                raise ParameterError(f"{name_of(edit)}: {option} has no value; write {option} or --no-{option[2:]}")
+            given.setdefault(parameter.name, [])
+            continue
+        if not has_value:
+            if not rest:
+                raise ParameterError(f"{name_of(edit)}: {option} needs a value, {parameter.shape.fits}")
+            value = rest.pop(0)
+        given.setdefault(parameter.name, []).append(value)
+    return Scanned(given, free)
+
+
+def build(edit: type[AnyDeclared], given: Mapping[str, Sequence[str]], free: Sequence[str]) -> AnyDeclared:
+    """Build an edit (or a pass) from options and words without names; see `Scanned`.
+
+    Raises:
+        ParameterError: a parameter is missing or repeated, or a value does not fit.
+    """
+    texts = dict(given)
+    open_places = [each for each in positional(edit) if each.name not in texts]
+    if len(free) > len(open_places):
+        raise ParameterError(f"{name_of(edit)}: {visible(free[len(open_places)])} is one word too many; {usage(edit)}")
+    # Required parameters get their words before optional ones.
+    spare = len(free) - sum(each.required for each in open_places)
+    for parameter in open_places:
+        if not parameter.required:
+            spare -= 1
+        if parameter.required or spare >= 0:
+            if not free:
+                break
+            texts[parameter.name] = [free[0]]
+            free = free[1:]
+    values: dict[str, Any] = {}
+    for parameter in parameters(edit):
+        if parameter.name in texts:
+            try:
+                values[parameter.field] = parse_value(parameter, texts[parameter.name])
+            except ValueMistakeError as mistake:
+                raise parameter_error(edit, parameter.name, mistake) from None
+        elif parameter.required:
+            described = f" ({parameter.description.rstrip('.')})" if parameter.description else ""
+            raise ParameterError(f"{name_of(edit)} needs {option_of(parameter)}{described}; {usage(edit)}")
+    return edit(**values)
+
+
+def parse_value(parameter: Parameter, texts: Sequence[str]) -> Any:
+    """Read the value of a parameter from the words of its option.
+
+    Raises:
+        ValueMistakeError: they do not fit.
+    """
+    shape = parameter.shape
+    if shape.form == "flag":
+        return shape.read(_FLAGS.get(texts[-1], texts[-1])) if texts else True
+    if shape.form in ("list", "mapping"):
+        return shape.read(_many(shape, texts))
+    if len(texts) > 1:
+        raise ValueMistakeError(f"{len(texts)} values", "one value")
+    return shape.read(_single(shape, texts[0]))
+
+
+def _single(shape: Shape, text: str) -> Any:
+    match shape.form:
+        case "value":
+            return json_or_text(text)
+        case "integer":
+            return _integer(text) if _integer(text) is not None else text
+        case "size":
+            number = _integer(text)
+            if number is None and text.startswith('"'):
+                return json_or_text(text)
+            return text if number is None else number
+        case "number":
+            return json_or_text(text)
+        case "list" | "mapping":
+            return _many(shape, [text])
+        case _:
+            return text
+
+
+def _integer(text: str) -> int | None:
+    digits = text.removeprefix("-")
+    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 19 else None
+
+
+def json_or_text(text: str) -> Any:
+    """Return the JSON value in a text, or the text itself if it is not JSON.
+
+    Raises:
+        ValueMistakeError: it begins like JSON and is not.
+    """
+    data = text.encode("utf-8", "surrogateescape")
+    is_clean, tree = json_tree.parse(data)
+    if is_clean:
+        return tree
+    if text.lstrip().startswith(_OPENS_JSON):
+        # Valid JSON with escaped surrogates or -0 is only read by the exact reader.
+        scanned = scan_json(data)
+        if scanned.is_sound and not scanned.mistakes:
+            return scanned.tree
+        raise ValueMistakeError(f"the text {visible(text, 40)}, which begins like JSON but is not", "JSON")
+    return -0.0 if text == "-0" else text
+
+
+def _many(shape: Shape, texts: Sequence[str]) -> Any:
+    item = shape.item or Shape("value")
+    if shape.form == "mapping":
+        found: dict[str, Any] = {}
+        for text in texts:
+            members = json_or_text(text) if text.startswith("{") else None
+            if isinstance(members, dict):
+                found |= members
+                continue
+            name, mark, value = text.partition("=")
+            if not mark:
+                raise ValueMistakeError(f'the text "{visible(text, 40)}"', "NAME=VALUE, or an object as JSON,")
+            found[name] = _single(item, value)
+        return found
+    items: list[Any] = []
+    for text in texts:
+        members = json_or_text(text) if text.startswith("[") else None
+        if isinstance(members, list):
+            items += members
+        elif item.form in JOINED:
+            items += [_single(item, part.strip()) for part in text.split(",")] if text else []
+        else:
+            items.append(_single(item, text))
+    return items
+
+
+def spell(edit: Edit) -> list[str]:
+    """Return the words of an edit, its name first; `parse_words` of the rest returns the edit."""
+    free, options = spell_words(edit)
+    return [name_of(edit), *free, *options]
+
+
+def spell_words(edit: Edit) -> tuple[list[str], list[str]]:
+    """Return the words of an edit that need no option, and the words of its options."""
+    places = {parameter.name: parameter for parameter in parameters(type(edit))}
+    values = non_default_parameters(edit)
+    free: list[str] = []
+    for parameter in positional(type(edit)):
+        if parameter.name not in values or not parameter.required:
+            break
+        texts = spell_value(parameter.shape, values[parameter.name])
+        if len(texts) != 1 or texts[0].startswith("-"):
+            break
+        free += texts
+        del values[parameter.name]
+    options: list[str] = []
+    for name, value in values.items():
+        option = option_of(places[name])
+        if places[name].shape.form == "flag":
+            options.append(option if value else f"--no-{option[2:]}")
+            continue
+        for text in spell_value(places[name].shape, value):
+            options += [option, text]
+    return free, options
+
+
+def spell_line(edit: Edit) -> str:
+    """Return the line of an edit, quoted for a shell."""
+    return shlex.join(spell(edit))
+
+
+def spell_value(shape: Shape, value: Any) -> list[str]:
+    """Return the words that represent a value, one for each time its option is written."""
+    if shape.form == "mapping":
+        item = shape.item or Shape("value")
+        if value and not any([key.startswith("{") or "=" in key for key in value]):
+            return [f"{key}={_text(item, each)}" for key, each in value.items()]
+        return [write_value(value)]
+    if shape.form == "list":
+        item = shape.item or Shape("value")
+        texts = [_text(item, each) for each in value]
+        if not texts or any([text.startswith("[") for text in texts]) or item.form in ("list", "mapping"):
+            return [write_value(value)]
+        if item.form in JOINED:
+            if all([_is_spelled(item, each) and _can_be_joined(text) for text, each in zip(texts, value, strict=True)]):
+                return [",".join(texts)]
+            return [write_value(value)]
+        return texts
+    return [_text(shape, value)]
+
+
+def _text(shape: Shape, value: Any) -> str:
+    if shape.form in ("text", "choice"):
+        return str(value)
+    if shape.form == "size":
+        return str(value) if _is_spelled(shape, value) else write_value(value)
+    if isinstance(value, str):
+        try:
+            if json_or_text(value) == value and type(json_or_text(value)) is str:
+                return value
+        except ValueMistakeError:
+            pass
+    return write_value(value)
+
+
+def _is_spelled(shape: Shape, value: int | str) -> bool:
+    """Whether a size is read back from its text without quotes."""
+    try:
+        return bool(_single(shape, str(value)) == value)
+    except ValueMistakeError:
+        return False
+
+
+def _can_be_joined(text: str) -> bool:
+    """Whether an item is read back unchanged from between commas."""
+    return bool(text) and "," not in text and text == text.strip()
+
+
+def positional(edit: type[Declared]) -> list[Parameter]:
+    """Parameters that need no name, in their order."""
+    known = {parameter.name: parameter for parameter in parameters(edit)}
+    return [known[name] for name in edit.words]
+
+
+def option_of(parameter: Parameter) -> str:
+    """Option of a parameter, such as ``--node``."""
+    return "--" + parameter.name.replace("_", "-")
+
+
+def usage(edit: type[Declared]) -> str:
+    """Words of an edit on one line, as a part of a message."""
+    places = positional(edit)
+    words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in places]
+    others = [each for each in parameters(edit) if each not in places and each.required]
+    words += [f"{option_of(each)} {each.metavar}" for each in others]
+    return f"it is written {' '.join([name_of(edit), *words])}"
+
+
+class Candidate(NamedTuple):
+    """Completion of a word."""
+
+    word: str
+    help: str = ""
+
+
+def candidates(words: Sequence[str], incomplete: str) -> list[Candidate]:
+    """Return the completions of `incomplete` after some words of an edit: names of edits, options, choices.
+
+    A caller that has a model can offer names of nodes and tensors as well; see `expected`.
+    """
+    if not words:
+        return [Candidate(name, summary(edit)) for name, edit in NAMES.items() if name.startswith(incomplete)]
+    edit = NAMES.get(words[0])
+    if edit is None:
+        return []
+    parameter = expected(words, incomplete)
+    if parameter is not None and parameter.shape.form == "choice":
+        return [Candidate(each) for each in parameter.shape.choices if each.startswith(incomplete)]
+    if incomplete.startswith("-"):
+        options = [Candidate(option_of(each), each.description) for each in parameters(edit)]
+        return [each for each in options if each.word.startswith(incomplete)]
+    return []
+
+
+def expected(words: Sequence[str], incomplete: str) -> Parameter | None:
+    """Return the parameter whose value comes next; None if an option or nothing comes."""
+    edit = NAMES.get(words[0]) if words else None
+    if edit is None:
+        return None
+    known = {option_of(each): each for each in parameters(edit)}
+    if len(words) > 1 and words[-1] in known and known[words[-1]].shape.form != "flag":
+        return known[words[-1]]
+    if incomplete.startswith("--"):
+        return None
+    try:
+        given, free = scan(edit, words[1:])
+    except ParameterError:
+        return None
+    places = [each for each in positional(edit) if each.name not in given]
+    return places[len(free)] if len(free) < len(places) else None
+
+
+def in_form_order(edit: type[Edit]) -> list[Parameter]:
+    """Parameters in the order of a form: first those that need no name on a command line."""
+    first = positional(edit)
+    return [*first, *[each for each in parameters(edit) if each not in first]]

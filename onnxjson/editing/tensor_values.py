@@ -1,0 +1,181 @@
+"""Edits of the elements of constants: set-tensor and cast-tensor."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.editing.declaration import Edit, Outcome, name_of
+from onnxjson.editing.parameters import Role
+from onnxjson.editing.rewiring import ResultTypes
+from onnxjson.editing.values import without_spelling
+from onnxjson.editing.workspace import Workspace
+from onnxjson.model.constants import type_of_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import Graph, SparseTensor, Tensor, Type, ValueInfo
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.errors import DecodeError, EditError, EncodeError, ParameterError
+from onnxjson.model.selectors import TensorRef
+from onnxjson.model.tensors import to_numpy
+from onnxjson.model.types import TypeSyntaxError
+from onnxjson.storage import constant_reading, numpy_constants
+from onnxjson.storage.constant_reading import Encoded, Kind
+from onnxjson.storage.external import Resolver
+from onnxjson.storage.stored_constants import with_elements
+
+_FORMS = ("value", "base64", "file")
+
+
+class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
+    """Set the elements of a constant from values, base64, or an array in a .npy file.
+
+    Dtype and dims stay unless type is given. A value that the dtype cannot represent is refused, or with lossy becomes
+    the nearest one. Name, doc string and metadata of the constant stay.
+    """
+
+    words = ("tensor", "value")
+    examples = (
+        '{"edit": "set-tensor", "tensor": "shape", "value": [1, -1, 64]}',
+        '{"edit": "set-tensor", "tensor": "scale", "value": [0.5], "type": "float16[1]"}',
+        '{"edit": "set-tensor", "tensor": "fc.weight", "file": "weights.npy"}',
+    )
+
+    tensor: Annotated[
+        str, Role("constant"), Meta(description="The constant: its name, the output of a Constant, or an address.")
+    ]
+    value: Annotated[
+        Any, Role("values"), Meta(description="The elements: one value, a flat list, or lists nested by shape.")
+    ] = None
+    base64: Annotated[str | None, Role("base64"), Meta(description="The elements as base64 of raw_data.")] = None
+    file: Annotated[str | None, Role("file"), Meta(description="A .npy file, or FILE.npz:NAME.")] = None
+    type: Annotated[
+        str | None, Role("type"), Meta(description="Another dtype, or dtype and dims, such as float16[1,3].")
+    ] = None
+    lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        given = [name for name in _FORMS if getattr(self, name) is not None]
+        if len(given) != 1:
+            found = " and ".join(given) or "none of them"
+            raise ParameterError(f"{name_of(self)} needs one of {', '.join(_FORMS)}, and {found} is given")
+        ref = workspace.tensor(self.tensor)
+        old = _constant(ref, self.tensor, name_of(self))
+        try:
+            new = self._encoded(workspace, _kind(self.type, old, name_of(self)))
+        except (EncodeError, DecodeError) as error:
+            hint = "" if self.type is not None else "; give another dtype or shape with type"
+            raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}{hint}", ref.address) from None
+        return _put(workspace, ref, old, new, name_of(self))
+
+    def _encoded(self, workspace: Workspace, kind: Kind) -> Encoded:
+        if self.base64 is not None:
+            return Encoded(constant_reading.from_base64(self.base64, kind))
+        if self.file is not None:
+            return numpy_constants.from_array(
+                numpy_constants.read_array(workspace.file(self.file)), kind, lossy=self.lossy
+            )
+        return constant_reading.from_json(without_spelling(self.value), kind, lossy=self.lossy)
+
+
+class CastTensor(Edit, frozen=True, kw_only=True, eq=False, tag="cast-tensor"):
+    """Change the dtype of a constant.
+
+    A value that the dtype cannot represent exactly is refused, or with lossy becomes the nearest one. If a node is
+    known to need the old dtype, nothing is changed and the node is named.
+    """
+
+    words = ("tensor", "dtype")
+    examples = ('{"edit": "cast-tensor", "tensor": "axes", "dtype": "int64"}',)
+
+    tensor: Annotated[
+        str, Role("constant"), Meta(description="The constant: its name, the output of a Constant, or an address.")
+    ]
+    dtype: Annotated[str, Role("dtype"), Meta(description="The new dtype, such as float16.")]
+    lossy: Annotated[bool, Meta(description="Use the nearest value if the dtype cannot represent one.")] = False
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        ref = workspace.tensor(self.tensor)
+        old = _constant(ref, self.tensor, name_of(self))
+        kind = _parsed(self.dtype, name_of(self), "dtype")
+        if kind.dims is not None:
+            raise ParameterError(f"{name_of(self)}: dtype: {visible(self.dtype)} has dims; write the dtype alone")
+        if kind.data_type == old.data_type:
+            return Outcome(1, (f'"{visible(ref.name)}" is {DATA_TYPE_NAMES[kind.data_type]} already',))
+        array = to_numpy(with_elements(old, Resolver(workspace.model_folder or Path())))
+        try:
+            new = numpy_constants.from_array(array, Kind(kind.data_type, old.dims), lossy=self.lossy)
+        except EncodeError as error:
+            raise EditError(f"{name_of(self)}: {visible(ref.name)}: {error}", ref.address) from None
+        return _put(workspace, ref, old, new, name_of(self))
+
+
+def _constant(ref: TensorRef, selector: str, edit: str) -> Tensor:
+    if isinstance(ref.tensor, Tensor):
+        return ref.tensor
+    what = "a sparse constant" if isinstance(ref.tensor, SparseTensor) else "not a constant"
+    hint = "change other values of a Constant with set-attribute" if ref.tensor is None else "edit it by hand"
+    raise EditError(f'{edit}: "{visible(selector)}" is {what} (@{visible(ref.address, 200)}); {hint}', ref.address)
+
+
+def _kind(text: str | None, old: Tensor, edit: str) -> Kind:
+    """Return the new dtype and dims; by default those of the constant."""
+    if text is not None:
+        kind = _parsed(text, edit, "type")
+        return kind if kind.dims is not None else Kind(kind.data_type, old.dims)
+    if old.data_type not in DATA_TYPE_NAMES or not old.data_type:
+        raise EditError(f"{edit}: the dtype of the constant is not known; give it as type")
+    return Kind(old.data_type, old.dims)
+
+
+def _parsed(text: str, edit: str, parameter: str) -> Kind:
+    try:
+        return constant_reading.parse_kind(text)
+    except (TypeSyntaxError, EncodeError) as error:
+        raise ParameterError(f"{edit}: {parameter}: {error}") from None
+
+
+def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: str) -> Outcome:
+    """Replace the elements of the constant, and correct its stated types."""
+    tensor = msgspec.structs.replace(
+        new.tensor,
+        name=old.name,
+        doc_string=old.doc_string,
+        metadata_props=old.metadata_props,
+        unknown_fields=old.unknown_fields,
+    )
+    notes = []
+    if new.changed:
+        values_are = "1 value is" if new.changed == 1 else f"{new.changed:,} values are"
+        notes.append(f"{values_are} not represented exactly: {new.first}")
+    scope = ref.scope
+    is_other_dtype = tensor.data_type != old.data_type
+    if scope is not None and is_other_dtype:
+        retyped = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
+        retyped.make(without=(scope, ref.name))
+        notes += retyped.notes
+    workspace.replace_tensor(ref, tensor)
+    if scope is not None and (is_other_dtype or tensor.dims != old.dims):
+        _correct_types(workspace, scope.address, ref.name, type_of_constant(tensor))
+    return Outcome(1, tuple(notes))
+
+
+def _correct_types(workspace: Workspace, address: str, name: str, new: Type) -> None:
+    """Correct the stated type of a constant in the inputs and value_info of its graph."""
+    scope = workspace.scope(address)
+    graph = scope.graph
+    fields: dict[str, Any] = {}
+    for field in ("input", "value_info"):
+        if field == "input" and not isinstance(graph, Graph):
+            continue
+        stated: tuple[ValueInfo, ...] = getattr(graph, field)
+        if any(each.name == name and each.type not in (None, new) for each in stated):
+            fields[field] = tuple([_typed(each, new) if each.name == name else each for each in stated])
+    if fields:
+        workspace.replace_graph(scope, msgspec.structs.replace(graph, **fields))
+
+
+def _typed(value: ValueInfo, new: Type) -> ValueInfo:
+    return value if value.type is None else msgspec.structs.replace(value, type=new)

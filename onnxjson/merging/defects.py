@@ -1,0 +1,143 @@
+"""Defects of one model: undefined, duplicate and disputed names, cycles; and the topological order of nodes."""
+
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TypeVar
+
+from onnxjson.model import document as d
+from onnxjson.model.dataflow import consumed_names, consumes_any, is_ordered, producers_among, topological_order
+from onnxjson.model.document import Node
+from onnxjson.model.index import Index, Scope
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def in_topological_order(items: list[Key], nodes: Mapping[Key, Node]) -> list[Key]:
+    """Return the items as they are if their order is topological; else each as early as its inputs allow.
+
+    Where nodes form a cycle all items keep their order.
+    """
+    needs = producers_among([nodes[item] for item in items])
+    if is_ordered(needs):
+        return items
+    order = topological_order(needs)
+    return items if len(order) < len(items) else [items[place] for place in order]
+
+
+def _cycle(nodes: tuple[Node, ...]) -> list[int]:
+    """Positions of the nodes in or behind a cycle."""
+    needs = producers_among(nodes)
+    if is_ordered(needs):
+        return []
+    order = topological_order(needs)
+    return sorted(set(range(len(nodes))) - set(order))
+
+
+def fitting_place(node: Node, nodes: tuple[Node, ...], place: int) -> int:
+    """Position nearest to `place` that is behind all producers of a node's inputs and before all its consumers.
+
+    Where a consumer comes before a producer there is none; the position is then behind the producers.
+    """
+    names = set(consumed_names(node))
+    produced = {name for name in node.output if name}
+    behind = next((at + 1 for at in range(len(nodes) - 1, -1, -1) if not names.isdisjoint(nodes[at].output)), 0)
+    before = next((at for at, each in enumerate(nodes) if consumes_any(each, produced)), len(nodes))
+    return max(min(place, before), behind)
+
+
+def is_consumed_before(node: Node, nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether one of the nodes before a position consumes an output of a node."""
+    produced = {name for name in node.output if name}
+    return any([consumes_any(each, produced) for each in nodes[:place]])
+
+
+def is_misplaced(nodes: tuple[Node, ...], place: int) -> bool:
+    """Whether the node at a position consumes what is produced there or later, or produces what is consumed before."""
+    taken = set(consumed_names(nodes[place]))
+    return any([not taken.isdisjoint(each.output) for each in nodes[place:]]) or is_consumed_before(
+        nodes[place], nodes, place
+    )
+
+
+class Defects:
+    """Defects of a model.
+
+    Attributes:
+        undefined: names that are consumed and not defined -> the first graph with this defect, and the name.
+        duplicates: the same for names that are defined twice in a graph.
+        disputed: the same for names whose declared types contradict each other.
+        cycles: graphs with the positions of the nodes that have no topological order.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.undefined: dict[str, tuple[Scope, str]] = {}
+        self.duplicates: dict[str, tuple[Scope, str]] = {}
+        self.disputed: dict[str, tuple[Scope, str]] = {}
+        self.cycles: list[tuple[Scope, list[int]]] = []
+        for scope in index.scopes:
+            for name in scope.consumers:
+                if not scope.defines(name) and (scope.outer is None or index.defining_scope(scope.outer, name) is None):
+                    self.undefined.setdefault(name, (scope, name))
+            for name in _duplicates(scope):
+                self.duplicates.setdefault(name, (scope, name))
+            for name in _disputed(scope):
+                self.disputed.setdefault(name, (scope, name))
+            if cycle := _cycle(scope.graph.node):
+                self.cycles.append((scope, cycle))
+
+
+def _duplicates(scope: Scope) -> Iterator[str]:
+    graph = scope.graph
+    seen: set[str] = set()
+    if isinstance(graph, d.Graph):
+        for name in (
+            *[each.name for each in graph.initializer],
+            *[each.values and each.values.name for each in graph.sparse_initializer],
+        ):
+            if name in seen and name:
+                yield name
+            seen.add(name or "")
+        inputs = [each.name or "" for each in graph.input]
+    else:
+        inputs = list(graph.input)
+    if len(set(inputs)) < len(inputs):
+        yield from [name for name, count in Counter(inputs).items() if name and count > 1]
+    seen.update(inputs)
+    for node in graph.node:
+        for name in node.output:
+            if name and name in seen:
+                yield name
+            seen.add(name)
+
+
+_Declared = tuple[int | None, tuple[int | None, ...] | None]
+"""Element type and dimensions of a value, None where not declared."""
+
+
+def _disputed(scope: Scope) -> Iterator[str]:
+    """Yield the names of values with two declared types that contradict each other."""
+    graph = scope.graph
+    if isinstance(graph, d.Function):
+        return
+    known: dict[str, _Declared] = {}
+    for tensor in graph.initializer:
+        if tensor.name:
+            known[tensor.name] = (tensor.data_type, tensor.dims)
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        if not info.name or info.type is None or info.type.tensor_type is None:
+            continue
+        type_ = info.type.tensor_type
+        dims = None if type_.shape is None else tuple([each.dim_value for each in type_.shape.dim])
+        before = known.setdefault(info.name, (type_.elem_type, dims))
+        if not _agree(before, (type_.elem_type, dims)):
+            yield info.name
+
+
+def _agree(one: _Declared, other: _Declared) -> bool:
+    if one[0] and other[0] and one[0] != other[0]:
+        return False
+    if one[1] is None or other[1] is None:
+        return True
+    return len(one[1]) == len(other[1]) and all(
+        [a is None or b is None or a == b for a, b in zip(one[1], other[1], strict=True)]
+    )

@@ -1,0 +1,184 @@
+"""Addresses: the position of an element of a model, as a text.
+
+An address follows the records of `onnxjson.model.document`, not the layout of a text: field names of onnx.proto,
+members of lists by position from 0, members of ``attribute`` of a node by name where the name is unique in the node,
+else as ``#position``. ``~0`` stands for ``~`` and ``~1`` for ``/``, as in RFC 6901::
+
+    /graph/node/3/attribute/then_branch/g/node/0
+    /functions/2/node/1/attribute/alpha
+
+The empty address is the model itself. Addresses are positions, not identities: they change when
+elements before them are added or removed.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Attribute, Model, Node, Record
+from onnxjson.model.errors import AddressError
+from onnxjson.model.messages import FIELDS
+
+_POSITION: Final = re.compile(r"0|[1-9][0-9]{0,17}", re.ASCII)
+_WRONG_ESCAPE: Final = re.compile(r"~(?![01])")
+
+
+def escape(segment: str) -> str:
+    """Escape one segment for an address."""
+    return segment.replace("~", "~0").replace("/", "~1")
+
+
+def format_address(segments: Iterable[str | int]) -> str:
+    """Return the address of segments: field names, positions, and the segments of attributes (`attribute_segments`)."""
+    return "".join([f"/{escape(str(segment))}" for segment in segments])
+
+
+def parse_address(address: str) -> tuple[str, ...]:
+    """Split an address into its segments, unescaped.
+
+    Raises:
+        AddressError: it does not begin with a slash, or holds a ``~`` that is neither ``~0`` nor ``~1``.
+    """
+    if not address:
+        return ()
+    if not address.startswith("/"):
+        raise AddressError(f"{_quoted(address)} is no address; one begins with a slash, such as /graph/node/0")
+    if wrong := _WRONG_ESCAPE.search(address):
+        raise AddressError(
+            f'{_quoted(address)} has a "~" at character {wrong.start()}; in an address write ~0 for it and ~1 for "/"'
+        )
+    return tuple([segment.replace("~1", "/").replace("~0", "~") for segment in address[1:].split("/")])
+
+
+def attribute_segments(attributes: Sequence[Attribute]) -> list[str]:
+    """Return the segment, not escaped, of each member of a node's attributes: its name, or ``#position``.
+
+    A position is used where the name is absent, not unique, or begins with ``#`` itself.
+    """
+    names = [attribute.name for attribute in attributes]
+    counts = Counter(names)
+    return [
+        f"#{position}" if name is None or name.startswith("#") or counts[name] > 1 else name
+        for position, name in enumerate(names)
+    ]
+
+
+class Element(NamedTuple):
+    """An element and its address."""
+
+    address: str
+    """In the spelling of `walk`: an attribute by its name where that is unique."""
+    value: object
+    """A record, a tuple of records, or the value of a field as the record holds it."""
+
+
+def resolve(model: Model, address: str) -> object:
+    """Return the element at an address: a record, a tuple of records, or the value of a field as the record holds it.
+
+    Raises:
+        AddressError: the address is not valid or has no element; the message suggests others.
+    """
+    return find_element(model, address).value
+
+
+def find_element(model: Model, address: str) -> Element:
+    """Return the element at an address, with the address in its usual spelling; see `resolve`."""
+    current: object = model
+    members_are_named = False
+    passed: list[str] = []
+    for segment in parse_address(address):
+        if isinstance(current, Record):
+            members_are_named = isinstance(current, Node) and segment == "attribute"
+            current = _field(current, segment, passed)
+            passed.append(segment)
+        elif isinstance(current, tuple):
+            position = _position(current, segment, passed, by_name=members_are_named)
+            passed.append(attribute_segments(current)[position] if members_are_named else segment)
+            current = current[position]
+        else:
+            raise AddressError(f"{_place(passed)} is a value and holds nothing at {_quoted(segment)}")
+    return Element(format_address(passed), current)
+
+
+def _field(record: Record, name: str, passed: Sequence[str]) -> object:
+    names = _names(type(record))
+    if name not in names:
+        hint = suggest(name, names) or f"there are {', '.join(names)}"
+        raise AddressError(f"{_place(passed)} ({type(record).__name__}) has no field {_quoted(name)}; {hint}")
+    value: object = getattr(record, name)
+    if value is None:
+        there = [each for each in names if getattr(record, each) not in (None, (), b"")]
+        raise AddressError(f"{_place(passed)} has no {name} here; it has {', '.join(there) or 'nothing at all'}")
+    return value
+
+
+def _position(members: Sequence[object], segment: str, passed: Sequence[str], *, by_name: bool) -> int:
+    digits = segment.removeprefix("#") if by_name else segment
+    if (digits != segment or not by_name) and _POSITION.fullmatch(digits):
+        if int(digits) < len(members):
+            return int(digits)
+        raise AddressError(f"{_place(passed)} has {_extent(members)}, none at {_quoted(segment)}")
+    if not by_name:
+        raise AddressError(f"{_place(passed)} is a list; {_quoted(segment)} is no position; it has {_extent(members)}")
+    named = [each for each in members if isinstance(each, Attribute)]
+    found = [position for position, each in enumerate(named) if each.name == segment]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        choices = " or ".join(f"#{position}" for position in found)
+        raise AddressError(f"{_place(passed)} has {len(found)} members called {_quoted(segment)}; write {choices}")
+    names = attribute_segments(named)
+    hint = suggest(segment, names) or (
+        f"there are {listed([visible(name) for name in names], 8)}" if names else "it is empty"
+    )
+    raise AddressError(f"{_place(passed)} has no member {_quoted(segment)}; {hint}")
+
+
+def _extent(members: Sequence[object]) -> str:
+    count = len(members)
+    if not count:
+        return "no members"
+    return "1 member, 0" if count == 1 else f"{count:,} members, 0 to {count - 1}"
+
+
+def _place(passed: Sequence[str]) -> str:
+    return visible(format_address(passed), 200) if passed else "the model"
+
+
+def _quoted(text: str) -> str:
+    return f'"{visible(text)}"'
+
+
+@cache
+def _names(message: type[Record]) -> tuple[str, ...]:
+    """The fields of a record that an address can name."""
+    return (*(field.name for field in FIELDS[message]), "unknown_fields")
+
+
+@cache
+def _record_fields(message: type[Record]) -> tuple[tuple[str, bool], ...]:
+    """The fields that hold records: name, and whether they hold several."""
+    return tuple((field.name, field.repeated) for field in FIELDS[message] if field.message is not None)
+
+
+def walk(model: Model) -> Iterator[tuple[str, Record]]:
+    """Yield every record of a model with its address, the outer before the inner, in the order of the fields."""
+    pending: list[tuple[str, Record]] = [("", model)]
+    while pending:
+        address, record = pending.pop()
+        yield address, record
+        below: list[tuple[str, Record]] = []
+        for name, repeated in _record_fields(type(record)):
+            value = getattr(record, name)
+            if not repeated:
+                if value is not None:
+                    below.append((f"{address}/{name}", value))
+            elif value and name == "attribute":
+                parts = map(escape, attribute_segments(value))
+                below += [(f"{address}/{name}/{part}", each) for part, each in zip(parts, value, strict=True)]
+            else:
+                below += [(f"{address}/{name}/{position}", each) for position, each in enumerate(value)]
+        pending += reversed(below)

@@ -1,0 +1,169 @@
+"""Text for users: strings from models made safe to show, counts, lists, and suggestions for wrong names.
+
+Every string that comes out of a file passes `visible` before it reaches a terminal, a log, an error message or a
+widget. That changes what is shown, never what is stored. The result holds no control, format or bidirectional
+character, so it can neither move the cursor nor reorder its neighbours; it is still plain text: widgets show it as
+``Text``, never as markup.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+
+from onnxjson.model import characters
+
+ELLIPSIS = "…"
+"""The last character of a text that was cut."""
+
+LONGEST = 4096
+"""Characters of a name that are shown where texts are shown whole."""
+
+MARKS = 4
+"""Combining marks that are shown on one character; further ones are written as code points."""
+
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that show as nothing: the Hangul fillers and the empty Braille cell."""
+
+_ASCII = re.compile(r"[ -~]*\Z")
+
+_WHOLE: ContextVar[bool] = ContextVar("whole", default=False)
+
+
+@contextmanager
+def whole_texts(whole: bool = True) -> Iterator[None]:
+    """Show names and values in full, up to `LONGEST` characters, as long as the context lasts.
+
+    For output that a program reads: a pipe or a file, where a name with an ellipsis can be neither found nor pasted.
+    """
+    token = _WHOLE.set(whole)
+    try:
+        yield
+    finally:
+        _WHOLE.reset(token)
+
+
+def is_whole() -> bool:
+    """Whether texts are shown in full; see `whole_texts`."""
+    return _WHOLE.get()
+
+
+def visible(text: str, limit: int | None = 80) -> str:
+    r"""Return `text` on one line, with nothing in it that a terminal or a reader could misread.
+
+    Characters of the categories Cc, Cf, Cs, Co, Cn, Zl and Zp, blanks other than the space, and combining marks after
+    the fourth become ``\u{hex}``; a literal ``\u{`` becomes ``\u{5c}u{``, so no two texts look the same.
+    The result has at most `limit` characters (any number where it is None), the last one "…" where text was cut;
+    within `whole_texts` at least `LONGEST`.
+    """
+    if limit is not None and limit < LONGEST and _WHOLE.get():
+        limit = LONGEST
+    # Each character becomes one or more, so nothing beyond the limit can be shown; names may have 64 MiB.
+    start = text if limit is None else text[: limit + 1]
+    if _ASCII.match(start) and "\\u{" not in start:
+        return start if limit is None or len(start) <= limit else start[: max(limit - 1, 0)] + ELLIPSIS[:limit]
+    parts = _parts(start)
+    if limit is None:
+        return "".join(parts)
+    return _capped(parts, limit)
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun: ``1 node``, ``1,234 nodes``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def listed(items: Sequence[str], shown: int = 3, separator: str = ", ", *, word: str = "") -> str:
+    """Join items for a message: ``a, b, c and 1,234 more``; all of them where there are at most `shown`.
+
+    Args:
+        items: visible already.
+        shown: the number of items that are named.
+        separator: stands between them.
+        word: joins the last two where all are named, "or" for example; the separator if empty.
+    """
+    left = len(items) - shown
+    if left > 0:
+        return f"{separator.join(items[:shown])} and {left:,} more"
+    if word and len(items) > 1:
+        return f"{separator.join(items[:-1])} {word} {items[-1]}"
+    return separator.join(items)
+
+
+def _parts(text: str) -> list[str]:
+    """Return the text that is shown for each character."""
+    parts = []
+    marks = MARKS  # A mark without a base would sit on whatever is printed before.
+    for place, character in enumerate(text):
+        if character.isascii():
+            hidden = not " " <= character <= "~" or text.startswith("\\u{", place)
+            marks = 0
+        elif unicodedata.category(character).startswith("M"):
+            hidden = marks >= MARKS or _is_hidden(character)
+            marks += 1
+        else:
+            hidden = _is_hidden(character)
+            marks = 0
+        parts.append(f"\\u{{{ord(character):x}}}" if hidden else character)
+    return parts
+
+
+def _capped(parts: list[str], limit: int) -> str:
+    """Join whole parts, with an ellipsis where they have more than `limit` characters."""
+    kept = length = 0
+    for count, part in enumerate(parts, 1):
+        length += len(part)
+        if length > limit:
+            return "".join(parts[:kept]) + ELLIPSIS[:limit]
+        if length < limit:
+            kept = count
+    return "".join(parts)
+
+
+@cache
+def _hidden_characters() -> re.Pattern[str]:
+    blanks = "".join(map(chr, (0xA0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)))
+    return re.compile(f"[{blanks}{_BLANK}]")
+
+
+def _is_hidden(character: str) -> bool:
+    return bool(characters.UNPRINTABLE.match(character) or _hidden_characters().match(character))
+
+
+_MOST_COMPARED = 2000
+"""Names that are compared letter by letter; of more names only those that begin or end alike."""
+
+_LONGEST = 200
+_ENDS = 4
+
+
+def suggest(name: str, names: Collection[str]) -> str:
+    """Return ``did you mean "a" or "b"?`` with up to three similar names, the most similar first, or "".
+
+    ``opType``, ``OP_TYPE`` and ``op_type`` count as equal.
+    """
+    import difflib
+
+    wanted = _plain(name)
+    spelled: dict[str, str] = {}
+    for each in _comparable(name, names):
+        spelled.setdefault(_plain(each), each)
+    near = difflib.get_close_matches(wanted, spelled, n=3, cutoff=0.65)
+    if not near:
+        return ""
+    return "did you mean " + " or ".join(f'"{visible(spelled[each])}"' for each in near) + "?"
+
+
+def _comparable(name: str, names: Collection[str]) -> Collection[str]:
+    if len(names) <= _MOST_COMPARED:
+        return names
+    start, end = name[:_ENDS], name[-_ENDS:]
+    alike = [each for each in names if each.startswith(start) or each.endswith(end)]
+    alike.sort(key=lambda each: abs(len(each) - len(name)))
+    return alike[:_MOST_COMPARED]
+
+
+def _plain(name: str) -> str:
+    return name[:_LONGEST].lower().replace("_", "")

@@ -1,0 +1,252 @@
+"""The use-def index: who produces a value and who consumes it, over all graphs of a model.
+
+An `Index` finds the graphs of a model at once (the main graph, subgraphs, bodies of functions, training steps); the
+names of one graph are looked up when they are first needed. A name belongs to the innermost graph that
+defines it, so a subgraph sees the names of the graphs around it (ONNX IR, "Names within a graph").
+
+100,000 nodes take 0.2 s. Invalid models have an index too: of two definitions of a name the first one counts, in the
+order inputs, initializers, nodes; an undefined name has uses and no definition.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.document import Function, Graph, Model, Node, Record, Type
+from onnxjson.model.operators import operator_name
+from onnxjson.model.scopes import POSITION_BITS, SEARCHES, Consumer, Kind, NodeRef, NodeRefs, Scope, Use, find_scopes
+
+__all__ = ["Consumer", "Index", "Kind", "NodeRef", "NodeRefs", "Scope", "Use"]
+
+
+class Index:
+    """The graphs of one model, and the producer and consumers of every value."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._tables: dict[str, dict[str, int | array[int]]] = {}
+        """Numbers of nodes (see `NodeRefs`) by the text in one of their fields, for each field."""
+        self._asked: dict[str, int] = {}
+        """Number of searches in each of those fields."""
+        self.scopes: tuple[Scope, ...] = tuple(find_scopes(model))
+        """Every graph and function body: main graph, functions, training steps; the outer before the inner."""
+
+    @cached_property
+    def by_address(self) -> dict[str, Scope]:
+        """Every graph and function body by its address."""
+        return {scope.address: scope for scope in self.scopes}
+
+    def scope(self, address: str) -> Scope | None:
+        """Return the graph or function body at an address, or None."""
+        return self.by_address.get(address)
+
+    @property
+    def main(self) -> Scope | None:
+        """The main graph; None in a model without one."""
+        return self.scopes[0] if self.scopes and self.scopes[0].kind == "main" else None
+
+    def take_over(self, before: "Index") -> None:
+        """Reuse what the index of another model found out that holds for this model too, such as types of values."""
+        for scope in self.scopes:
+            former = before.scope(scope.address)
+            if former is not None and type(former.graph) is type(scope.graph):
+                scope.take_over(former)
+
+    def follow(
+        self, model: Model, records: Mapping[str, Record], changed: "Scope | None" = None, positions: Sequence[int] = ()
+    ) -> None:
+        """Use a changed model in which no node and no graph was added, removed or moved.
+
+        Args:
+            model: the changed model.
+            records: the graphs that changed, by address.
+            changed: the graph in which some nodes changed.
+            positions: the positions of those nodes.
+        """
+        if changed is not None:
+            new = records[changed.address]
+            assert isinstance(new, Graph | Function)
+            for position in positions:
+                self._forget(changed.graph.node[position], new.node[position])
+        for scope in self.scopes:
+            record = records.get(scope.address)
+            if isinstance(record, Graph | Function):
+                if scope is not changed or record.output is not scope.graph.output:
+                    vars(self).pop("_captures", None)
+                scope.follow(record, positions if scope is changed else ())
+        self.model = model
+
+    def _forget(self, old: Node, new: Node) -> None:
+        """Drop the tables that a changed node makes wrong."""
+        if old.input != new.input or old.output != new.output:
+            vars(self).pop("_captures", None)
+        for field in list(self._tables):
+            if getattr(old, field) != getattr(new, field):
+                del self._tables[field]
+
+    def nodes_with(self, field: str, text: str) -> "Sequence[NodeRef]":
+        """Return the nodes with a text in a field: `name`, `op_type`, `input` or `output`.
+
+        They are in the order of `nodes`. One search through all nodes is faster than building a table, so a table is
+        built only after `SEARCHES` searches.
+        """
+        table = self._tables.get(field)
+        if table is None:
+            self._asked[field] = self._asked.get(field, 0) + 1
+            if self._asked[field] <= SEARCHES:
+                return self._in_order(
+                    [NodeRef(scope, place) for scope in self.scopes for place in scope.having(field, text)]
+                )
+            table = self._tables[field] = self._table(field)
+        found = table.get(text, ())
+        return NodeRefs(self.scopes, (found,) if isinstance(found, int) else found)
+
+    def _table(self, field: str) -> "dict[str, int | array[int]]":
+        # Most names are those of one node.
+        table: dict[str, int | array[int]] = {}
+        is_many = field in ("input", "output")
+        for number, ref in zip(self.node_refs.numbers, self.node_refs, strict=True):
+            value = getattr(ref.node, field)
+            for each in dict.fromkeys(value) if is_many else (value or "",):
+                others = table.get(each)
+                if others is None:
+                    table[each] = number
+                elif isinstance(others, int):
+                    table[each] = array("q", (others, number))
+                else:
+                    others.append(number)
+        return table
+
+    def _in_order(self, refs: "list[NodeRef]") -> "list[NodeRef]":
+        """Sort nodes that were found graph by graph into the order of `nodes`."""
+        if len({ref.scope for ref in refs}) < 2:
+            return refs
+        numbers = {scope: number for number, scope in enumerate(self.scopes)}
+
+        def place(ref: NodeRef) -> list[int]:
+            path = [ref.position, numbers[ref.scope]]
+            owner = ref.scope.owner
+            while owner is not None:
+                path += [owner.position, numbers[owner.scope]]
+                owner = owner.scope.owner
+            return path[::-1]
+
+        return sorted(refs, key=place)
+
+    @cached_property
+    def node_refs(self) -> NodeRefs:
+        """Every node; those of a subgraph come after the node that contains it, as in the file."""
+        starts = {scope: number << POSITION_BITS for number, scope in enumerate(self.scopes)}
+        runs = [range(start, start + len(scope.graph.node)) for scope, start in starts.items()]
+        if len(runs) == 1:
+            return NodeRefs(self.scopes, runs[0])
+        inside: dict[int, list[int]] = {}
+        for number, scope in enumerate(self.scopes):
+            if scope.owner is not None:
+                inside.setdefault(starts[scope.owner.scope] | scope.owner.position, []).append(number)
+        numbers = array("q")
+        for scope, run in zip(self.scopes, runs, strict=True):
+            pending = [iter(run)] if scope.owner is None else []
+            while pending:
+                for number in pending[-1]:
+                    numbers.append(number)
+                    if number in inside:
+                        pending += [iter(runs[each]) for each in reversed(inside[number])]
+                        break
+                else:
+                    pending.pop()
+        return NodeRefs(self.scopes, numbers)
+
+    def operator_counts(self) -> Counter[str]:
+        """Count the nodes that call each operator or function, by `operators.operator_name`, without overloads."""
+        keys: Counter[tuple[str | None, str | None]] = Counter()
+        for scope in self.scopes:
+            keys.update([(node.domain, node.op_type) for node in scope.graph.node])
+        counts: Counter[str] = Counter()
+        for key, count in keys.items():
+            counts[operator_name(*key)] += count
+        return counts
+
+    @cached_property
+    def _captures(self) -> dict[tuple[Scope, str], list[Scope]]:
+        """The graphs that capture a name, by the name and the graph that defines it."""
+        captures: dict[tuple[Scope, str], list[Scope]] = {}
+        for scope in self.scopes:
+            if scope.outer is None:
+                continue
+            for name in scope.consumers:
+                if not scope.defines(name) and (home := self.defining_scope(scope.outer, name)) is not None:
+                    captures.setdefault((home, name), []).append(scope)
+        return captures
+
+    def nodes(self) -> Iterator[NodeRef]:
+        """Iterate over `node_refs`."""
+        return iter(self.node_refs)
+
+    @staticmethod
+    def defining_scope(scope: Scope, name: str) -> Scope | None:
+        """Return the graph that defines a name which is used in `scope`, or None for an undefined name."""
+        return next((each for each in scope.chain() if each.defines(name)), None)
+
+    def producer(self, scope: Scope, name: str) -> NodeRef | None:
+        """Return the node whose output is a value used in `scope`; None for inputs, constants and undefined names."""
+        home = self.defining_scope(scope, name)
+        return None if home is None else home.producer(name)
+
+    def consumers(self, scope: Scope, name: str) -> tuple[Use, ...]:
+        """Return every place that consumes a value defined in `scope`, those in subgraphs last."""
+        users = (scope, *self._captures.get((scope, name), ()))
+        return tuple([Use(user, *place) for user in users for place in user.uses(name)])
+
+    def consuming_nodes(self, scope: Scope, name: str) -> Iterator[int | None]:
+        """Yield the positions of the nodes of `scope` that consume a value of it, themselves or in a subgraph.
+
+        None stands for an output of the graph; one position may appear several times.
+        """
+        for use in self.consumers(scope, name):
+            within, position = use.scope, use.position
+            while within is not scope and (owner := within.owner) is not None:
+                within, position = owner.scope, owner.position
+            yield position
+
+    @staticmethod
+    def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
+        """Return the positions of the nodes of one graph from which values are computed.
+
+        Args:
+            scope: the graph; nodes of the graphs around it are not in the result.
+            names: the values; what subgraphs of a node capture counts as an input of that node.
+            stop: values at which the search ends, even if they are among `names`.
+        """
+        found: set[int] = set()
+        pending = list(names)
+        while pending:
+            name = pending.pop()
+            position = scope.producer_position(name) if name not in stop else None
+            if position is not None and position not in found:
+                found.add(position)
+                pending += consumed_names(scope.graph.node[position])
+        return found
+
+    def descendants(self, scope: Scope, position: int) -> set[int]:
+        """Return the positions of the nodes of one graph that depend on a node of it; that node is one of them."""
+        found, pending = {position}, [position]
+        while pending:
+            for name in scope.graph.node[pending.pop()].output:
+                for each in self.consuming_nodes(scope, name) if name else ():
+                    if each is not None and each not in found:
+                        found.add(each)
+                        pending.append(each)
+        return found
+
+    @staticmethod
+    def type_of(scope: Scope, name: str) -> Type | None:
+        """Return the type that the model states for a value which is used in `scope`, or None."""
+        for each in scope.chain():
+            if (found := each.types.get(name)) is not None:
+                return found
+            if each.defines(name):
+                return None
+        return None

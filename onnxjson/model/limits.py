@@ -1,0 +1,70 @@
+"""The limits that a user can meet: sizes, depths and times beyond which a command refuses to go on.
+
+The message of each refusal states the limit. Bounds that only shorten a list, choose an algorithm or size a cache stay
+private constants of their modules.
+"""
+
+from typing import Final
+
+# Models
+
+MESSAGE_BYTES: Final = 2**31 - 1
+"""Bytes of a protobuf message; protobuf reads no more."""
+
+MESSAGE_DEPTH: Final = 100
+"""Levels of nested messages in a model, as in protobuf's own readers."""
+
+GRAPH_DEPTH: Final = 34
+"""Levels of nested graphs in the short form of the text, including the main graph: `MESSAGE_DEPTH` allows no more."""
+
+TEXT_DEPTH: Final = 256
+"""Levels of nested objects and lists in a document."""
+
+TYPE_DEPTH: Final = 50
+"""Levels of sequences, maps and optional types around a type that is written as one string."""
+
+LARGEST_DIM: Final = 2**63 - 1
+"""The largest size of a dimension (int64)."""
+
+# Patterns of names
+
+PATTERN_CHARACTERS: Final = 500
+"""Characters of a wildcard pattern or a regular expression in a selector or an edit."""
+
+PATTERN_COPIES: Final = 4_000
+"""Parts of a regular expression in which every count, such as ``{100}``, is written out."""
+
+PATTERN_NAME_CHARACTERS: Final = 10_000
+"""Characters of a name that a pattern can match."""
+
+PATTERN_SECONDS: Final = 2.0
+"""CPU seconds that one regular expression may take on all names of a model."""
+
+# Commands
+
+NAME_TABLE_BYTES: Final = 64 << 20
+"""Bytes of a CSV table of old and new names."""
+
+BATCH_CONSTANT_BYTES: Final = 256 << 20
+"""Bytes of a constant that a new batch size makes larger."""
+
+EXPRESSED_EDITS: Final = 1000
+"""Edits of a script that is derived from two models."""
+
+CONFLICT_TEXT_BYTES: Final = 512 << 20
+"""Bytes of a text that contains both sides of merge conflicts."""
+
+TEXTCONV_BYTES: Final = 256 << 20
+"""Bytes of a text that is written for `git diff`."""
+
+TRACE_BYTES: Final = 512 << 20
+"""Bytes of the trace.json of a recorded optimization."""
+
+RANDOM_INPUT_BYTES: Final = 1 << 31
+"""Bytes of one random input."""
+
+PART_CONSTANT_BYTES: Final = 256 << 20
+"""Bytes of all constants of a part of a model that runs on its own to verify a rewrite."""
+
+REWRITE_INPUT_ELEMENTS: Final = 1 << 24
+"""Elements of all inputs of such a part."""

@@ -1,0 +1,257 @@
+"""Tensor bytes that stay in a file until they are needed.
+
+A payload knows its length without being read and can be read in pieces, so that a model of many gigabytes is held,
+compared and written without ever standing in memory. Small bytes are plain ``bytes``; ``Data`` is either.
+"""
+
+import hashlib
+import os
+import stat
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import ChangedUnderneathError, FileError, MissingInputError, WeightsMissingError
+
+CHUNK = 768 * 1024
+"""Bytes read at a time; a multiple of 3, so that base64 of the pieces joins to the base64 of the whole."""
+
+LAZY_FROM = 4096
+"""Bytes from which a tensor's payload is left in its file."""
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    # A pipe without a writer would wait for ever. The flag means nothing to regular files.
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+class SourceFile:
+    """One opened file, read at offsets; refuses to go on when another program has changed it."""
+
+    __slots__ = ("_file", "_identity", "_lock", "path", "size", "status")
+
+    def __init__(self, path: Path, descriptor: int | None = None) -> None:
+        """Open `path`; anything but a regular file (a folder, a pipe, a device) is refused without waiting for it.
+
+        A `descriptor` that is already open on it is taken over instead; it is closed with this object.
+
+        Raises:
+            MissingInputError: it is no regular file.
+            OSError: the system cannot open it.
+        """
+        self.path = path
+        file: int | Path = path if descriptor is None else descriptor
+        opener = _open_without_waiting if descriptor is None else None
+        self._file = open(file, "rb", buffering=0, opener=opener)  # noqa: SIM115 - closed with the object
+        self.status = os.fstat(self._file.fileno())
+        """The status of the file when it was opened."""
+        if not stat.S_ISREG(self.status.st_mode):
+            self._file.close()
+            raise MissingInputError(f"{visible(str(path), None)} is not a regular file; a model is read from one")
+        self.size = self.status.st_size
+        self._identity = (self.status.st_size, self.status.st_mtime_ns)
+        self._lock = threading.Lock()
+
+    def __del__(self) -> None:
+        # Said here, since a file that is left to the interpreter to close is reported as forgotten.
+        with suppress(AttributeError):
+            self._file.close()
+
+    def fileno(self) -> int:
+        """The descriptor, for a memory map."""
+        return self._file.fileno()
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Read exactly `length` bytes from `offset`.
+
+        Raises:
+            ChangedUnderneathError: the file is not what it was when it was opened.
+            FileError: the system could not read.
+        """
+        try:
+            with self._lock:
+                self._file.seek(offset)
+                data = self._file.read(length)
+                while len(data) < length and (more := self._file.read(length - len(data))):
+                    data += more
+                status = os.fstat(self._file.fileno())
+        except OSError as error:
+            raise FileError(f"{visible(str(self.path), None)} cannot be read: {error.strerror}") from error
+        if len(data) != length or (status.st_size, status.st_mtime_ns) != self._identity:
+            raise ChangedUnderneathError(
+                f"{visible(str(self.path), None)} was changed while it was open; open it again"
+            )
+        return data
+
+
+class Payload:
+    """Bytes that are not in memory: a length, and a way to read them in pieces."""
+
+    __slots__ = ("_sha256", "length")
+
+    def __init__(self, length: int) -> None:
+        self.length = length
+        """Number of bytes."""
+        self._sha256: str | None = None
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes in order, in pieces of `CHUNK` (the last one shorter).
+
+        Raises:
+            ChangedUnderneathError, FileError: the bytes cannot be read any more.
+        """
+        raise NotImplementedError
+
+    def read(self) -> bytes:
+        """All bytes at once."""
+        return b"".join(self.chunks())
+
+    def part(self, start: int, length: int) -> bytes:
+        """Return some of the bytes, fewer at the end; those before them are read only where this cannot be avoided.
+
+        Raises:
+            ChangedUnderneathError, FileError, WeightsMissingError: see `chunks`.
+        """
+        found, at = b"", 0
+        for piece in self.chunks():
+            found += piece[max(start - at, 0) : max(start + length - at, 0)]
+            at += len(piece)
+            if at >= start + length:
+                break
+        return found
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the bytes, computed on first use."""
+        if self._sha256 is None:
+            digest = hashlib.sha256()
+            for piece in self.chunks():
+                digest.update(piece)
+            self._sha256 = digest.hexdigest()
+        return self._sha256
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if isinstance(other, Payload):
+            return self.length == other.length and self.sha256 == other.sha256
+        if isinstance(other, bytes):
+            return self.length == len(other) and self.sha256 == hashlib.sha256(other).hexdigest()
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.read())
+
+    def __repr__(self) -> str:
+        return f"<{self.length:,} bytes in a file>"
+
+
+class Digest(Payload):
+    """Bytes that are not available: only their length and their SHA-256 are known."""
+
+    __slots__ = ("folder",)
+
+    def __init__(self, sha256: str, length: int, folder: str | None = None) -> None:
+        super().__init__(length)
+        self._sha256 = sha256
+        self.folder = folder
+        """The folder of blobs that has them, as the text names it; None where the text has the digest alone."""
+
+    def chunks(self) -> Iterator[bytes]:
+        """Raise, since there are no bytes.
+
+        Raises:
+            WeightsMissingError: always.
+        """
+        raise WeightsMissingError(f"the bytes with the sha256 {self.sha256} are not here")
+
+    def __repr__(self) -> str:
+        return f"<{self.length:,} bytes elsewhere, sha256 {self.sha256[:12]}>"
+
+
+class FileSlice(Payload):
+    """Bytes that are stored in a file as they are."""
+
+    __slots__ = ("_offset", "_source")
+
+    def __init__(self, source: SourceFile, offset: int, length: int) -> None:
+        super().__init__(length)
+        self._source = source
+        self._offset = offset
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`."""
+        for start in range(0, self.length, CHUNK):
+            yield self._source.read_at(self._offset + start, min(CHUNK, self.length - start))
+
+    def part(self, start: int, length: int) -> bytes:
+        """See `Payload.part`."""
+        length = min(length, self.length - start)
+        return self._source.read_at(self._offset + start, length) if length > 0 else b""
+
+
+class Base64Slice(Payload):
+    """Bytes that are stored in a file as canonical base64, which the reader has checked."""
+
+    __slots__ = ("_offset", "_source", "_text_length")
+
+    def __init__(self, source: SourceFile, offset: int, text_length: int, length: int) -> None:
+        super().__init__(length)
+        self._source = source
+        self._offset = offset
+        self._text_length = text_length
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`."""
+        import pybase64
+
+        text_chunk = CHUNK // 3 * 4
+        for start in range(0, self._text_length, text_chunk):
+            text = self._source.read_at(self._offset + start, min(text_chunk, self._text_length - start))
+            yield pybase64.b64decode(text, validate=True)
+
+    def part(self, start: int, length: int) -> bytes:
+        """See `Payload.part`."""
+        import pybase64
+
+        end = min(start + length, self.length)
+        if end <= start:
+            return b""
+        # Three bytes are four characters.
+        first, last = start // 3, -(-end // 3)
+        text = self._source.read_at(self._offset + 4 * first, min(4 * last, self._text_length) - 4 * first)
+        return pybase64.b64decode(text, validate=True)[start - 3 * first : end - 3 * first]
+
+
+Data = bytes | Payload
+"""The value of a field with the bytes of a tensor: in memory, or still in a file."""
+
+
+def pieces(data: Data) -> Iterator[bytes]:
+    """Iterate over the bytes of `data`, in pieces."""
+    if isinstance(data, bytes):
+        yield data
+    else:
+        yield from data.chunks()
+
+
+def even_pieces(data: Data) -> Iterator[bytes]:
+    """The bytes of `data` in pieces of `CHUNK` at most that no element crosses: `CHUNK` is a multiple of 48 bytes."""
+    for piece in pieces(data):
+        for start in range(0, len(piece), CHUNK):
+            yield piece[start : start + CHUNK]
+
+
+def whole(data: Data) -> bytes:
+    """Return the bytes of `data` in one piece."""
+    return data if isinstance(data, bytes) else data.read()
+
+
+def part(data: Data, start: int, length: int) -> bytes:
+    """Return some of the bytes of `data`, fewer at the end."""
+    return data[start : start + length] if isinstance(data, bytes) else data.part(start, length)

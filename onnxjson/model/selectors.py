@@ -1,0 +1,457 @@
+"""Selectors: how a user names nodes and tensors of a model.
+
+::
+
+    @/graph/node/3            the element at an address (onnxjson.model.addresses)
+    re:/layer[12]/.*          a regular expression for whole names (onnxjson.model.name_patterns)
+    op:Conv attr:group=1      terms, all of which must hold; ! before a term: it must not hold
+    /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has that very name
+
+Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:``
+(of an output, as far as the model says), ``scope:`` (what the node belongs to, by its name or by the exporter's
+metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may stand among them. A value
+with spaces, or one that must not have wildcards, stands in double quotes (``\\"`` and ``\\\\`` within).
+
+Names and regular expressions are looked for among node names, then output tensors; where they find different nodes both
+ways, the user has to choose. Nothing found is always an error that suggests similar names.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Final, NamedTuple
+
+from onnxjson.model.addresses import find_element
+from onnxjson.model.constants import is_constant_node
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
+from onnxjson.model.errors import SelectorError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.name_patterns import has_wildcards, regular_expression, wildcards
+from onnxjson.model.node_properties import (
+    attribute_text,
+    domain_name,
+    has_value,
+    nodes_having,
+    plain_scope,
+    property_texts,
+)
+from onnxjson.model.selector_syntax import Selector, Term, Value, parse, spelled
+
+_SHOWN: Final = 5
+"""Matches that an error lists."""
+
+_Fits = Callable[[str], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """One tensor: a constant, or a value that the model computes or is given."""
+
+    name: str
+    address: str
+    """The address of the constant if there is one, else of the input or of the output of a node."""
+    tensor: Tensor | SparseTensor | None
+    """The constant; None for other values."""
+    scope: Scope | None
+    """The graph in which the name is defined; None for a constant inside an attribute."""
+
+
+def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False) -> tuple[NodeRef, ...]:
+    """Return the nodes that a selector finds, in the order of the file, at least one.
+
+    Args:
+        model: the model.
+        index: its index.
+        selector: what a person wrote.
+        one: whether exactly one is wanted.
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, finds different things by name and by output, or several
+            where one is wanted.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        element = find_element(model, parsed.address)
+        if not isinstance(element.value, Node):
+            raise SelectorError(f"{_called(parsed)} is {_kind(element.value)}; a node is wanted")
+        return (_node_at(index, element.address),)
+    search = _Search(index, parsed)
+    found = search.nodes()
+    if not found:
+        raise search.nothing()
+    if one and len(found) > 1:
+        raise _too_many(parsed, "nodes", "node", [_node_text(ref) for ref in found])
+    return tuple(found)
+
+
+def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
+    """Return the one tensor that a selector finds: an initializer, input, output of a node, constant in an attribute.
+
+    Of a node Constant the constant itself is found. Terms other than ``in:main`` are for nodes.
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, or several tensors.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        return _tensor_at(model, index, parsed)
+    if parsed.terms is not None:
+        raise SelectorError(f"{_called(parsed)} selects nodes; name a tensor, or give its address with @")
+    search = _Search(index, parsed)
+    found = search.tensors(of_nodes=True)
+    if not found:
+        raise search.nothing()
+    if len(found) > 1:
+        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in found])
+    return found[0]
+
+
+def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | TensorRef:
+    """Return nodes as `select_nodes` finds them, or the one tensor that no node produces (`select_tensor`).
+
+    Raises:
+        SelectorError: it is misspelled, finds nothing, or both a node and another tensor.
+        LimitError: its pattern takes too many steps.
+    """
+    parsed = parse(selector)
+    if parsed.address is not None:
+        element = find_element(model, parsed.address)
+        if isinstance(element.value, Node):
+            return (_node_at(index, element.address),)
+        return _tensor_at(model, index, parsed)
+    search = _Search(index, parsed)
+    nodes = search.nodes()
+    tensors = [] if parsed.terms is not None else search.tensors(of_nodes=False)
+    if nodes and parsed.name is not None:
+        # A pattern that finds nodes is taken to mean nodes; a name that is also that of a tensor is not clear.
+        tensors = [ref for ref in tensors if ref.name == parsed.name.text]
+        if tensors:
+            key = "name" if nodes[0].node.name == parsed.name.text else "output"
+            choices = f"{visible(spelled(key, parsed.name.text))} or @{visible(tensors[0].address, 200)}"
+            raise SelectorError(f"{_called(parsed)} is {_node_text(nodes[0])} and another tensor; write {choices}")
+    if nodes:
+        return tuple(nodes)
+    if len(tensors) > 1:
+        raise _too_many(parsed, "tensors", "tensor", [_tensor_text(ref) for ref in tensors])
+    if not tensors:
+        raise search.nothing()
+    return tensors[0]
+
+
+class _Search:
+    """One selector and the graphs in which it looks."""
+
+    def __init__(self, index: Index, selector: Selector) -> None:
+        self._selector = selector
+        self._index = index
+        wanted = selector.in_main
+        self._scopes = [scope for scope in index.scopes if wanted is None or (scope.kind == "main") == wanted]
+        self._allowed = None if wanted is None else frozenset(self._scopes)
+
+    @property
+    def _refs(self) -> Sequence[NodeRef]:
+        return self._in_scopes(self._index.node_refs)
+
+    def _in_scopes(self, refs: Sequence[NodeRef]) -> Sequence[NodeRef]:
+        allowed = self._allowed
+        return refs if allowed is None else [ref for ref in refs if ref.scope in allowed]
+
+    def nodes(self) -> list[NodeRef]:
+        """Return the selected nodes, perhaps none.
+
+        Raises:
+            SelectorError: a name finds different nodes by name and by output; a regular expression is none.
+        """
+        selector = self._selector
+        if selector.regex is not None:
+            way = _Way(None, _remembering(regular_expression(selector.regex).matches))
+            return list(self._nodes_called(way, "name") or self._nodes_called(way, "output"))
+        if selector.name is not None:
+            return self._named(selector.name)
+        terms = selector.terms or ()
+        # The first that must hold gives the nodes; the others keep some of them, in their order.
+        first = next((term for term in terms if not term.negated), None)
+        found = self._refs if first is None else self._having(first)
+        for term in terms:
+            if term is not first:
+                having = set(self._having(term))
+                found = [ref for ref in found if (ref in having) != term.negated]
+        return list(found)
+
+    def _nodes_called(self, way: "_Way", key: str) -> Sequence[NodeRef]:
+        """Return the nodes with a matching name or a matching output."""
+        if way.exact is not None:
+            return self._in_scopes(nodes_having(self._index, key, way.exact)) if way.exact else ()
+        fits = way.fits
+        return [ref for ref in self._refs if any([name and fits(name) for name in property_texts(ref, key)])]
+
+    def _named(self, value: Value) -> list[NodeRef]:
+        """Return the nodes of a name without a key."""
+        for way in _ways(value):
+            by_name, by_output = self._nodes_called(way, "name"), self._nodes_called(way, "output")
+            if by_name and not set(by_output) <= set(by_name):
+                other = next(ref for ref in by_output if ref not in set(by_name))
+                choices = " or ".join(
+                    f"{key}:{visible(value.text)}" if not value.quoted else visible(spelled(key, value.text))
+                    for key in ("name", "output")
+                )
+                raise SelectorError(
+                    f"{_called(self._selector)} is the name of {_node_text(by_name[0])} and an output of "
+                    f"{_node_text(other)}; write {choices}"
+                )
+            if by_name or by_output:
+                return list(by_name or by_output)
+        return []
+
+    def _having(self, term: Term) -> Sequence[NodeRef]:
+        """Return the nodes for which a term holds, as if it were not negated."""
+        if not term.key:
+            return self._named(term.value)
+        if term.key == "attr":
+            return self._having_attribute(term)
+        value = term.value
+        if term.key == "domain":
+            value = Value(domain_name(value.text), value.quoted)
+        elif term.key == "scope":
+            value = Value(plain_scope(value.text), value.quoted)
+        for exact, fits in _ways(value):
+            if exact is not None:
+                found = self._in_scopes(nodes_having(self._index, term.key, exact))
+            else:
+                found = [ref for ref in self._refs if any(map(fits, property_texts(ref, term.key)))]
+            if found:
+                return found
+        return []
+
+    def _having_attribute(self, term: Term) -> list[NodeRef]:
+        wanted = term.attribute_value
+        for _, fits in _ways(term.value):
+            having = [
+                (ref, attribute) for ref in self._refs for attribute in ref.node.attribute if fits(attribute.name or "")
+            ]
+            if not having:
+                continue
+            if wanted is None:
+                return _unique([ref for ref, _ in having])
+            found = [ref for ref, attribute in having if has_value(attribute, wanted.text)]
+            if not found and not wanted.quoted and has_wildcards(wanted.text):
+                like = _remembering(wildcards(wanted.text).matches)
+                found = [ref for ref, attribute in having if like(attribute_text(attribute) or "")]
+            return _unique(found)
+        return []
+
+    def tensors(self, *, of_nodes: bool) -> list[TensorRef]:
+        """The tensors of the name or regular expression, perhaps none; those that nodes make only if wanted."""
+        selector = self._selector
+        if selector.regex is not None:
+            ways = [_Way(None, _remembering(regular_expression(selector.regex).matches))]
+        else:
+            ways = list(_ways(selector.name or Value("", quoted=True)))
+        for exact, fits in ways:
+            found: list[TensorRef] = []
+            for scope in self._scopes:
+                if exact is not None:
+                    names = [exact] if _is_value(scope, exact, of_nodes=of_nodes) else []
+                else:
+                    names = [name for name in _values(scope, of_nodes=of_nodes) if fits(name)]
+                found += _value_refs(scope, names)
+            if found:
+                return found
+        return []
+
+    def nothing(self) -> SelectorError:
+        """Return the error for a selector that finds nothing, with suggestions."""
+        selector = self._selector
+        where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
+        if selector.regex is not None:
+            return SelectorError(
+                f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
+            )
+        if selector.name is not None:
+            return SelectorError(
+                f'nothing is called "{visible(selector.name.text)}"{where}; {self._near(selector.name)}'
+            )
+        for term in selector.terms or ():
+            if not term.negated and not self._having(term):
+                return SelectorError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
+        counts = ", ".join(f"{visible(str(term))} {len(self._having(term)):,}" for term in selector.terms or ())
+        return SelectorError(
+            f"no node{where} fits all of {_called(selector)}; nodes that have each: {counts or 'none'}"
+        )
+
+    def _near(self, value: Value) -> str:
+        names = {name for scope in self._index.scopes for name in _values(scope, of_nodes=True)}
+        names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
+        if value.text in names and self._selector.in_main is None:
+            return "it is no node but an input or a constant"
+        if value.text in names:
+            return "elsewhere there is one"
+        return (
+            suggest(value.text, names) or "`onnxjson show MODEL` gives an overview, `op:Conv` and the like find nodes"
+        )
+
+    def _near_term(self, term: Term) -> str:
+        if not term.key:
+            return self._near(term.value)
+        if term.key == "attr":
+            attributes = [attribute for ref in self._refs for attribute in ref.node.attribute]
+            names = {attribute.name or "" for attribute in attributes}
+            if term.attribute_value is None or term.value.text not in names:
+                return suggest(term.value.text, names) or _some("attributes", names)
+            texts = {attribute_text(each) or "" for each in attributes if each.name == term.value.text}
+            return suggest(term.attribute_value.text, texts) or _some("values", texts)
+        texts = {text for ref in self._refs for text in property_texts(ref, term.key) if text}
+        if term.key == "dtype" and not texts:
+            return "the model does not say which types its nodes make (value_info)"
+        return suggest(term.value.text, texts) or _some("values", texts)
+
+
+class _Way(NamedTuple):
+    """One way to look for a text."""
+
+    exact: str | None
+    """The exact text; None for a pattern."""
+    fits: _Fits
+
+
+def _ways(value: Value) -> Iterator[_Way]:
+    """Yield the ways to look for a value: as it is, and if that finds nothing, with wildcards."""
+    yield _Way(value.text, value.text.__eq__)
+    if not value.quoted and has_wildcards(value.text):
+        yield _Way(None, _remembering(wildcards(value.text).matches))
+
+
+def _remembering(fits: _Fits) -> _Fits:
+    """Cache the answer for each text: many nodes have few different operators."""
+    return cache(fits)
+
+
+def _unique(refs: Sequence[NodeRef]) -> list[NodeRef]:
+    return list(dict.fromkeys(refs))
+
+
+def _values(scope: Scope, *, of_nodes: bool) -> dict[str, None]:
+    """Return the names that a graph defines."""
+    names = dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers))
+    return names | dict.fromkeys(scope.producers) if of_nodes else names
+
+
+def _is_value(scope: Scope, name: str, *, of_nodes: bool) -> bool:
+    """Whether `_values` has the name."""
+    if name in scope.inputs or name in scope.initializers or name in scope.sparse_initializers:
+        return True
+    return of_nodes and name in scope.producers
+
+
+def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:
+    """Yield names that a graph defines; a name that several constants have by mistake yields each of them."""
+    several = _constants_of_one_name(scope) if names else {}
+    for name in names:
+        if name not in several:
+            yield _value_ref(scope, name)
+        for address, tensor in several.get(name, ()):
+            yield TensorRef(name, address, tensor, scope)
+
+
+def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | SparseTensor]]]:
+    """The constants of a graph, dense before sparse, whose names others have too, with their addresses."""
+    if isinstance(scope.graph, Function):
+        return {}
+    dense, sparse_ones = scope.initializers, scope.sparse_initializers
+    counts = (len(scope.graph.initializer), len(scope.graph.sparse_initializer))
+    if counts == (len(dense), len(sparse_ones)) and dense.keys().isdisjoint(sparse_ones):
+        return {}
+    found: dict[str, list[tuple[str, Tensor | SparseTensor]]] = {}
+    for position, tensor in enumerate(scope.graph.initializer):
+        found.setdefault(tensor.name or "", []).append((f"{scope.address}/initializer/{position}", tensor))
+    for position, sparse in enumerate(scope.graph.sparse_initializer):
+        name = sparse.values.name if sparse.values is not None else None
+        found.setdefault(name or "", []).append((f"{scope.address}/sparse_initializer/{position}", sparse))
+    return {name: constants for name, constants in found.items() if len(constants) > 1}
+
+
+def _value_ref(scope: Scope, name: str) -> TensorRef:
+    """Return a name that a graph defines, with its constant if it has one."""
+    constant = scope.initializer(name)
+    if constant is not None:
+        kind, positions = "initializer", scope.initializers
+        if name not in positions:
+            kind, positions = "sparse_initializer", scope.sparse_initializers
+        return TensorRef(name, f"{scope.address}/{kind}/{positions[name]}", constant, scope)
+    if name in scope.inputs:
+        return TensorRef(name, f"{scope.address}/input/{scope.inputs[name]}", None, scope)
+    position, slot = scope.producers[name]
+    address = f"{scope.address}/node/{position}"
+    node = scope.graph.node[position]
+    if is_constant_node(node):
+        for attribute in node.attribute:
+            if attribute.name in ("value", "sparse_value") and (found := attribute.t or attribute.sparse_tensor):
+                field = "t" if attribute.t is not None else "sparse_tensor"
+                return TensorRef(name, f"{address}/attribute/{attribute.name}/{field}", found, scope)
+    return TensorRef(name, f"{address}/output/{slot}", None, scope)
+
+
+def _node_at(index: Index, address: str) -> NodeRef:
+    owner, _, position = address.rpartition("/node/")
+    return NodeRef(index.by_address[owner], int(position))
+
+
+def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
+    """Return the tensor at an address: a constant, an input or output of a graph, an output of a node."""
+    address, value = find_element(model, selector.address or "")
+    if isinstance(value, Attribute) and (value.t or value.sparse_tensor):
+        address += "/t" if value.t is not None else "/sparse_tensor"
+        value = value.t or value.sparse_tensor
+    owner, _, _ = address.rpartition("/")
+    parent, _, field = owner.rpartition("/")
+    scopes = index.by_address
+    if isinstance(value, Tensor | SparseTensor):
+        named = value.values if isinstance(value, SparseTensor) else value
+        name = (named.name if named is not None else None) or ""
+        scope = scopes.get(parent) if field in ("initializer", "sparse_initializer") else None
+        return TensorRef(name, address, value, scope if scope is not None and scope.defines(name) else None)
+    scope, name = None, ""
+    if isinstance(value, ValueInfo):
+        scope, name = scopes.get(parent), value.name or ""
+    elif isinstance(value, str) and field in ("input", "output"):
+        scope, name = scopes.get(parent) or scopes.get(parent.rpartition("/node/")[0]), value
+    home = Index.defining_scope(scope, name) if scope is not None else None
+    if home is None:
+        raise SelectorError(f"{_called(selector)} is {_kind(value)}; the address of a node or tensor is wanted")
+    return _value_ref(home, name)
+
+
+def _kind(value: object) -> str:
+    """Return the kind of an element, for a message."""
+    if isinstance(value, tuple):
+        return f"a list of {len(value):,}"
+    if isinstance(value, str | bytes | int):
+        return "a value"
+    name = type(value).__name__
+    return ("an " if name[0] in "AIO" else "a ") + name
+
+
+def _called(selector: Selector) -> str:
+    return visible(selector.text)
+
+
+def _some(what: str, texts: Collection[str]) -> str:
+    quoted = [f'"{visible(text)}"' for text in sorted(texts)]
+    return f"{what} are {listed(quoted, _SHOWN)}" if texts else f"there are no {what}"
+
+
+def _node_text(ref: NodeRef) -> str:
+    name = f' "{visible(ref.node.name)}"' if ref.node.name else ""
+    return f"@{visible(ref.address, 200)} ({visible(ref.node.op_type or '')}{name})"
+
+
+def _tensor_text(ref: TensorRef) -> str:
+    return f'@{visible(ref.address, 200)} ("{visible(ref.name)}")'
+
+
+def _too_many(selector: Selector, many: str, one: str, found: Sequence[str]) -> SelectorError:
+    shown = listed(found, _SHOWN)
+    return SelectorError(f"{_called(selector)} finds {len(found):,} {many} where one {one} is wanted: {shown}")

@@ -1,0 +1,312 @@
+"""Check whether a model is consistent, without onnx: names, order, scopes, versions, sizes of constants.
+
+Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import astuple
+
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
+from onnxjson.model.errors import Finding, Severity
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.tensor_checks import tensor_mistakes
+
+_MOST_SUGGESTIONS = 50
+_MOST_SHOWN = 8
+_WITHOUT_TYPES = 1
+"""The IR version whose attributes had no type."""
+
+
+def check_structure(model: Model) -> tuple[Finding, ...]:
+    """Return what is wrong with the structure of a model, each finding with the address of its element."""
+    checker = _Checker(model.ir_version)
+    checker.model(model)
+    return tuple(checker.findings)
+
+
+class _Scope:
+    """The names that nodes of one graph or function can use."""
+
+    def __init__(self, outer: "_Scope | None" = None) -> None:
+        self.outer = outer
+        self.known: dict[str, str | int] = {}
+        """Values defined before the current node: name -> its producer, a node by its position."""
+        self.later: dict[str, int] = {}
+        """Outputs of nodes: name -> position of the first node with that output."""
+
+    def chain(self) -> "Iterator[_Scope]":
+        """Iterate over this scope and those around it, innermost first."""
+        scope: _Scope | None = self
+        while scope is not None:
+            yield scope
+            scope = scope.outer
+
+    def names(self) -> set[str]:
+        """Return every visible name, defined now or later."""
+        return {name for scope in self.chain() for name in (*scope.known, *scope.later)}
+
+
+class _Checker:
+    """One pass over a model that collects findings."""
+
+    def __init__(self, ir_version: int | None) -> None:
+        self.findings: list[Finding] = []
+        self._ir_version = ir_version
+        self._suggestions = _MOST_SUGGESTIONS
+        self._clean: set[int] = set()
+        """Attributes of nodes, by identity, in which nothing is wrong."""
+        self._domains: dict[str, str] = {}
+        """Domains that nodes use -> address of the first such node."""
+
+    def model(self, model: Model) -> None:
+        if model.ir_version is None:
+            self._add("error", "no-ir-version", "", "the model has no ir_version", 'add it, such as "ir_version": 10')
+        for position, function in enumerate(model.functions):
+            self._function(function, f"/functions/{position}")
+        self._duplicates(
+            [f"{function.domain or ''}:{function.name}:{function.overload or ''}" for function in model.functions],
+            "/functions/{}",
+            "the function {}",
+        )
+        self._domains = {}
+        if model.graph is None:
+            self._add("error", "no-graph", "", "the model has no graph")
+            return
+        scope = _Scope()
+        self._graph(model.graph, "/graph", scope)
+        for position, step in enumerate(model.training_info):
+            for name, graph in (("initialization", step.initialization), ("algorithm", step.algorithm)):
+                if graph is not None:
+                    self._graph(graph, f"/training_info/{position}/{name}", _Scope(scope))
+        self._imports(model.opset_import, "", "the model")
+
+    def _function(self, function: Function, address: str) -> None:
+        self._domains = {}
+        scope = _Scope()
+        self._duplicates(function.input, f"{address}/input/{{}}", "the input {}")
+        scope.known = {name: "an input" for name in function.input if name}
+        for position, default in enumerate(function.attribute_proto):
+            self._attribute(default, f"{address}/attribute_proto/{position}", scope)
+        self._nodes(function.node, address, scope)
+        for position, name in enumerate(function.output):
+            self._output(name, f"{address}/output/{position}", "function", scope)
+        self._imports(function.opset_import, address, "the function")
+
+    def _graph(self, graph: Graph, address: str, scope: _Scope) -> None:
+        self._duplicates([value.name for value in graph.input], f"{address}/input/{{}}", "the input {}")
+        self._duplicates([value.name for value in graph.output], f"{address}/output/{{}}", "the output {}")
+        self._initializers(graph, address, scope)
+        for value in graph.input:
+            if value.name:
+                scope.known[value.name] = "an input"
+        self._nodes(graph.node, address, scope)
+        for position, value in enumerate(graph.output):
+            self._output(value.name, f"{address}/output/{position}", "graph", scope)
+
+    def _initializers(self, graph: Graph, address: str, scope: _Scope) -> None:
+        names = [tensor.name for tensor in graph.initializer]
+        self._duplicates(names, f"{address}/initializer/{{}}", "the initializer {}")
+        sparse_names = [None if sparse.values is None else sparse.values.name for sparse in graph.sparse_initializer]
+        for position, tensor in enumerate(graph.initializer):
+            if not tensor.name:
+                self._add("error", "missing-name", f"{address}/initializer/{position}", "an initializer has no name")
+            self._tensor(tensor, f"{address}/initializer/{position}")
+        taken = set(names)
+        for position, name in enumerate(sparse_names):
+            at = f"{address}/sparse_initializer/{position}"
+            if not name:
+                self._add("error", "missing-name", at, "a sparse initializer has no name", "its values carry it")
+            elif name in taken:
+                self._add("error", "duplicate-name", at, f'the initializer "{visible(name)}" stands already')
+            taken.add(name)
+            self._sparse_tensor(graph.sparse_initializer[position], at)
+        scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
+
+    def _nodes(self, nodes: Sequence[Node], address: str, scope: _Scope) -> None:
+        for position, node in enumerate(nodes):
+            for name in node.output:
+                if name:
+                    scope.later.setdefault(name, position)
+        late: list[tuple[int, int, str]] = []
+        known = scope.known
+        clean = self._clean
+        domain: str | None = ""
+        for position, node in enumerate(nodes):
+            inputs, outputs, _, op_type, attributes, _, node_domain, *_ = astuple(node)
+            for slot, name in enumerate(inputs):
+                if name in known or not name:
+                    continue
+                if name in scope.later:
+                    late.append((position, slot, name))
+                else:
+                    self._outer_name(name, f"{address}/node/{position}/input/{slot}", scope)
+            if not op_type:
+                self._add("error", "missing-op-type", f"{address}/node/{position}", "a node has no op_type")
+            if node_domain != domain or not position:
+                domain = node_domain
+                self._domains.setdefault(domain or "", f"{address}/node/{position}")
+            if attributes and id(attributes) not in clean:
+                self._attributes(attributes, f"{address}/node/{position}", scope)
+            for slot, name in enumerate(outputs):
+                if name in known:
+                    self._produced_twice(name, known[name], f"{address}/node/{position}/output/{slot}")
+                elif name:
+                    known[name] = position
+        ring = _ring(nodes, scope.later) if late else []
+        if ring:
+            self._cycle(nodes, ring, address)
+        for position, slot, name in late:
+            if position not in ring or scope.later[name] not in ring:
+                self._not_sorted(name, scope.later[name], f"{address}/node/{position}/input/{slot}")
+
+    def _produced_twice(self, name: str, maker: str | int, address: str) -> None:
+        who = maker if isinstance(maker, str) else f"an output of node {maker}"
+        message = f'"{visible(name)}" is made twice: {who} has that name already'
+        self._add("error", "duplicate-output", address, message, "give one of them another name")
+
+    def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
+        before = len(self.findings)
+        names = [attribute.name for attribute in attributes]
+        if all(names) and len(set(names)) == len(names) and all([_is_plain(each) for each in attributes]):
+            self._clean.add(id(attributes))
+            return
+        self._duplicates(names, f"{address}/attribute/#{{}}", "the attribute {}", "duplicate-attribute")
+        for segment, attribute in zip(attribute_segments(attributes), attributes, strict=True):
+            self._attribute(attribute, f"{address}/attribute/{escape(segment)}", scope)
+        # Many nodes share their attributes, which need one check unless they refer to names around them.
+        if len(self.findings) == before and not any([each.g or each.graphs for each in attributes]):
+            self._clean.add(id(attributes))
+
+    def _attribute(self, attribute: Attribute, address: str, scope: _Scope) -> None:
+        if not attribute.name:
+            self._add("error", "missing-name", address, "an attribute has no name")
+        if not attribute.type and self._ir_version != _WITHOUT_TYPES:
+            hint = 'add it, such as "type": "INT"'
+            self._add(
+                "error",
+                "attribute-without-type",
+                address,
+                f'the attribute "{visible(attribute.name or "")}" has no type',
+                hint,
+            )
+        for field, tensors in (("t", (attribute.t,)), ("tensors", attribute.tensors)):
+            for position, tensor in enumerate(tensors):
+                if tensor is not None:
+                    self._tensor(tensor, f"{address}/{field}" + (f"/{position}" if field == "tensors" else ""))
+        if attribute.sparse_tensor is not None:
+            self._sparse_tensor(attribute.sparse_tensor, f"{address}/sparse_tensor")
+        for position, sparse in enumerate(attribute.sparse_tensors):
+            self._sparse_tensor(sparse, f"{address}/sparse_tensors/{position}")
+        if attribute.g is not None:
+            self._graph(attribute.g, f"{address}/g", _Scope(scope))
+        for position, graph in enumerate(attribute.graphs):
+            self._graph(graph, f"{address}/graphs/{position}", _Scope(scope))
+
+    def _tensor(self, tensor: Tensor, address: str) -> None:
+        for code, message, hint in tensor_mistakes(tensor):
+            self._add("error", code, address, message, hint)
+
+    def _sparse_tensor(self, sparse: SparseTensor, address: str) -> None:
+        for part, tensor in (("values", sparse.values), ("indices", sparse.indices)):
+            if tensor is not None:
+                self._tensor(tensor, f"{address}/{part}")
+
+    def _outer_name(self, name: str, address: str, scope: _Scope) -> None:
+        """Report a name that is not defined in its own graph, unless a graph around it defines it."""
+        for each in scope.chain():
+            if name in each.known:
+                return
+            if name in each.later:
+                self._not_sorted(name, each.later[name], address)
+                return
+        self._undefined("undefined-input", address, f'nothing makes the input "{visible(name)}"', name, scope)
+
+    def _not_sorted(self, name: str, maker: int, address: str) -> None:
+        message = f'"{visible(name)}" is used before node {maker} makes it'
+        self._add("error", "not-sorted", address, message, "move that node up")
+
+    def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
+        if not name:
+            self._add("error", "missing-name", address, f"an output of the {kind} has no name")
+        elif not any(name in each.known for each in scope.chain()):
+            message = f'nothing makes the output "{visible(name)}" of the {kind}'
+            self._undefined("undefined-output", address, message, name, scope)
+
+    def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope) -> None:
+        self._suggestions -= 1
+        self._add("error", code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
+
+    def _cycle(self, nodes: Sequence[Node], ring: Sequence[int], address: str) -> None:
+        names = [next((name for name in nodes[position].output if name), "") for position in ring]
+        shown = listed([f'"{visible(name)}"' for name in names], _MOST_SHOWN)
+        if len(ring) == 1:
+            message = f"the node that makes {shown} needs its own output"
+        else:
+            message = f"the nodes that make {shown} need each other's outputs"
+        self._add(
+            "error", "node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere"
+        )
+
+    def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
+        if not imports:
+            if self._domains:
+                hint = 'add it, such as "opset_import": {"": 20}'
+                self._add("warning", "missing-opset", address, f"{owner} has no opset_import", hint)
+            return
+        known: dict[str, int | None] = {}
+        for position, each in enumerate(imports):
+            domain = plain_domain(each.domain)
+            if domain in known:
+                message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
+                hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
+                self._add("warning", "duplicate-opset", f"{address}/opset_import/{position}", message, hint)
+            known.setdefault(domain, each.version)
+        for domain, at in self._domains.items():
+            if plain_domain(domain) not in known:
+                message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'
+                self._add("warning", "missing-opset", at, message)
+
+    def _duplicates(self, names: Iterable[str | None], address: str, what: str, code: str = "duplicate-name") -> None:
+        first: dict[str, int] = {}
+        for position, name in enumerate(names):
+            if name and first.setdefault(name, position) != position:
+                shown = what.format(f'"{visible(name)}"')
+                self._add("error", code, address.format(position), f"{shown} stands already, at position {first[name]}")
+
+    def _add(self, severity: Severity, code: str, address: str, message: str, hint: str = "") -> None:
+        self.findings.append(Finding(severity=severity, code=code, address=address, message=message, hint=hint))
+
+
+def _is_plain(attribute: Attribute) -> bool:
+    """Whether an attribute has a type and neither graphs nor tensors, so that nothing inside needs a check."""
+    has_more = attribute.t or attribute.g or attribute.tensors or attribute.graphs
+    return bool(attribute.type) and not (has_more or attribute.sparse_tensor or attribute.sparse_tensors)
+
+
+def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:
+    """Return the positions of nodes on a cycle, in file order; none where only the order is wrong."""
+    waiting = [{makers[name] for name in consumed_names(node) if name in makers} for node in nodes]
+    users: dict[int, list[int]] = {}
+    for position, needed in enumerate(waiting):
+        for maker in needed:
+            users.setdefault(maker, []).append(position)
+    ready = [position for position, needed in enumerate(waiting) if not needed]
+    while ready:
+        maker = ready.pop()
+        for user in users.get(maker, ()):
+            waiting[user].discard(maker)
+            if not waiting[user]:
+                ready.append(user)
+    stuck = next((position for position, needed in enumerate(waiting) if needed), None)
+    if stuck is None:
+        return []
+    way: dict[int, None] = {}
+    while stuck not in way:
+        way[stuck] = None
+        stuck = min(waiting[stuck])
+    passed = list(way)
+    return sorted(passed[passed.index(stuck) :])

@@ -1,0 +1,297 @@
+"""Statistics of the elements of a tensor: range, mean, NaNs, histogram, quantiles; in pieces, to bound memory.
+
+A tensor of any size is read twice where it has a histogram, 768 KiB at a time. numpy is imported on first use.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from onnxjson.model.document import Tensor
+from onnxjson.model.elements import element_count
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from onnxjson.model import elements, tensors
+from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
+from onnxjson.model.payloads import even_pieces
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+BINS: Final = 10
+"""Bins of a histogram; of whole numbers there may be fewer."""
+
+
+class Histogram(NamedTuple):
+    """How many finite elements lie in each bin; a bin holds its lower edge, the last one both."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+class Statistics(NamedTuple):
+    """Of numbers (for complex ones: of their magnitudes; for bools: of 0 and 1). None where there is no finite one."""
+
+    elements: int
+    finite: int
+    nan: int
+    positive_infinity: int
+    negative_infinity: int
+    zero: int
+    """Elements that are 0 or -0.0."""
+    minimum: float | int | None
+    maximum: float | int | None
+    mean: float | None
+    standard_deviation: float | None
+    """Of the population. None where float64 overflows."""
+    histogram: Histogram | None
+    """None where all finite elements are the same, or the range overflows float64."""
+
+
+class StringStatistics(NamedTuple):
+    """Of strings; lengths are in bytes, None where there are none."""
+
+    elements: int
+    empty: int
+    not_utf8: int
+    shortest: int | None
+    longest: int | None
+
+
+def string_statistics(tensor: Tensor) -> StringStatistics:
+    """Statistics of a tensor of strings."""
+    lengths = [len(each) for each in tensor.string_data]
+    wrong = sum(not _is_utf8(each) for each in tensor.string_data)
+    return StringStatistics(
+        len(lengths), lengths.count(0), wrong, min(lengths, default=None), max(lengths, default=None)
+    )
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] | None = None) -> Statistics:
+    """Statistics of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
+
+    Args:
+        tensor: the tensor.
+        bins: of the histogram; of whole numbers there may be fewer.
+        looked: is called before each piece, and may raise to end it.
+
+    Raises:
+        ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
+    """
+    import numpy
+
+    total = _Total()
+    with numpy.errstate(all="ignore"):
+        for array in number_arrays(tensor, looked):
+            total.add(array)
+        return total.result(_histogram(tensor, total, bins, looked))
+
+
+def first_tokens(tensor: Tensor, count: int) -> list[str]:
+    """Return the canonical JSON tokens of the first `count` elements, or of all if there are fewer.
+
+    Padding bits and bools other than 0 and 1 are read as a runtime reads them. Strings have none.
+    """
+    found: list[str] = []
+    for array in _elements(tensor):
+        part = array[: count - len(found)]
+        raw = tensors.from_numpy(part).raw_data
+        if isinstance(raw, bytes) and tensor.data_type is not None:
+            found += elements.tokens(tensor.data_type, raw, len(part)) or ()
+        if len(found) >= count:
+            break
+    return found
+
+
+def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
+    """Yield the elements in flat arrays of numpy's or ml_dtypes' dtype."""
+    size = BITS[tensor.data_type or 0]
+    left = math.prod(tensor.dims)
+    for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
+        here = min(left, len(piece) * 8 // size)
+        left -= here
+        yield tensors.to_numpy(Tensor(dims=(here,), data_type=tensor.data_type, raw_data=piece))
+
+
+def number_arrays(tensor: Tensor, looked: Callable[[], None] | None = None) -> "Iterator[NDArray[Any]]":
+    """Yield the elements as float64 or as integers of 64 bits, complex ones as their magnitudes, in flat arrays.
+
+    `looked` is called before each array.
+    """
+    import numpy
+
+    for array in _elements(tensor):
+        if looked is not None:
+            looked()
+        if tensor.data_type in COMPLEX_PARTS:
+            yield numpy.abs(array.astype(numpy.complex128))
+        elif tensor.data_type == BOOL or array.dtype.kind in "iu":
+            yield array if array.dtype == numpy.uint64 else array.astype(numpy.int64)
+        else:
+            yield array.astype(numpy.int64 if tensor.data_type in INTEGERS else numpy.float64)
+
+
+class _Total:
+    """Totals after some pieces; means are joined as Chan, Golub and LeVeque do (1979)."""
+
+    def __init__(self) -> None:
+        self.count = self.nan = self.positive = self.negative = self.zero = self.finite = 0
+        self.minimum: float | int | None = None
+        self.maximum: float | int | None = None
+        self.whole = True
+        """Whether the elements are integers."""
+        self._mean = 0.0
+        self._squares = 0.0
+        """Sum of the squared distances from the mean."""
+
+    def add(self, array: "NDArray[Any]") -> None:
+        """Add the next elements."""
+        import numpy
+
+        self.count += array.size
+        self.zero += int(array.size - numpy.count_nonzero(array))
+        self.whole = array.dtype.kind in "iu"
+        if not self.whole:
+            self.nan += int(numpy.count_nonzero(numpy.isnan(array)))
+            self.positive += int(numpy.count_nonzero(array == math.inf))
+            self.negative += int(numpy.count_nonzero(array == -math.inf))
+            finite = numpy.isfinite(array)
+            array = array if finite.all() else array[finite]
+        if not array.size:
+            return
+        low, high = array.min().item(), array.max().item()
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
+        numbers = array.astype(numpy.float64, copy=False)
+        mean = float(numbers.mean())
+        both = self.finite + array.size
+        distance = mean - self._mean
+        self._squares += float(((numbers - mean) ** 2).sum()) + distance * distance * self.finite * array.size / both
+        self._mean += distance * array.size / both
+        self.finite = both
+
+    def result(self, histogram: Histogram | None) -> Statistics:
+        """Return the statistics of all elements that were added."""
+        deviation = math.sqrt(self._squares / self.finite) if self.finite and self._squares >= 0 else math.nan
+        return Statistics(
+            elements=self.count,
+            finite=self.finite,
+            nan=self.nan,
+            positive_infinity=self.positive,
+            negative_infinity=self.negative,
+            zero=self.zero,
+            minimum=self.minimum,
+            maximum=self.maximum,
+            mean=self._mean if self.finite and math.isfinite(self._mean) else None,
+            standard_deviation=deviation if math.isfinite(deviation) else None,
+            histogram=histogram,
+        )
+
+
+def _histogram(tensor: Tensor, total: _Total, bins: int, looked: Callable[[], None] | None) -> Histogram | None:
+    """The histogram between the least and the greatest element."""
+    import numpy
+
+    low, high = total.minimum, total.maximum
+    if low is None or high is None or low == high or not math.isfinite(float(high) - float(low)):
+        return None
+    edges = _edges(low, high, bins, whole=total.whole)
+    if not (numpy.diff(edges) > 0).all():
+        return None
+    counts = numpy.zeros(len(edges) - 1, numpy.int64)
+    for array in number_arrays(tensor, looked):
+        numbers = array.astype(numpy.float64, copy=False)
+        counts += numpy.histogram(numbers[numpy.isfinite(numbers)], edges)[0]
+    return Histogram(tuple(edges.tolist()), tuple(counts.tolist()))
+
+
+def _edges(low: float, high: float, bins: int, *, whole: bool) -> "numpy.ndarray[Any, numpy.dtype[numpy.float64]]":
+    import numpy
+
+    if not whole:
+        return numpy.linspace(low, high, bins + 1)
+    width = -(-(int(high) - int(low) + 1) // bins)
+    return numpy.array([float(edge) for edge in range(int(low), int(high) + width + 1, width)])
+
+
+MOST: Final = 1 << 21
+"""Elements that are sorted (16 MiB of them)."""
+
+QUANTILES: Final = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+
+_MOST_DISTINCT: Final = 4096
+
+
+class Spread(NamedTuple):
+    """Of numbers (for complex ones: of their magnitudes; for bools: of 0 and 1)."""
+
+    quantiles: tuple[tuple[float, float], ...]
+    """Shares from 0 to 1 and the value below which that share of the finite elements lies; between two elements the
+    value is on the line between them. None where nothing is finite."""
+    looked_at: int
+    """Number of elements that were examined."""
+    elements: int
+    distinct: int | None
+    """Number of different whole numbers among all elements; None for fractions and for too many."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether every element was examined."""
+        return self.looked_at == self.elements
+
+
+def spread(
+    tensor: Tensor,
+    shares: Sequence[float] = QUANTILES,
+    *,
+    most: int = MOST,
+    looked: Callable[[], None] | None = None,
+) -> Spread:
+    """Return the spread of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
+
+    Args:
+        tensor: the tensor.
+        shares: the quantiles, each from 0 to 1.
+        most: maximum number of elements to examine.
+        looked: is called before each piece, and may raise to end it.
+
+    Raises:
+        ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
+    """
+    import numpy
+
+    count = element_count(tensor.dims)
+    step = max(-(-count // most), 1)
+    kept: list[NDArray[Any]] = []
+    distinct: set[int] | None = set()
+    skip = seen = 0
+    for array in number_arrays(tensor, looked):
+        part = array[skip::step]
+        seen += part.size
+        skip = (skip - array.size) % step
+        if array.dtype.kind not in "iu":
+            distinct = None
+        elif distinct is not None:
+            distinct |= set(numpy.unique(array).tolist())
+            distinct = distinct if len(distinct) <= _MOST_DISTINCT else None
+        numbers = part.astype(numpy.float64)
+        kept.append(numbers[numpy.isfinite(numbers)])
+    sample = numpy.concatenate(kept) if kept else numpy.zeros(0)
+    found = numpy.quantile(sample, shares).tolist() if sample.size else []
+    return Spread(
+        tuple(zip(shares, found, strict=False)), seen, count, None if distinct is None or not count else len(distinct)
+    )

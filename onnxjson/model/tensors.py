@@ -1,0 +1,247 @@
+"""The elements of a tensor: where a TensorProto stores them, as bytes, and as numpy arrays.
+
+A TensorProto holds its elements in ``raw_data``, in one of five typed fields, in ``string_data``, or in another file.
+`raw_bytes` gives the bytes that ``raw_data`` would hold wherever they stand, for tensors that the short form of the
+text (docs/format.md, section 7) can tell exactly; `with_storage` puts them back.
+"""
+
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, BOOL, DATA_TYPE_NAMES, DATA_TYPES, DTYPES, IEEE, SIX_BITS, STORAGE, STRING
+from onnxjson.model.elements import ElementError, byte_length, element_count, join_bits, split_bits
+from onnxjson.model.errors import DecodeError
+from onnxjson.model.messages import DATA_LOCATIONS
+from onnxjson.model.packed import fixed_from_varints, read_varints, varints, varints_from_fixed
+from onnxjson.model.payloads import Data, whole
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+__all__ = [
+    "from_numpy",
+    "is_external",
+    "location_of",
+    "needed_bytes",
+    "numpy_dtype",
+    "raw_bytes",
+    "read_varints",
+    "to_numpy",
+    "unpack",
+    "varints",
+    "with_storage",
+]
+
+_EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+def is_external(tensor: Tensor) -> bool:
+    """Whether the elements of a tensor are in another file."""
+    return tensor.data_location == _EXTERNAL
+
+
+def location_of(tensor: Tensor) -> str | None:
+    """Return the file that contains the elements ("" if the tensor names none), or None if the tensor does."""
+    if not is_external(tensor):
+        return None
+    return next((entry.value for entry in tensor.external_data if entry.key == "location"), None) or ""
+
+
+def needed_bytes(tensor: Tensor) -> int | None:
+    """Return the number of bytes that dtype and dims require, or None if they do not determine it."""
+    if tensor.data_type is None or tensor.segment is not None or any(dim < 0 for dim in tensor.dims):
+        return None
+    return byte_length(tensor.data_type, element_count(tensor.dims))
+
+
+def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
+    """Return the elements as in ``raw_data``, and the field that stores them.
+
+    Only the length of ``raw_data`` is checked; it is not read. `onnxjson.model.elements.tokens` finds padding bits and
+    bools other than 0 and 1.
+
+    Returns:
+        the bytes, lazy where the tensor's are (typed integers are read), and the name of the typed field that holds
+        them or None for ``raw_data``; no elements in no field count as the typed field of the dtype. None where the
+        short form of the text does not tell this tensor exactly: no dtype or dims that it can write, a segment, a data
+        location, several payloads or the wrong one, a length that does not fit, integers that are not canonical,
+        strings.
+    """
+    data_type = tensor.data_type
+    if data_type is None or data_type not in STORAGE or any(dim < 0 for dim in tensor.dims):
+        return None
+    if tensor.segment is not None or tensor.data_location is not None or tensor.external_data or tensor.string_data:
+        return None
+    count = element_count(tensor.dims)
+    length = byte_length(data_type, count)
+    field, code = DTYPES[data_type].field, DTYPES[data_type].entry
+    filled = [name for name in _TYPED_FIELDS if len(getattr(tensor, name))]
+    if tensor.raw_data is not None:
+        return (tensor.raw_data, None) if not filled and len(tensor.raw_data) == length else None
+    if not filled:
+        return (b"", field) if count == 0 else None
+    if filled != [field]:
+        return None
+    data: Data | None = getattr(tensor, field)
+    if code != IEEE and data is not None:
+        data = _from_entries(whole(data), code, count)
+    return (data, field) if data is not None and len(data) == length else None
+
+
+def _from_entries(data: bytes, code: str, count: int) -> bytes | None:
+    if code != SIX_BITS:
+        return fixed_from_varints(data, code)
+    # Entries below 64 are one byte each.
+    return join_bits(data, 6) if len(data) == count and max(data) < 64 else None
+
+
+def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> dict[str, Any]:
+    """Return the keyword argument of `Tensor` that puts elements into a field; the inverse of `raw_bytes`.
+
+    Args:
+        raw: the elements as ``raw_data`` holds them; their length must fit (`onnxjson.model.elements.byte_length`).
+        data_type: a number that `STORAGE` has.
+        storage: the name of the typed field, or None for ``raw_data``.
+        count: how many elements there are.
+
+    Raises:
+        ElementError: bits that pad the last byte are not zero, where the field has no room for them.
+        ValueError: `storage` is not the typed field of the dtype.
+    """
+    if storage is None:
+        return {"raw_data": raw}
+    field, code = DTYPES[data_type].field, DTYPES[data_type].entry
+    if storage != field:
+        raise ValueError(f"elements of {DATA_TYPE_NAMES[data_type]} stand in {field}, not in {storage}")
+    if code == IEEE:
+        return {field: raw}
+    if code != SIX_BITS:
+        return {field: varints_from_fixed(whole(raw), code)}
+    entries = split_bits(whole(raw), count, 6)
+    if entries is None:
+        raise ElementError("padding bits that are not zero", "zeros after the last element", count)
+    return {field: bytes(entries)}
+
+
+def to_numpy(tensor: Tensor) -> "NDArray[Any]":
+    """Return the elements as an array of shape ``tensor.dims``, read-only where no copy is needed.
+
+    Its dtype is numpy's of the same name or ml_dtypes' (bfloat16, float8, 6-, 4- and 2-bit types, one byte an element);
+    strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
+
+    Raises:
+        DecodeError: the elements stand in another file, or do not fit dtype and dims.
+        ChangedUnderneathError, FileError: lazy bytes cannot be read.
+    """
+    import numpy
+
+    if is_external(tensor):
+        raise DecodeError(
+            f"{_called(tensor)} stands in another file; onnxjson.storage.external finds it and reads its bytes"
+        )
+    if tensor.data_type == STRING:
+        return _strings(tensor)
+    stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
+    if stored is None or tensor.data_type is None:
+        raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
+    data, dtype, size = whole(stored[0]), numpy_dtype(tensor.data_type), BITS[tensor.data_type]
+    if tensor.data_type == BOOL:
+        elements: NDArray[Any] = numpy.frombuffer(data, numpy.uint8) != 0
+    elif size >= 8:
+        elements = numpy.frombuffer(data, dtype)
+    else:
+        elements = unpack(data, element_count(tensor.dims), size, dtype)
+    return elements.reshape(tensor.dims)
+
+
+def _called(tensor: Tensor) -> str:
+    return f"tensor {tensor.name!a}" if tensor.name else "the tensor"
+
+
+def _strings(tensor: Tensor) -> "NDArray[Any]":
+    import numpy
+
+    if any(dim < 0 for dim in tensor.dims) or len(tensor.string_data) != element_count(tensor.dims):
+        raise DecodeError(f"{_called(tensor)} does not hold the elements that its data_type and dims call for")
+    elements = numpy.empty(len(tensor.string_data), dtype=object)
+    for index, data in enumerate(tensor.string_data):
+        try:
+            elements[index] = data.decode()
+        except UnicodeDecodeError:
+            elements[index] = data
+    strings: NDArray[Any] = elements.reshape(tensor.dims)
+    return strings
+
+
+def numpy_dtype(data_type: int) -> "numpy.dtype[Any]":
+    """Return the little-endian dtype of a data type, numpy's or ml_dtypes' (not for strings)."""
+    import ml_dtypes
+    import numpy
+
+    name = DATA_TYPE_NAMES[data_type]
+    return numpy.dtype(getattr(ml_dtypes, name, None) or name).newbyteorder("<")
+
+
+def unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "NDArray[Any]":
+    """Unpack elements of 2, 4 or 6 bits to one byte each."""
+    import numpy
+
+    step, each = (3, 4) if size == 6 else (1, 8 // size)
+    padded = numpy.frombuffer(data + bytes(-len(data) % step), numpy.uint8).reshape(-1, step).astype(numpy.uint32)
+    groups = sum(padded[:, index] << (8 * index) for index in range(step))
+    columns = [groups >> (size * index) & ((1 << size) - 1) for index in range(each)]
+    patterns = numpy.stack(columns, axis=1).reshape(-1)[:count].astype(numpy.uint8)
+    return patterns.view(dtype)
+
+
+def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
+    """Return a tensor with the shape, dtype and elements of an array, in ``raw_data`` (strings: in ``string_data``).
+
+    Args:
+        array: of a dtype of numpy or ml_dtypes that ONNX has, or of ``str`` or ``bytes``.
+        name: the tensor's name.
+
+    Raises:
+        TypeError: ONNX has no such data type.
+    """
+    import numpy
+
+    array = numpy.asarray(array)
+    dims = tuple(int(dim) for dim in array.shape)
+    if array.dtype.kind in "OUST":
+        texts = tuple(_string(element) for element in array.reshape(-1).tolist())
+        return Tensor(dims=dims, data_type=STRING, string_data=texts, name=name)
+    data_type = DATA_TYPES.get(array.dtype.name)
+    if data_type not in BITS:
+        raise TypeError(f"ONNX has no data type for arrays of {array.dtype}; convert it with astype first")
+    size = BITS[data_type]
+    if size >= 8:
+        data = numpy.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
+    else:
+        data = _join(array, size)
+    return Tensor(dims=dims, data_type=data_type, name=name, raw_data=data)
+
+
+def _string(element: object) -> bytes:
+    if isinstance(element, str):
+        return element.encode(errors="surrogateescape")
+    if isinstance(element, bytes):
+        return element
+    raise TypeError(f"elements of a tensor of strings are str or bytes, not {type(element).__name__}")
+
+
+def _join(array: "NDArray[Any]", size: int) -> bytes:
+    """The inverse of `unpack`."""
+    import numpy
+
+    step, each = (3, 4) if size == 6 else (1, 8 // size)
+    patterns = numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8) & ((1 << size) - 1)
+    padded = numpy.concatenate([patterns, numpy.zeros(-len(patterns) % each, numpy.uint8)])
+    columns = padded.reshape(-1, each).astype(numpy.uint32)
+    groups = sum(columns[:, index] << (size * index) for index in range(each))
+    joined = numpy.stack([groups >> (8 * index) & 0xFF for index in range(step)], axis=1).astype(numpy.uint8).tobytes()
+    return joined[: (len(patterns) * size + 7) // 8]

@@ -1,0 +1,378 @@
+"""The one-line grammar of types, both ways: ``float32[N,3,?]``, ``seq(int64[])``, ``dtype(99)``.
+
+docs/format.md section 5 is its specification. A type that the grammar cannot say has no text here (`None`); it is
+written in the full form of its message instead.
+"""
+
+import difflib
+import re
+
+from onnxjson.model.document import (
+    Dimension,
+    MapType,
+    OpaqueType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorShape,
+    TensorType,
+    Type,
+)
+from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
+from onnxjson.model.limits import LARGEST_DIM, TYPE_DEPTH
+
+_TOKEN = re.compile(
+    r" *(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<quoted>'[^']*')|(?P<digits>-?[0-9]+)"
+    r"|(?P<mark>[\[\](),?])|(?P<other>[^ ])|$)"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_UNSAYABLE = re.compile("['\\\\\ud800-\udfff]")
+_DIM_FITS = "`?`, a name or a number from 0"
+
+
+class TypeSyntaxError(ValueError):
+    """A text is not a type. ``position`` counts characters from 0; ``found`` and ``fits`` are phrases for a message."""
+
+    def __init__(self, position: int, found: str, fits: str) -> None:
+        super().__init__(f"{found}; {fits}" if fits else found)
+        self.position = position
+        self.found = found
+        self.fits = fits
+
+
+def format_data_type(number: int) -> str:
+    """Return the name of a number of TensorProto.DataType; ``dtype(99)`` for one that onnx does not define."""
+    return DATA_TYPE_NAMES.get(number) or f"dtype({number})"
+
+
+def parse_data_type(name: str) -> int:
+    """Return the number of TensorProto.DataType for a name as the text or as onnx spells it.
+
+    Raises:
+        TypeSyntaxError: no data type has this name; ``fits`` gives the nearest names.
+    """
+    number = DATA_TYPES.get(name)
+    if number is not None:
+        return number
+    parser = _Parser(name)
+    number = parser.data_type()
+    parser.end()
+    return number
+
+
+def format_type(value: Type) -> str | None:
+    """Return the text of a type, or `None` where the grammar cannot represent exactly this record."""
+    try:
+        return _format(value, 0)
+    except _UnsayableError:
+        return None
+
+
+def parse_type(text: str) -> Type:
+    """Parse the text of a type.
+
+    Raises:
+        TypeSyntaxError: the text is not in the grammar.
+    """
+    parser = _Parser(text)
+    result = parser.type(0)
+    parser.end()
+    return result
+
+
+def format_tensor_type(data_type: int, dims: tuple[int, ...]) -> str | None:
+    """Return ``float32[2,3]`` for a constant; `None` for an undefined data type and for negative dims."""
+    name = DATA_TYPE_NAMES.get(data_type)
+    if name is None or any(dim < 0 for dim in dims):
+        return None
+    return f"{name}[{','.join(map(str, dims))}]"
+
+
+def parse_tensor_type(text: str) -> tuple[int, tuple[int, ...]]:
+    """Return the number of the data type and the dims of a constant, from ``float32[2,3]``.
+
+    Raises:
+        TypeSyntaxError: the text is not a known data type with dims that are all numbers.
+    """
+    parser = _Parser(text)
+    parser.skip_spaces()
+    start = parser.position
+    data_type = parser.data_type()
+    if data_type not in DATA_TYPE_NAMES:
+        raise TypeSyntaxError(start, f"dtype({data_type})", "a constant in short form needs a dtype that onnx defines")
+    if parser.peek() != "[":
+        raise parser.error("the dims of the constant, such as float32[2,3], or float32[] for a scalar")
+    dims = parser.constant_dims()
+    parser.end()
+    return data_type, dims
+
+
+class _UnsayableError(Exception):
+    """The grammar has no text for this record."""
+
+
+def _format(value: Type, depth: int) -> str:
+    if value.denotation is not None or value.unknown_fields or depth > TYPE_DEPTH:
+        raise _UnsayableError
+    kinds = (
+        value.tensor_type,
+        value.sequence_type,
+        value.map_type,
+        value.opaque_type,
+        value.sparse_tensor_type,
+        value.optional_type,
+    )
+    present = [kind for kind in kinds if kind is not None]
+    if len(present) != 1 or present[0].unknown_fields:
+        raise _UnsayableError
+    match present[0]:
+        case TensorType() as tensor:
+            return _format_tensor(tensor)
+        case SparseTensorType() as tensor:
+            return f"sparse({_format_tensor(tensor)})"
+        case SequenceType(elem_type=Type() as element):
+            return f"seq({_format(element, depth + 1)})"
+        case OptionalType(elem_type=Type() as element):
+            return f"optional({_format(element, depth + 1)})"
+        case MapType(key_type=int(key), value_type=Type() as element):
+            return f"map({format_data_type(key)},{_format(element, depth + 1)})"
+        case OpaqueType() as opaque:
+            return f"opaque({_format_opaque_name(opaque.domain)},{_format_opaque_name(opaque.name)})"
+        case _:
+            raise _UnsayableError
+
+
+def _format_tensor(tensor: TensorType | SparseTensorType) -> str:
+    if tensor.elem_type is None:
+        raise _UnsayableError
+    name = format_data_type(tensor.elem_type)
+    if tensor.shape is None:
+        return name
+    if tensor.shape.unknown_fields:
+        raise _UnsayableError
+    return f"{name}[{','.join(map(_format_dim, tensor.shape.dim))}]"
+
+
+def _format_dim(dim: Dimension) -> str:
+    if dim.denotation is not None or dim.unknown_fields:
+        raise _UnsayableError
+    if dim.dim_param is not None:
+        if dim.dim_value is not None:
+            raise _UnsayableError
+        return dim.dim_param if _IDENTIFIER.fullmatch(dim.dim_param) else _quote(dim.dim_param)
+    if dim.dim_value is None:
+        return "?"
+    if dim.dim_value < 0:
+        raise _UnsayableError
+    return str(dim.dim_value)
+
+
+def _format_opaque_name(name: str | None) -> str:
+    return "" if name is None else _quote(name)
+
+
+def _quote(name: str) -> str:
+    if _UNSAYABLE.search(name):
+        raise _UnsayableError
+    return f"'{name}'"
+
+
+class _Parser:
+    """A recursive descent over one text, bounded by `TYPE_DEPTH`."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.position = 0
+        self._next: re.Match[str] | None = None
+
+    def peek(self) -> str:
+        """Return the next token, "" at the end."""
+        return self._match().group().lstrip(" ")
+
+    def kind(self) -> str:
+        return self._match().lastgroup or "end"
+
+    def take(self) -> str:
+        token = self.peek()
+        self.position = self._match().end()
+        self._next = None
+        return token
+
+    def skip_spaces(self) -> None:
+        self.position = self._start()
+        self._next = None
+
+    def expect(self, mark: str) -> None:
+        if self.peek() != mark:
+            raise self.error(f"`{mark}`")
+        self.take()
+
+    def end(self) -> None:
+        if self.kind() != "end":
+            raise self.error("the end of the type")
+
+    def error(self, fits: str) -> TypeSyntaxError:
+        token = self.peek()
+        return TypeSyntaxError(self._start(), f"`{token}`" if token else "the end of the type", fits)
+
+    def _match(self) -> re.Match[str]:
+        if self._next is None:
+            self._next = _TOKEN.match(self.text, self.position)
+            if self._next is None:
+                raise AssertionError("the token pattern matches everywhere")
+        return self._next
+
+    def _start(self) -> int:
+        match = self._match()
+        return match.end() - len(match.group().lstrip(" "))
+
+    def type(self, depth: int) -> Type:
+        if depth > TYPE_DEPTH:
+            raise TypeSyntaxError(self._start(), f"a type in more than {TYPE_DEPTH} others", "write it in full")
+        if self._next_is_call():
+            match self.peek():
+                case "seq":
+                    return Type(sequence_type=SequenceType(elem_type=self._only_argument(depth)))
+                case "optional":
+                    return Type(optional_type=OptionalType(elem_type=self._only_argument(depth)))
+                case "map":
+                    return self._map(depth)
+                case "sparse":
+                    self._open()
+                    elem_type, shape = self._tensor()
+                    self.expect(")")
+                    return Type(sparse_tensor_type=SparseTensorType(elem_type=elem_type, shape=shape))
+                case "opaque":
+                    return self._opaque()
+        elem_type, shape = self._tensor()
+        return Type(tensor_type=TensorType(elem_type=elem_type, shape=shape))
+
+    def _next_is_call(self) -> bool:
+        match = self._match()
+        following = _TOKEN.match(self.text, match.end())
+        return match.lastgroup == "name" and following is not None and following.group("mark") == "("
+
+    def _open(self) -> None:
+        self.take()
+        self.expect("(")
+
+    def _only_argument(self, depth: int) -> Type:
+        self._open()
+        element = self.type(depth + 1)
+        self.expect(")")
+        return element
+
+    def _map(self, depth: int) -> Type:
+        self._open()
+        key_type = self.data_type()
+        self.expect(",")
+        value_type = self.type(depth + 1)
+        self.expect(")")
+        return Type(map_type=MapType(key_type=key_type, value_type=value_type))
+
+    def _opaque(self) -> Type:
+        self._open()
+        domain = self._optional_quoted(",")
+        self.expect(",")
+        name = self._optional_quoted(")")
+        self.expect(")")
+        return Type(opaque_type=OpaqueType(domain=domain, name=name))
+
+    def _optional_quoted(self, after: str) -> str | None:
+        if self.peek() == after:
+            return None
+        if self.kind() != "quoted":
+            raise self.error(f"a name in single quotes or `{after}`")
+        return self._quoted()
+
+    def _quoted(self) -> str:
+        start = self._start()
+        name = self.take()[1:-1]
+        if unsayable := _UNSAYABLE.search(name):
+            raise TypeSyntaxError(
+                start + 1 + unsayable.start(),
+                "a character that no quoted name can hold (a backslash or half of a surrogate pair)",
+                "write the type in full, as an object",
+            )
+        return name
+
+    def data_type(self) -> int:
+        if self.kind() != "name":
+            raise self.error("a dtype, such as float32")
+        start = self._start()
+        if self.peek() == "dtype" and self._next_is_call():
+            self._open()
+            number = self._number("the number of a data type", -(2**31), 2**31 - 1)
+            self.expect(")")
+            return number
+        name = self.take()
+        known = DATA_TYPES.get(name)
+        if known is None:
+            raise TypeSyntaxError(start, f"the dtype `{name}`", _nearest_data_types(name))
+        return known
+
+    def _tensor(self) -> tuple[int, TensorShape | None]:
+        elem_type = self.data_type()
+        if self.peek() != "[":
+            return elem_type, None
+        self.take()
+        dims: list[Dimension] = []
+        while self.peek() != "]" or dims:
+            dims.append(self._dim())
+            if self.peek() != ",":
+                break
+            self.take()
+        if self.peek() != "]":
+            raise self.error("`,` or `]`")
+        self.take()
+        return elem_type, TensorShape(dim=tuple(dims))
+
+    def _dim(self) -> Dimension:
+        match self.kind():
+            case "name":
+                return Dimension(dim_param=self.take())
+            case "quoted":
+                return Dimension(dim_param=self._quoted())
+            case "digits":
+                return Dimension(dim_value=self._number(_DIM_FITS, 0, LARGEST_DIM))
+            case "mark" if self.peek() == "?":
+                self.take()
+                return Dimension()
+        if self.peek() == "'":
+            raise self.error("a closing quote for the name of the dimension")
+        raise self.error(_DIM_FITS)
+
+    def constant_dims(self) -> tuple[int, ...]:
+        """Parse the bracketed dims of a constant, which are all numbers."""
+        self.expect("[")
+        dims: list[int] = []
+        while self.peek() != "]" or dims:
+            dims.append(self._number("a number from 0, since this is a constant", 0, LARGEST_DIM))
+            if self.peek() != ",":
+                break
+            self.take()
+        if self.peek() != "]":
+            raise self.error("`,` or `]`")
+        self.take()
+        return tuple(dims)
+
+    def _number(self, fits: str, smallest: int, largest: int) -> int:
+        if self.kind() != "digits":
+            raise self.error(fits)
+        digits = self.peek()
+        # At most 19 digits are converted: Python's int() of a long text takes quadratic time and refuses 4301 digits.
+        number = int(digits) if len(digits) <= 20 else None
+        if number is None or not smallest <= number <= largest:
+            raise self.error(fits if digits.startswith("-") else f"a number up to {largest}")
+        if str(number) != digits:
+            raise self.error("the number without leading zeros or a sign")
+        self.take()
+        return number
+
+
+def _nearest_data_types(name: str) -> str:
+    names = [name for name in DATA_TYPE_NAMES.values() if name != "undefined"]
+    near = difflib.get_close_matches(name.lower(), names, n=2, cutoff=0.6)
+    if not near:
+        return "the dtypes are " + ", ".join(names)
+    return "did you mean " + " or ".join(near) + "?"

@@ -1,0 +1,161 @@
+"""Walk through the records of a model, and copy a model with other records in it.
+
+The field table of `onnxjson.model.messages` states where records can be, so that a field which a later release of onnx
+adds is not forgotten. A copy shares every record with the original that holds nothing changed.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+
+from onnxjson.model.addresses import attribute_segments, parse_address
+from onnxjson.model.document import Model, Node, Record, Tensor
+from onnxjson.model.messages import FIELDS
+
+Found = TypeVar("Found", bound=Record)
+Whole = TypeVar("Whole", bound=Record)
+
+
+def walk(record: Record, kind: type[Found]) -> Iterator[Found]:
+    """Yield every record of a kind in `record`, itself included, the outer before the inner, in the order of fields."""
+    pending: list[Record] = [record]
+    while pending:
+        current = pending.pop()
+        if isinstance(current, kind):
+            yield current
+        pending += reversed(_children(current, fields_leading_to(type(current), kind)))
+
+
+def tensors_of(record: Record) -> Iterator[Tensor]:
+    """Yield every tensor in a record: initializers, parts of sparse tensors, attributes, in graphs and functions."""
+    return walk(record, Tensor)
+
+
+def replace_records(
+    root: Whole, kind: type[Found] | tuple[type[Found], ...], change: Callable[[Found], Found], *, shared: bool = True
+) -> Whole:
+    """Return a record with `change` applied to every record of a kind in it, the inner before the outer.
+
+    Args:
+        root: stays as it is; it may be of the kind itself.
+        kind: of the records that may change, or several kinds.
+        change: returns the record itself where nothing changes.
+        shared: whether `change` is called once for a record that several others share; else each time.
+
+    Returns:
+        `root` itself where nothing changed.
+
+    Raises:
+        Exception: whatever `change` raises.
+    """
+    kinds: tuple[type[Record], ...] = kind if isinstance(kind, tuple) else (kind,)
+    # Identity represents the record, and is stable because the root keeps all of them alive.
+    done: dict[int, Record] = {}
+    # No recursion: a subgraph may be nested deeper than Python's calls can.
+    pending: list[tuple[Record, bool]] = [(root, False)]
+    while pending:
+        record, children_are_done = pending.pop()
+        fields = _fields_leading_to_any(type(record), kinds)
+        if children_are_done:
+            updates = _updates(record, fields, done)
+            new: Any = msgspec.structs.replace(record, **updates) if updates else record
+            done[id(record)] = change(new) if isinstance(record, kinds) else new
+        elif not (shared and id(record) in done):
+            pending.append((record, True))
+            pending += [(child, False) for child in reversed(_children(record, fields))]
+    result = done[id(root)]
+    assert isinstance(result, type(root))
+    return result
+
+
+def _children(record: Record, fields: Sequence[tuple[str, bool]]) -> list[Record]:
+    found: list[Record] = []
+    for name, repeated in fields:
+        value = getattr(record, name)
+        if repeated:
+            found += value
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int, Record]) -> dict[str, Any]:
+    """Return the fields of a record that hold something changed, with their new values."""
+    updates: dict[str, Any] = {}
+    for name, repeated in fields:
+        value = getattr(record, name)
+        if not repeated:
+            if value is not None and done[id(value)] is not value:
+                updates[name] = done[id(value)]
+        elif any([done[id(each)] is not each for each in value]):
+            updates[name] = tuple([done[id(each)] for each in value])
+    return updates
+
+
+def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:
+    """Return the records of a copy of `model` that has `new` at an address.
+
+    Args:
+        model: stays as it is.
+        address: as `onnxjson.model.addresses.walk` spells it.
+        new: a record, a tuple of records or the value of a field.
+
+    Returns:
+        The new records above the address, and `new` itself if it is one, by their addresses; the model's is "".
+    """
+    held: list[Any] = [model]
+    keys: list[str | int] = []
+    for segment in parse_address(address):
+        owner = held[-1]
+        if isinstance(owner, Record):
+            keys.append(segment)
+            held.append(getattr(owner, segment))
+        else:
+            is_by_name = isinstance(held[-2], Node) and keys[-1] == "attribute"
+            position = attribute_segments(owner).index(segment) if is_by_name else int(segment)
+            keys.append(position)
+            held.append(owner[position])
+    current: Any = new
+    copies: dict[str, Record] = {}
+    prefix = address
+    for owner, key in zip(reversed(held[:-1]), reversed(keys), strict=True):
+        if isinstance(current, Record):
+            copies[prefix] = current
+        if isinstance(owner, Record):
+            current = msgspec.structs.replace(owner, **{str(key): current})
+        else:
+            assert isinstance(key, int)
+            current = (*owner[:key], current, *owner[key + 1 :])
+        prefix = prefix.rpartition("/")[0]
+    copies[""] = current
+    return copies
+
+
+@cache
+def _fields_leading_to_any(message: type[Record], kinds: tuple[type[Record], ...]) -> tuple[tuple[str, bool], ...]:
+    return tuple(dict.fromkeys(field for kind in kinds for field in fields_leading_to(message, kind)))
+
+
+@cache
+def fields_leading_to(message: type[Record], kind: type[Record]) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a message that can lead to a record of a kind: name, and whether it is repeated."""
+    return tuple(
+        (field.name, field.repeated)
+        for field in FIELDS[message]
+        if field.message is not None and kind in _reachable(field.message)
+    )
+
+
+@cache
+def _reachable(message: type[Record]) -> frozenset[type[Record]]:
+    """Return a message and all messages that can be inside it."""
+    found = {message}
+    pending = [message]
+    while pending:
+        for field in FIELDS[pending.pop()]:
+            if field.message is not None and field.message not in found:
+                found.add(field.message)
+                pending.append(field.message)
+    return frozenset(found)

@@ -1,0 +1,385 @@
+"""Benchmarks: build variants, verify, score and time them in turns; an interruption keeps the results so far."""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Type
+from onnxjson.model.errors import EvaluationError, FeedError, OnnxJsonError
+from onnxjson.model.index import Index
+from onnxjson.optimizing.bench_rows import BenchReport, BenchRow, verdict_fields
+from onnxjson.optimizing.passes import Pipeline, Step
+from onnxjson.optimizing.passes.measuring import MeasuredPass
+from onnxjson.optimizing.passes.outside import InternalizedModel
+from onnxjson.optimizing.passes.pipeline import Stage, stage_of
+from onnxjson.optimizing.trace_records import size_of
+from onnxjson.optimizing.variants import ORIGINAL, Grid, Variant
+from onnxjson.running import tasks
+from onnxjson.running.comparison import Tolerance
+from onnxjson.running.input_files import DataSet
+from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_by_model
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.random_values import NEAR, SPREADS
+from onnxjson.running.sandbox import TIMEOUT, execute, pack_model
+from onnxjson.running.tasks import (
+    Failed,
+    Opened,
+    RaceTask,
+    Runner,
+    Scored,
+    ScoreTask,
+    Settings,
+    Started,
+    Timing,
+)
+from onnxjson.running.values import packed_values
+from onnxjson.running.verification import SEEDS, Plan, Verifier
+from onnxjson.running.worker import Worker
+
+Say = Callable[[str], None]
+
+_STARTS: Final = 3
+"""Default number of times that a session is opened."""
+
+
+class Subject(NamedTuple):
+    """A model to be benchmarked."""
+
+    name: str
+    model: Model
+    folder: Path | None = None
+    """Folder that locations of external data are relative to."""
+    sets: Sequence[DataSet] = ()
+    """Values of its inputs; timed runs use the first set. Without any, all inputs are random."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """Options of a benchmark."""
+
+    settings: Settings = Settings(level="all")
+    grid: Grid | None = None
+    """Session settings to try."""
+    rounds: int = 50
+    warm_up: int = 3
+    starts: int = _STARTS
+    seconds: float = 60.0
+    """Time in seconds after which no further round starts."""
+    seed: int = 0
+    seeds: int = SEEDS
+    """Number of sets of random inputs for verification."""
+    input_options: InputOptions = InputOptions()
+    tolerances: Mapping[str, Tolerance] = {}
+    script: Path | None = None
+    """Python file that scores models; see `onnxjson.running.scoring`."""
+    data: tuple[str, ...] = ()
+    """Files of input values, for passes that calibrate."""
+    timeout: float = TIMEOUT
+    trust: bool = False
+    """Whether `script` and passes of the user run outside the box of `onnxjson.running.box`."""
+
+
+class _Entry:
+    """A row that is not complete yet."""
+
+    def __init__(self, subject: int, variant: Variant, settings: Settings, name: str) -> None:
+        self.subject = subject
+        self.variant = variant
+        self.row = BenchRow(
+            model=name,
+            variant=variant.name,
+            passes=tuple(map(str, variant.steps)),
+            is_exact=variant.is_exact,
+            settings=settings,
+        )
+        self.stage: Stage | None = None
+        self.models: TwoModels | None = None
+
+    def note(self, **found: object) -> None:
+        """Set fields of the row."""
+        self.row = msgspec.structs.replace(self.row, **found)
+
+    @property
+    def can_run(self) -> bool:
+        """Whether the variant exists and nothing failed so far."""
+        return self.stage is not None and not self.row.problem
+
+
+class Bench:
+    """Benchmarks variants of models; use it in a ``with`` statement.
+
+    Args:
+        subjects: the models.
+        variants: variants of each model; the unchanged model is always the first, whether it is listed or not.
+        options: options of the benchmark.
+        say: callback for progress messages.
+    """
+
+    def __init__(
+        self, subjects: Sequence[Subject], variants: Sequence[Variant], options: Options, say: Say | None = None
+    ) -> None:
+        self._subjects = subjects
+        self._input_options = options_by_model([each.model for each in subjects], options.input_options)
+        self._options = options
+        self._say = say or (lambda _: None)
+        self._worker = Worker()
+        self._pipeline = Pipeline(seconds=options.timeout, trust=options.trust)
+        chosen = [*variants] if any(not each.steps for each in variants) else [ORIGINAL, *variants]
+        self._entries = [
+            _Entry(number, variant, settings, subject.name)
+            for number, subject in enumerate(subjects)
+            for variant in chosen
+            for settings in self._settings(variant)
+        ]
+        self._stages: dict[tuple[int, tuple[str, ...]], Stage | OnnxJsonError] = {}
+        self._sizes: dict[str, dict[str, int]] = {}
+        self._is_interrupted = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pipeline.close()
+        self._worker.close()
+
+    def _settings(self, variant: Variant) -> list[Settings]:
+        options = self._options
+        base = options.settings
+        if variant.level is not None:
+            base = msgspec.structs.replace(base, level=variant.level)
+        return [base] if options.grid is None else options.grid.settings(base)
+
+    def run(self) -> BenchReport:
+        """Run all steps; an interruption keeps the results so far.
+
+        A failure of one variant is stored in its row.
+
+        Raises:
+            FeedError: random inputs cannot be generated, or given values do not fit.
+            MissingInputError, UntrustedError, FileError: external data cannot be read.
+            LimitError: a model is larger than protobuf can read.
+        """
+        self._require_values()
+        try:
+            self._build()
+            self._verify()
+            self._score()
+            self._race()
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+        return BenchReport(
+            rows=tuple([entry.row for entry in self._entries]),
+            sizes=self._sizes,
+            rounds=self._options.rounds,
+            is_tuned=self._options.grid is not None,
+            is_interrupted=self._is_interrupted,
+        )
+
+    def models(self) -> list[tuple[str, str, bytes]]:
+        """Return the variants that were built: name of the model, name of the variant, serialized model."""
+        found = {
+            (entry.row.model, entry.row.variant): entry.stage.data for entry in self._entries if entry.stage is not None
+        }
+        return [(model, variant, data) for (model, variant), data in found.items()]
+
+    def _require_values(self) -> None:
+        """Raise unless every model has values for its inputs, before any time is spent.
+
+        Raises:
+            FeedError: a model has none.
+        """
+        for subject, input_options in zip(self._subjects, self._input_options, strict=True):
+            try:
+                inputs = Inputs(
+                    [Index(subject.model)],
+                    [(name,) for name in free_inputs(subject.model)],
+                    input_options,
+                    self._worker,
+                )
+                for each in subject.sets or [DataSet("", {}, {})]:
+                    inputs.feeds(inputs.check_values(each.inputs), (self._options.seed, 0))
+            except FeedError as error:
+                raise FeedError(f"{visible(subject.name, None)}: {error}") from error
+
+    def _build(self) -> None:
+        for number, subject in enumerate(self._subjects):
+            whole = InternalizedModel(subject.model, subject.folder or Path()).model
+            self._stages[number, ()] = stage_of(whole)
+        for place, entry in enumerate(self._entries):
+            self._say(f"making variants: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+            try:
+                stage = self._stage(entry.subject, entry.variant.steps)
+            except OnnxJsonError as error:
+                entry.note(problem=str(error), verdict="fails")
+                continue
+            found = size_of(stage.model, len(stage.data))
+            entry.stage = stage
+            entry.note(nodes=found.nodes, parameters=found.parameters, bytes=found.bytes)
+
+    def _stage(self, number: int, steps: tuple[Step, ...]) -> Stage:
+        key = number, tuple(map(str, steps))
+        if key not in self._stages:
+            before = self._stage(number, steps[:-1])
+            step = self._with_values(steps[-1], number)
+            try:
+                (result,) = self._pipeline.run(before.model, [step], self._subjects[number].folder)
+                self._stages[key] = result.after
+            except OnnxJsonError as error:
+                self._stages[key] = error
+        found = self._stages[key]
+        if isinstance(found, OnnxJsonError):
+            raise found
+        return found
+
+    def _with_values(self, step: Step, number: int) -> Step:
+        """Give a pass that needs input values those of the benchmark, unless it names its own."""
+        subject, options = step.subject, self._options
+        if not isinstance(subject, MeasuredPass):
+            return step
+        if not subject.dims and self._input_options[number].dims:
+            subject = msgspec.structs.replace(subject, dims=dict(self._input_options[number].dims))
+        if not subject.data and options.data:
+            subject = msgspec.structs.replace(subject, data=options.data)
+        return Step(subject, step.repeats)
+
+    def _verify(self) -> None:
+        options = self._options
+        exact = msgspec.structs.replace(options.settings, level="off", threads=1, parallel=0)
+        for place, entry in enumerate(self._entries):
+            if not entry.can_run:
+                continue
+            self._say(f"verifying: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+            assert entry.stage is not None
+            base = self._stage(entry.subject, ())
+            entry.models = TwoModels(base.model, entry.stage.model)
+            plan = Plan(
+                seed=options.seed,
+                seeds=options.seeds,
+                input_options=self._input_options[entry.subject],
+                # Calibrated ranges only hold for values like those they were calibrated with.
+                spreads=SPREADS if entry.variant.is_exact else NEAR,
+                sets=self._subjects[entry.subject].sets,
+                tolerances=options.tolerances,
+                settings=exact,
+                target_settings=entry.row.settings,
+                timeout=options.timeout,
+            )
+            try:
+                with Verifier(entry.models, plan, worker=self._worker) as verifier:
+                    found = verifier.result()
+            except (EvaluationError, FeedError) as error:
+                entry.note(problem=str(error), verdict="fails")
+                continue
+            if found.is_interrupted:
+                raise KeyboardInterrupt
+            entry.note(**verdict_fields(found))
+
+    def _score(self) -> None:
+        script = self._options.script
+        for place, entry in enumerate(self._entries):
+            if script is None or not entry.can_run:
+                continue
+            self._say(f"loss and metric: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+            assert entry.stage is not None
+            assert entry.models is not None
+            interface, types = entry.models.interface, free_inputs(entry.stage.model)
+            task = ScoreTask(
+                subject=pack_model(entry.stage.model, None).subject,
+                settings=entry.row.settings,
+                script=str(script.absolute()),
+                inputs={one: (other, _data_type(types.get(other))) for one, other in interface.inputs if one and other},
+                outputs={other: one for one, other in interface.outputs},
+            )
+            outcome = execute(self._worker, task, timeout=self._options.timeout, trust=self._options.trust)
+            if outcome.interrupted:
+                raise KeyboardInterrupt
+            scored = next((each for each in outcome.reports if isinstance(each, Scored)), None)
+            failed = next((each.problem for each in outcome.reports if isinstance(each, Failed)), outcome.problem)
+            if scored is not None:
+                entry.note(scores=scored.scores)
+            else:
+                entry.note(problem=f"no score: {failed or 'the script returned nothing'}")
+
+    def _race(self) -> None:
+        options = self._options
+        entries = [entry for entry in self._entries if entry.stage is not None and entry.row.verdict != "fails"]
+        runners = [self._runner(entry) for entry in entries]
+        if not runners:
+            return
+        task = RaceTask(
+            runners=tuple(runners),
+            warm_up=options.warm_up,
+            rounds=options.rounds,
+            starts=options.starts,
+            seconds=options.seconds,
+            seed=options.seed,
+        )
+        laps = [0]
+
+        def count_lap(report: tasks.Report) -> None:
+            if isinstance(report, Timing):
+                laps[0] += 1
+                done = laps[0] // len(runners)
+                self._say(f"timing: round {done:,} of {options.rounds:,}; Ctrl-C stops and keeps the results so far")
+
+        self._say(f"timing: opening {len(runners):,} sessions")
+        outcome = execute(self._worker, task, timeout=options.timeout, on_report=count_lap)
+        self._note_race(entries, outcome.reports)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        if outcome.problem:
+            for entry in entries:
+                if len(entry.row.times) < options.rounds and not entry.row.problem:
+                    entry.note(problem=f"the timing {outcome.problem}")
+
+    def _runner(self, entry: _Entry) -> Runner:
+        assert entry.stage is not None
+        assert entry.models is not None
+        options, subject = self._options, self._subjects[entry.subject]
+        inputs = Inputs(
+            entry.models.indices, entry.models.interface.inputs, self._input_options[entry.subject], self._worker
+        )
+        given = inputs.check_values(subject.sets[0].inputs if subject.sets else {})
+        _, feed = inputs.feeds(given, (options.seed, 0))
+        self._sizes.setdefault(subject.name, inputs.sizes((1,)))
+        sent = pack_model(entry.stage.model, None)
+        return Runner(subject=sent.subject, settings=entry.row.settings, feed=packed_values(feed))
+
+    def _note_race(self, entries: Sequence[_Entry], reports: Sequence[tasks.Report]) -> None:
+        times: dict[int, list[float]] = {}
+        starts: dict[tuple[int, bool], list[float]] = {}
+        for report in reports:
+            match report:
+                case Timing():
+                    times.setdefault(report.runner, []).append(report.seconds)
+                case Started():
+                    starts.setdefault((report.runner, report.offline), []).append(report.seconds)
+                case Opened():
+                    entries[report.side].note(engine=_with_version(report.engine), providers=report.providers)
+                case Failed():
+                    entries[report.run].note(problem=report.problem)
+        for number, entry in enumerate(entries):
+            entry.note(
+                times=tuple(times.get(number, ())),
+                starts=tuple(starts.get((number, False), ())),
+                offline_starts=tuple(starts.get((number, True), ())),
+            )
+
+
+def _data_type(declared: Type | None) -> int:
+    return 0 if declared is None or declared.tensor_type is None else declared.tensor_type.elem_type or 0
+
+
+def _with_version(engine: str) -> str:
+    package = "onnxruntime" if engine == "onnxruntime" else "onnx"
+    name = engine if engine == "onnxruntime" else "onnx reference"
+    try:
+        return f"{name} {metadata.version(package)}"
+    except metadata.PackageNotFoundError:
+        return name
+
+
+__all__ = ["Bench", "Options", "Subject"]

@@ -1,0 +1,27 @@
+"""Passes: optimizers of models, run one after the other, each in a guarded process.
+
+::
+
+    from onnxjson.optimizing.passes import Pipeline, parse_step
+
+    with Pipeline() as pipeline:
+        for made in pipeline.run(model, [parse_step("onnxoptimizer"), parse_step("onnxsim*")]):
+            print(made.name, made.is_changed, made.notes)
+    model = made.after.model
+
+Here: one module per optimizer, their declarations and catalogue, recipes, bisecting, quantization, and `executing`,
+which runs inside the guarded process. Not here: traces and benchmarks, which use the passes.
+
+Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipeline` (runs them).
+"""
+
+from onnxjson.optimizing.passes.catalogue import PASSES
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.new_files import NewFile, files_written
+from onnxjson.optimizing.passes.pipeline import Made, Pipeline, Stage
+from onnxjson.optimizing.passes.spelling import Step, parse_step, spell
+
+__all__ = [
+    "PASSES", "Made", "NewFile", "Pass", "Pipeline", "Stage", "Step", "files_written", "parse_step",
+    "spell",
+]  # fmt: skip

@@ -1,0 +1,164 @@
+"""Search for the pass that breaks a model, and for its part: each result runs next to the original model.
+
+::
+
+    with Checks(model, Plan()) as checks:
+        culprit = checks.first_wrong(made)
+        if culprit is not None:
+            print(culprit.made.name, checks.part(pipeline, culprit.made))
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple, Self
+
+from onnxjson.codecs import serde
+from onnxjson.editing.applying import run as run_edits
+from onnxjson.editing.declaration import name_of
+from onnxjson.editing.script import Script
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EvaluationError, OnnxJsonError, WireError
+from onnxjson.optimizing.passes.edits import ScriptPass
+from onnxjson.optimizing.passes.pipeline import Made, Pipeline
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.verification import Plan, Verifier
+from onnxjson.running.worker import Worker
+
+
+class Culprit(NamedTuple):
+    """First pass after which a model does not compute the same."""
+
+    made: Made
+    reason: str
+    """Difference found, as the end of a sentence."""
+
+
+class WrongPart(NamedTuple):
+    """First part of a pass after which the model does not compute the same."""
+
+    name: str | None
+    """Name of the part; None if the pass has no separate parts."""
+    parts: int
+    """Number of parts."""
+    evaluations: int
+    """Number of models that were run to find it."""
+
+
+class Checks:
+    """Comparison of models with the first one; use it in a ``with`` statement.
+
+    Args:
+        first: the correct model, without external data.
+        plan: inputs and tolerances.
+    """
+
+    def __init__(self, first: Model, plan: Plan) -> None:
+        self._first = first
+        self._plan = plan
+        self._worker = Worker()
+        self.evaluations = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._worker.close()
+
+    def reason(self, model: Model, base: Model | None = None) -> str:
+        """Return why a model computes something else than another, as the end of a sentence; "" if it does not.
+
+        Args:
+            model: the model to check.
+            base: the correct model; the first model if None.
+
+        Raises:
+            EvaluationError: the correct model does not run.
+            FeedError: random inputs cannot be generated.
+        """
+        self.evaluations += 1
+        with Verifier(TwoModels(base or self._first, model), self._plan, worker=self._worker) as verifier:
+            try:
+                found = verifier.result()
+            except EvaluationError as error:
+                if error.side == 0:
+                    raise
+                return f"no longer runs: {error}"
+        if found.equal:
+            return ""
+        missing = [each.name for each in found.outputs if each.target_name is None]
+        if missing:
+            return f'no longer has the output "{missing[0]}"'
+        problems = [run.problem for run in found.runs if run.problem]
+        worst = max((each for each in found.outputs if each.failed), key=lambda each: each.failed, default=None)
+        why = f": {problems[0]}" if problems else ""
+        if worst is not None and worst.worst is not None and not problems:
+            largest = worst.worst.largest_absolute
+            why = f': "{worst.name}" differs' + ("" if largest is None else f" by up to {largest:.3g}")
+            why = why if worst.worst.problem is None else f': "{worst.name}" has {worst.worst.problem}'
+        return f"computes other results: {found.failed} of {len(found.runs)} runs failed{why}"
+
+    def first_wrong(self, made: Sequence[Made]) -> Culprit | None:
+        """Return the first pass after which the model does not compute the same; None if the last result does.
+
+        Raises:
+            EvaluationError, FeedError: see `reason`.
+        """
+        changed = [each for each in made if each.is_changed]
+        if not changed:
+            return None
+        last = self.reason(changed[-1].after.model)
+        if not last:
+            return None
+        for each in changed[:-1]:
+            reason = self.reason(each.after.model)
+            if reason:
+                return Culprit(each, reason)
+        return Culprit(changed[-1], last)
+
+    def part(self, pipeline: Pipeline, made: Made, model_folder: Path | None = None) -> WrongPart:
+        """Return the part that breaks the model, found by bisection.
+
+        Raises:
+            PassError: the optimizer failed when it ran part by part.
+            EvaluationError, FeedError: see `reason`.
+        """
+        before = self.evaluations
+        parts = _parts(pipeline, made, model_folder)
+        low, high = 0, len(parts)  # correct with `low` parts, wrong with `high` parts
+        if not parts or not self.reason(parts[-1][1](), made.before.model):
+            return WrongPart(None, len(parts), self.evaluations - before)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.reason(parts[middle - 1][1](), made.before.model):
+                high = middle
+            else:
+                low = middle
+        return WrongPart(parts[high - 1][0], len(parts), self.evaluations - before)
+
+
+_Part = tuple[str, Callable[[], Model]]
+"""Name of a part, and a function that returns the model after it."""
+
+
+def _parts(pipeline: Pipeline, made: Made, model_folder: Path | None) -> list[_Part]:
+    subject = made.step.subject
+    if isinstance(subject, ScriptPass):
+        return _edits(Script.load(subject.file), made.before.model, model_folder)
+
+    def parsed(data: bytes) -> Callable[[], Model]:
+        def model() -> Model:
+            try:
+                return serde.parse(data).model
+            except (WireError, IndexError) as error:
+                raise OnnxJsonError(f"a part of {made.name} does not return a model: {error}") from error
+
+        return model
+
+    return [(each.name, parsed(each.model)) for each in pipeline.parts(made)]
+
+
+def _edits(script: Script, model: Model, model_folder: Path | None) -> list[_Part]:
+    def after(count: int) -> Callable[[], Model]:
+        return lambda: run_edits(model, Script(script.edits[:count], script.folder), model_folder=model_folder).model
+
+    return [(f"{number}: {name_of(edit)}", after(number)) for number, edit in enumerate(script.edits, 1)]

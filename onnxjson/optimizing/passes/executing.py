@@ -1,0 +1,133 @@
+"""Run passes inside the guarded process: from a declaration as JSON to the resulting bytes.
+
+The process may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`. All passes except the
+user's own code get a model without texts that they could evaluate; see `onnxjson.optimizing.passes.text_placeholders`.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.editing.declaration import name_of
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.optimizing.passes.catalogue import KINDS
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.stages import PartStage, packed, taken_remarks
+from onnxjson.optimizing.passes.text_evaluation import computing_node, forbid_evaluation
+from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
+
+_LONGEST: Final = 100
+
+
+def declared(subject: Pass) -> str:
+    """Return a pass as JSON, for `executed` in the guarded process."""
+    return msgspec.json.encode(subject.within(Path.cwd())).decode()
+
+
+def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """Run a pass on a serialized model; return the result and the remarks. The current folder belongs to the pass.
+
+    Raises:
+        Exception: any error of the optimizer.
+        TextNeededError: it would compute with a text that is hidden from it.
+        TypeError: it does not return a serialized model.
+    """
+    subject, folder = subject_of(declaration), Path.cwd()
+    if subject.is_own_code:
+        return _model_bytes(subject.run(model, folder)), taken_remarks()
+    disarmed = _Disarmed(subject, model)
+    with disarmed.errors():
+        made = disarmed.restored(_model_bytes(disarmed.subject.run(disarmed.model, folder)))
+    return made, tuple([disarmed.placeholders.restore_text(each) for each in taken_remarks()])
+
+
+def staged(declaration: str, model: bytes) -> bytes:
+    """Run a pass part by part; return the models after each part as `onnxjson.optimizing.passes.stages.packed`.
+
+    Raises:
+        Exception: any error of the optimizer.
+        TextNeededError: see `executed`.
+    """
+    subject, folder = subject_of(declaration), Path.cwd()
+    if subject.is_own_code:
+        return packed(list(subject.stages(model, folder)))
+    disarmed = _Disarmed(subject, model)
+    with disarmed.errors():
+        stages = list(disarmed.subject.stages(disarmed.model, folder))
+        return packed([PartStage(stage.name, disarmed.restored(stage.model)) for stage in stages])
+
+
+class _Disarmed:
+    """A pass and a model without texts that it could evaluate.
+
+    Raises:
+        TextNeededError: the pass folds constants, and a node would be computed from a hidden text.
+    """
+
+    def __init__(self, subject: Pass, model: bytes) -> None:
+        forbid_evaluation()
+        parsed = serde.parse(model).model
+        self.placeholders = Placeholders(parsed, model, keeps_texts=subject.texts == "run")
+        self.subject = subject.with_dimensions(self.placeholders.dims)
+        replaced = self.placeholders.replace(parsed)
+        self.model = message_bytes(replaced) if self.placeholders.is_needed else model
+        self._original = model
+        # Folded constants have no trace of a placeholder that they were computed from, so this is refused in advance.
+        if subject.texts == "folded" and self.placeholders.has_texts:
+            self._refuse_computing(replaced)
+
+    def _refuse_computing(self, model: Model) -> None:
+        node = computing_node(model, self.placeholders.is_text)
+        if node is None:
+            return
+        label = visible(node.name or (node.output[0] if node.output else ""), _LONGEST)
+        raise TextNeededError(
+            f'{visible(node.op_type or "", _LONGEST)} "{label}" computes a constant from a text of the model, '
+            "which is hidden from passes; fold that node with an edit, or omit the pass"
+        )
+
+    def restored(self, made: bytes) -> bytes:
+        """Return the result of a pass with the texts of the model restored.
+
+        Raises:
+            TextNeededError: the pass computed with one of them.
+        """
+        # Not encoded again, so that an unchanged model keeps its bytes.
+        if made == self.model:
+            return self._original
+        # Bytes of two concatenated models are returned as they are, since the pipeline reports them.
+        if not self.placeholders.occurs(made) or serde.repeated_top_level(made) is not None:
+            return made
+        restored = message_bytes(self.placeholders.restore(serde.parse(made).model))
+        if self.placeholders.occurs(restored):
+            raise TextNeededError("it computes with a text of the model that is hidden from passes")
+        return restored
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Restore the texts of the model in errors raised within the block."""
+        try:
+            yield
+        except Exception as error:
+            restore = self.placeholders.restore_text
+            error.args = tuple([restore(each) if isinstance(each, str) else each for each in error.args])
+            raise
+
+
+def _model_bytes(made: object) -> bytes:
+    if not isinstance(made, bytes):
+        raise TypeError(f"the pass returned a {type(made).__name__} instead of a model")
+    return made
+
+
+def subject_of(declaration: str) -> Pass:
+    """Return the pass that `declared` wrote as JSON."""
+    fields: dict[str, Any] = msgspec.json.decode(declaration)
+    name = fields.pop("pass")
+    return next(kind for kind in KINDS if name_of(kind) == name)(**fields)

@@ -1,0 +1,300 @@
+"""Passes that trade accuracy for size or speed: their input values, and their error, output by output.
+
+All of this runs in the guarded process of the pass.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, NamedTuple, Self
+
+import msgspec
+from msgspec import Meta
+
+from onnxjson.codecs import serde
+from onnxjson.editing.parameters import Role
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, Tensor
+from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
+from onnxjson.optimizing.passes.stages import remark
+from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
+from onnxjson.running.engines import open_model
+from onnxjson.running.input_files import data_sets, read_archive, read_data_set
+from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, outputs_of
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.random_values import NEAR
+from onnxjson.running.tasks import Settings, Subject
+from onnxjson.running.value_types import SIZES
+from onnxjson.running.values import Value, leaves
+from onnxjson.running.worker import Worker
+
+SAMPLES: Final = 8
+"""Default number of sets of random inputs."""
+
+_SHOWN: Final = 8
+"""Maximum number of outputs whose error is reported."""
+
+_LONGEST: Final = 300
+
+OFF: Final = Settings(level="off")
+"""Session settings for measuring: no optimization, one operator at a time, one thread."""
+
+Feed = Mapping[str, Value]
+
+
+class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
+    """Base of passes that change the results of a model; the error is measured and reported."""
+
+    is_exact: ClassVar = False
+    texts: ClassVar = "run"
+
+    data: Annotated[
+        tuple[Annotated[str, Meta(min_length=1)], ...],
+        Role("file"),
+        Meta(
+            description="Values of inputs: .npz files, by name, or folders of test data; random if omitted. "
+            "If all arrays of a .npz have one more dimension than the inputs, the first one counts samples."
+        ),
+    ] = ()
+    samples: Annotated[int, Meta(ge=1, description="Number of sets of random inputs.")] = SAMPLES
+    seed: Annotated[int, Meta(ge=0, description="Seed of random inputs.")] = 0
+    dims: Annotated[
+        dict[str, Annotated[int, Meta(ge=0)]],
+        Meta(description="Sizes of open dimensions, by name; others get sizes that the model accepts."),
+    ] = msgspec.field(default_factory=dict)
+
+    def within(self, folder: Path) -> Self:
+        """See `Pass.within`."""
+        return msgspec.structs.replace(self, data=tuple([str(folder / each) for each in self.data]))
+
+    def reads(self) -> tuple[str, ...]:
+        """See `Pass.reads`; a folder of test data may hold links."""
+        paths = [Path(each).absolute() for each in self.data]
+        return tuple([str(each) for path in paths for each in (path, *path.glob("**/*.pb"))])
+
+    def with_dimensions(self, names: Mapping[str, str]) -> Self:
+        """See `Pass.with_dimensions`."""
+        return msgspec.structs.replace(self, dims={names.get(name, name): size for name, size in self.dims.items()})
+
+    def cost(self, before: bytes, after: bytes) -> None:
+        """Report the change in size and the error of each output; errors while measuring are reported, not raised."""
+        remark(size_change(before, after))
+        try:
+            found = Comparing(self, before, after).run(rounded(after))
+        except MemoryError:
+            raise
+        except Exception as error:
+            remark(f"its error could not be measured: {one_line(error)}")
+            return
+        for line in cost_lines(found):
+            remark(line)
+
+
+class Measured(msgspec.Struct, frozen=True, kw_only=True):
+    """One output of two models, over all samples."""
+
+    name: str
+    dtypes: tuple[str, str]
+    worst: Comparison
+    """Comparison for the sample with the largest difference."""
+    lost: int = 0
+    """Number of elements that are finite in the base and not in the target, over all samples."""
+
+
+class Comparing:
+    """A model before and after a pass, run on the same samples.
+
+    Args:
+        subject: the pass, which defines the samples.
+        before: serialized model before the pass.
+        after: serialized model after the pass.
+
+    Raises:
+        FeedError: random inputs cannot be generated.
+        OnnxJsonError: a file of values cannot be read.
+    """
+
+    def __init__(self, subject: MeasuredPass, before: bytes, after: bytes) -> None:
+        self._models = TwoModels(serde.parse(before).model, serde.parse(after).model)
+        self._after = after
+        self.feeds, self._base = samples(subject, self._models, before)
+
+    def run(
+        self, target: bytes | None = None, tolerances: Mapping[str, Tolerance] | None = None
+    ) -> tuple[Measured, ...]:
+        """Return the differences of the outputs.
+
+        Args:
+            target: model that runs instead of the model after the pass, with the same inputs and outputs.
+            tolerances: tolerances by name of a dtype.
+
+        Raises:
+            Exception: one of the models does not run.
+        """
+        given = _outputs(target or self._after, [feed for _, feed in self.feeds])
+        found = []
+        for one, other in self._models.interface.outputs:
+            pairs = [(base[one], values[other]) for base, values in zip(self._base, given, strict=True)]
+            compared = [compare_values(*pair, tolerances or TOLERANCES) for pair in pairs]
+            dtypes = dtype_of(pairs[0][0]), dtype_of(pairs[0][1])
+            lost = sum([_lost(*pair) for pair in pairs])
+            found.append(Measured(name=one, dtypes=dtypes, worst=furthest(compared), lost=lost))
+        return tuple(found)
+
+
+class Samples(NamedTuple):
+    """Inputs of two models, and the outputs of the first one."""
+
+    feeds: Sequence[tuple[Feed, Feed]]
+    outputs: Sequence[Feed]
+
+
+def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
+    """Return inputs for both models, with sizes of open dimensions that the first model accepts.
+
+    Raises:
+        FeedError: random inputs cannot be generated.
+        OnnxJsonError: a file of values cannot be read.
+        Exception: the first model does not run on any of them.
+    """
+    given = [each for path in subject.data for each in _given(Path(path), models.base)]
+    sets = given or [{} for _ in range(subject.samples)]
+    model = open_model(Subject(model=before), OFF, one_line)
+    problem: Exception | None = None
+    for cycle in SIZES:
+        found = []
+        is_open = False
+        with _InThisProcess() as worker:
+            for number, values in enumerate(sets):
+                inputs = Inputs(models.indices, models.interface.inputs, InputOptions(dims=subject.dims), worker)
+                checked = inputs.check_values(values)
+                is_open = is_open or bool(inputs.open_dimensions())
+                spread = NEAR[number % len(NEAR)]
+                first, second = inputs.feeds(checked, (subject.seed, number), spread=spread, cycle=cycle)
+                found.append((first, second))
+        try:
+            return Samples(found, [model.run(feed) for feed, _ in found])
+        except MemoryError:
+            raise
+        except Exception as error:
+            problem = problem or error
+        if not is_open:
+            break
+    assert problem is not None
+    raise problem
+
+
+def _given(path: Path, model: Model) -> list[dict[str, Value]]:
+    import numpy
+
+    types = free_inputs(model)
+    if path.is_dir():
+        names = list(types.items()), list(outputs_of(model).items())
+        return [read_data_set(folder, *names).inputs for folder in data_sets(path)]
+    if path.suffix != ".npz":
+        raise FeedError(f"{visible(str(path))} is not a .npz file and not a folder of test data")
+    values = read_archive(path, types)
+    tensors = [(name, value) for name, value in values.items() if isinstance(value, Tensor)]
+    if not tensors or not all([_has_samples(value, types.get(name)) for name, value in tensors]):
+        return [values]
+    arrays = {name: to_numpy(value) for name, value in tensors}
+    if len({len(array) for array in arrays.values()}) != 1:
+        raise FeedError(f"{visible(str(path))} has arrays of different numbers of samples")
+    count = len(next(iter(arrays.values())))
+    return [{name: from_numpy(numpy.asarray(array[place])) for name, array in arrays.items()} for place in range(count)]
+
+
+def _has_samples(tensor: Tensor, type_: Any) -> bool:
+    shape = None if type_ is None or type_.tensor_type is None else type_.tensor_type.shape
+    return shape is not None and len(tensor.dims) == len(shape.dim) + 1
+
+
+def _outputs(model: bytes, feeds: Sequence[Feed]) -> list[dict[str, Value]]:
+    runnable = open_model(Subject(model=model), OFF, one_line)
+    return [runnable.run(feed) for feed in feeds]
+
+
+def _lost(base: Value, target: Value) -> int:
+    import numpy
+
+    count = 0
+    for (_, one), (_, other) in zip(leaves(base), leaves(target), strict=False):
+        arrays = to_numpy(one), to_numpy(other)
+        if arrays[0].shape == arrays[1].shape and all([array.dtype != object for array in arrays]):
+            finite = [numpy.isfinite(array.astype(numpy.complex128)) for array in arrays]
+            count += int((finite[0] & ~finite[1]).sum())
+    return count
+
+
+def size_change(before: bytes, after: bytes) -> str:
+    """Return the change in size of a model as text."""
+    count = len(before) - len(after)
+    share = abs(count) / max(len(before), 1)
+    return f"{count:,} bytes saved ({share:.0%})" if count >= 0 else f"{-count:,} bytes more ({share:.0%})"
+
+
+def cost_lines(found: Sequence[Measured]) -> list[str]:
+    """Return a line with the error of each output."""
+    lines = []
+    for each in found[:_SHOWN]:
+        worst = each.worst
+        dtype = each.dtypes[0] if each.dtypes[0] == each.dtypes[1] else " -> ".join(each.dtypes)
+        if worst.problem is not None:
+            lines.append(f"{visible(each.name)}: {worst.problem}")
+            continue
+        text = "the same" if worst.equal else f"largest error {worst.largest_absolute or 0:.3g}"
+        if worst.largest_absolute and worst.scale:
+            text += f", {worst.largest_absolute / worst.scale:.2g} of the largest"
+        if worst.cosine is not None and not worst.equal:
+            text += f", cosine {worst.cosine:.6f}"
+        if each.lost:
+            text += f"; {each.lost:,} elements are no longer finite"
+        lines.append(f"{visible(each.name)} ({dtype}): {text}")
+    if len(found) > _SHOWN:
+        lines.append(f"and {len(found) - _SHOWN:,} more outputs")
+    return lines
+
+
+def one_line(error: object) -> str:
+    """Return an error, or a text of native code, on one line."""
+    text = str(error) if isinstance(error, str | OnnxJsonError) else f"{type(error).__name__}: {error}"
+    return visible(" ".join(text.split()), _LONGEST)
+
+
+def rounded(model: bytes) -> bytes:
+    """Return a model that rounds all float16 as an accelerator does, if possible; see `half_emulation`."""
+    try:
+        return emulate(model)
+    except CannotEmulateError as error:
+        remark(f"float16 values are rounded as onnxruntime does on this processor: {error}")
+        return model
+
+
+class _InThisProcess(Worker):
+    """Infers shapes in this process, which is guarded already."""
+
+    def infer_shapes(self, model: bytes) -> bytes:
+        """See `Worker.infer_shapes`."""
+        from onnx import ModelProto, shape_inference
+
+        try:
+            return bytes(shape_inference.infer_shapes(ModelProto.FromString(model)).SerializeToString())
+        except Exception as error:
+            raise WorkerError(one_line(error)) from error
+
+
+__all__ = [
+    "OFF",
+    "SAMPLES",
+    "Comparing",
+    "Feed",
+    "Measured",
+    "MeasuredPass",
+    "cost_lines",
+    "one_line",
+    "rounded",
+    "samples",
+    "size_change",
+]

@@ -1,0 +1,283 @@
+"""onnxruntime: the graph optimizer of its sessions, run offline, and the graph after each of its transformers.
+
+https://onnxruntime.ai/docs/performance/model-optimizations/graph-optimizations.html
+
+Runs in the guarded process. onnxruntime has no interface that reports what its optimizer did; its log has: a line for
+each graph transformer (https://github.com/microsoft/onnxruntime/pull/17819), on file descriptor 2. Given the names in
+the log, sessions with all but the first transformers disabled return the graph between two of them. A transformer made
+of rules does not report which of them fired: they are found by leaving out one after the other.
+"""
+
+import os
+import platform
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+
+from msgspec import Meta
+
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.model_names import require
+from onnxjson.optimizing.passes.stages import READING, PartStage, remark
+
+Level = Literal["basic", "extended", "layout", "all"]
+"""Levels of onnxruntime that change a graph; each includes those before it."""
+
+RULES: Final = (
+    "EliminateIdentity",
+    "EliminateSlice",
+    "UnsqueezeElimination",
+    "EliminateDropout",
+    "ExpandElimination",
+    "CastElimination",
+    "CastChainElimination",
+    "PreShapeNodeElimination",
+    "NoopElimination",
+    "DivMulFusion",
+    "FuseReluClip",
+    "GemmSumFusion",
+    "GemmTransposeFusion",
+    "NotWhereFusion",
+    "ConvAddFusion",
+    "ConvMulFusion",
+    "ConvBNFusion",
+    "Pad_Fusion",
+    "MatMul_BatchNormalization_Fusion",
+    "LabelEncoderFusion",
+    "ClipQuantRewrite",
+    "ReluQuantRewrite",
+)
+"""Rewrite rules of onnxruntime 1.31, in the order of onnxruntime/core/optimizer/graph_transformer_utils.cc."""
+
+_MODIFIED: Final = re.compile(rb"GraphTransformer (\S+) modified: ([01]) with status: OK")
+_RULE_BASED: Final = "_RuleBasedTransformer"
+
+_REORDERING: Final = b"Reorder"
+"""Prefix of the operators that change layouts."""
+
+
+class SessionReport(NamedTuple):
+    """Graph and transformers of a session."""
+
+    model: bytes
+    transformers: tuple[str, ...]
+    """All transformers that ran, in the order of their first run."""
+    modified: tuple[str, ...]
+    """Transformers that changed the graph, in that order."""
+
+
+class Sessions:
+    """Sessions for one model with the same settings.
+
+    Args:
+        model: serialized model.
+        folder: folder for temporary files.
+        level: optimization level.
+        disabled: graph transformers and rules that never run.
+        settings: session settings, such as ``optimization.enable_gelu_approximation``.
+    """
+
+    def __init__(
+        self,
+        model: bytes,
+        folder: Path,
+        level: Level,
+        disabled: Iterable[str] = (),
+        settings: dict[str, str] | None = None,
+    ) -> None:
+        self._model = model
+        self._place = folder / "optimized.onnx"
+        self._level = level
+        self._disabled = list(disabled)
+        self._settings = settings or {}
+
+    def optimized(self, without: Iterable[str] = ()) -> bytes:
+        """Return the serialized graph as onnxruntime would run it, `without` some transformers or rules."""
+        self._run([*self._disabled, *without], severity=3)
+        return _steady(self._place.read_bytes())
+
+    def reported(self) -> SessionReport:
+        """Return the graph with the transformers that produced it."""
+        log = self._place.with_suffix(".log")
+        with _captured(log):
+            self._run(self._disabled, severity=0)
+        turns = [(name.decode(), changed == b"1") for name, changed in _MODIFIED.findall(log.read_bytes())]
+        transformers = dict.fromkeys(name for name, _ in turns)
+        modified = dict.fromkeys(name for name, changed in turns if changed)
+        return SessionReport(_steady(self._place.read_bytes()), tuple(transformers), tuple(modified))
+
+    def names(self) -> list[str]:
+        """Return the graph transformers that run, whether they change anything or not, then all rules."""
+        return [*self.reported().transformers, *RULES]
+
+    def stages(self) -> Iterator[PartStage]:
+        """Yield the graph after each transformer that changed it, and after each rule of those made of rules.
+
+        The changes of a part are those it adds to the parts before it. The last stage is the final result.
+        """
+        report = self.reported()
+        # With every transformer disabled, functions are still inlined, opsets added and metadata lost.
+        last = self.optimized(report.transformers)
+        yield PartStage(READING, last)
+        for count, name in enumerate(report.modified, 1):
+            later = [each for each in report.transformers if each not in report.modified[:count]]
+            whole = self.optimized(later) if count < len(report.modified) else report.model
+            if name.endswith(_RULE_BASED):
+                for stage in self._rules(later, whole, last):
+                    last = stage.model
+                    yield stage
+            if _differ(whole, last):
+                last = whole
+                yield PartStage(name, whole)
+
+    def _rules(self, later: list[str], whole: bytes, before: bytes) -> Iterator[PartStage]:
+        """Yield the graph after each rule of the last transformer, on top of the rules before it."""
+        candidates = [rule for rule in RULES if rule not in self._disabled]
+        fired = self._fired(candidates, later, whole)
+        for count, rule in enumerate(fired, 1):
+            idle = [each for each in candidates if each not in fired[:count]]
+            made = self.optimized([*later, *idle])
+            if _differ(made, before):
+                before = made
+                yield PartStage(rule, made)
+
+    def _fired(self, rules: list[str], later: list[str], whole: bytes) -> list[str]:
+        """Return the rules without which the result differs; the search excludes halves at a time."""
+        if not rules or not _differ(self.optimized([*later, *rules]), whole):
+            return []
+        middle = len(rules) // 2
+        if not middle:
+            return rules
+        return [*self._fired(rules[:middle], later, whole), *self._fired(rules[middle:], later, whole)]
+
+    def _run(self, disabled: list[str], severity: int) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = getattr(
+            onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{self._level.upper()}"
+        )
+        options.optimized_model_filepath = str(self._place)
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = severity
+        options.log_verbosity_level = 1 if severity == 0 else 0
+        # Otherwise a producer name that starts with ORTM is mistaken for the mark of onnxruntime's own format.
+        options.add_session_config_entry("session.load_model_format", "ONNX")
+        for key, value in self._settings.items():
+            options.add_session_config_entry(key, value)
+        self._place.unlink(missing_ok=True)
+        session: Any = onnxruntime.InferenceSession
+        session(self._model, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled or None)
+
+
+def _steady(model: bytes) -> bytes:
+    """Rename the nodes that change layouts, so that their names are the same each time.
+
+    onnxruntime numbers them in the order of memory addresses.
+    """
+    from onnx import ModelProto
+
+    if _REORDERING not in model:
+        return model
+    proto = ModelProto.FromString(model)
+    reordering = [node for node in proto.graph.node if node.op_type.encode().startswith(_REORDERING)]
+    taken = {node.name for node in proto.graph.node} - {node.name for node in reordering}
+    for number, node in enumerate(reordering):
+        name = f"{node.op_type}_{number}"
+        node.name = name if name not in taken else f"{name}_layout"
+    return bytes(proto.SerializeToString())
+
+
+def _differ(one: bytes, other: bytes) -> bool:
+    """Whether two results of onnxruntime differ in more than the order of initializers."""
+    return one != other and _without_order(one) != _without_order(other)
+
+
+def _without_order(model: bytes) -> bytes:
+    from onnx import ModelProto
+
+    proto = ModelProto.FromString(model)
+    proto.graph.initializer.sort(key=lambda tensor: tensor.name)
+    proto.graph.value_info.sort(key=lambda value: value.name)
+    return bytes(proto.SerializeToString(deterministic=True))
+
+
+@contextmanager
+def _captured(place: Path) -> Iterator[None]:
+    """Redirect file descriptor 2 to a file within the block."""
+    kept = os.dup(2)
+    with place.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+_FEATURES: Final = ("avx512f", "avx2", "avx", "sse4_1", "asimd", "sve")
+"""Processor features that determine layouts, as named by Linux."""
+
+_LAYOUT_DOMAIN: Final = "com.microsoft.nchwc"
+
+
+class Onnxruntime(Pass, frozen=True, kw_only=True, eq=False, tag="onnxruntime"):
+    """Run the graph optimizations that sessions of onnxruntime apply when they load a model.
+
+    At levels layout and all, the result may suit the processor of this machine only; if so, this is reported.
+    """
+
+    packages: ClassVar = ("onnxruntime",)
+
+    level: Annotated[
+        Level,
+        Meta(
+            description="basic: valid for every runtime. extended: also operators that only onnxruntime has. "
+            "layout: also layouts for this machine's processor. all: everything."
+        ),
+    ] = "basic"
+    disable: Annotated[
+        tuple[str, ...], Meta(description="Graph transformers and rules to disable, such as ConvBNFusion.")
+    ] = ()
+    gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`.
+
+        Raises:
+            ValueError: a graph transformer or rule does not exist at this level.
+        """
+        if self.disable:
+            known = self._sessions(model, folder, disabled=()).names()
+            require(self.disable, known, f"graph transformer or rule of level {self.level}")
+        made = self._sessions(model, folder, self.disable).optimized()
+        if self.level in ("layout", "all") and _has_layouts(made):
+            remark(f"optimized for this machine ({machine()}); other processors may reject it or run it slowly")
+        return made
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: each graph transformer that changed something, and each rule within one made of rules."""
+        return self._sessions(model, folder, self.disable).stages()
+
+    def _sessions(self, model: bytes, folder: Path, disabled: tuple[str, ...]) -> Sessions:
+        settings = {"optimization.enable_gelu_approximation": "1"} if self.gelu_approximation else {}
+        return Sessions(model, folder, self.level, disabled, settings)
+
+
+def machine() -> str:
+    """Return the processor features that layouts depend on: ``x86_64 with avx512f, avx2``."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.machine()
+    flags = next((set(line.split()) for line in lines if line.startswith(("flags", "Features"))), set())
+    found = [each for each in _FEATURES if each in flags]
+    return platform.machine() + (f" with {', '.join(found)}" if found else "")
+
+
+def _has_layouts(model: bytes) -> bool:
+    from onnx import ModelProto
+
+    return any(node.domain == _LAYOUT_DOMAIN for node in ModelProto.FromString(model).graph.node)

@@ -1,0 +1,379 @@
+"""Pipelines of passes: each pass runs on the result of the one before.
+
+::
+
+    steps = [parse_step("onnxoptimizer"), parse_step("onnxsim*")]
+    with Pipeline() as pipeline:
+        for made in pipeline.run(model, steps):
+            print(made.name, len(made.before.data), len(made.after.data), made.seconds)
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from onnxjson.codecs import serde
+from onnxjson.codecs.wire_writing import message_bytes, message_size
+from onnxjson.editing.applying import new_findings
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
+from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.optimizing.passes import executing
+from onnxjson.optimizing.passes.losses import losses
+from onnxjson.optimizing.passes.new_files import NewFile
+from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
+from onnxjson.optimizing.passes.stages import PartStage, unpacked
+from onnxjson.running.scratch import scratch_folder
+from onnxjson.running.worker import PassAnswer, Worker
+from onnxjson.running.worker_protocol import Limits
+from onnxjson.storage.weights import require_whole
+
+_LONGEST_NAME: Final = 300
+_LONGEST_LINE: Final = 200
+
+_LEAST_FOR_PARTS: Final = 30.0
+"""Minimum time limit, in seconds, for running a pass part by part."""
+
+_TIMES_FOR_PARTS: Final = 20
+"""Time limit for running a pass part by part, as a multiple of the time of the pass."""
+
+_SHOWN: Final = 3
+"""Maximum number of printed lines in a note or in the message of a failure."""
+
+_REFUSAL: Final = "PermissionError"
+"""Occurs in messages of what the box refuses."""
+
+_AS_BEFORE: Final = "the model is unchanged"
+
+
+class Stage(NamedTuple):
+    """A model between two passes; if a pass changes nothing, both sides of it are the same object."""
+
+    data: bytes
+    """Serialized model."""
+    model: Model
+    """Parsed `data`."""
+
+
+class Made(NamedTuple):
+    """Result of one pass of a pipeline."""
+
+    step: Step
+    name: str
+    """The pass as given on the command line."""
+    before: Stage
+    after: Stage
+    """Same object as `before` if no byte changed or the pass failed."""
+    seconds: float
+    """Wall time, including the start of its process."""
+    rounds: int
+    """Number of times it ran; more than 1 only with ``*``."""
+    notes: tuple[str, ...] = ()
+    """Side effects, such as lost metadata, and messages of the pass."""
+    printed: str = ""
+    """Its output, shortened; visible text."""
+    files: tuple[NewFile, ...] = ()
+    """Additional files; `onnxjson.optimizing.passes.files_written` writes them."""
+    failure: PassError | None = None
+    """Why it failed; None if it did not."""
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a byte changed."""
+        return self.after is not self.before
+
+    @property
+    def is_grown(self) -> bool:
+        """Whether the model grew by more than 10 %."""
+        return is_grown(len(self.before.data), len(self.after.data))
+
+
+def is_grown(before: int, after: int) -> bool:
+    """Whether a size in bytes grew by more than 10 %."""
+    return after * 10 > before * 11
+
+
+class _Round(NamedTuple):
+    """Result of a single run of a pass."""
+
+    after: Stage
+    printed: str = ""
+    notes: tuple[str, ...] = ()
+    files: tuple[NewFile, ...] = ()
+
+
+class Pipeline:
+    """Runner of passes in a guarded process that starts with the first one; use it in a ``with`` statement.
+
+    Args:
+        seconds: limit of wall time and of processor time of one pass.
+        memory: address space of one pass in bytes; at least twelve times the size of the model.
+        max_size: maximum size of a resulting model in bytes; None for the limit of protobuf.
+        keep_going: whether to skip passes that fail; otherwise their failure is raised.
+        trust: whether Python files and functions of other packages run outside the box of `onnxjson.running.box`, and
+            may use the network, all files of the user and other programs; optimizers never do.
+    """
+
+    def __init__(
+        self,
+        *,
+        seconds: float = 300.0,
+        memory: int = 4 << 30,
+        max_size: int | None = None,
+        keep_going: bool = False,
+        trust: bool = False,
+    ) -> None:
+        self._seconds = seconds
+        self._memory = memory
+        self._max_size = max_size
+        self._trust = trust
+        self.keep_going = keep_going
+        """Whether passes that fail are skipped."""
+        self._worker = Worker()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process; the next pass starts a new one."""
+        self._worker.close()
+
+    def interrupt(self) -> None:
+        """Stop the pass that another thread runs, which then fails. Between two passes it has no effect."""
+        self._worker.interrupt()
+
+    def run(self, model: Model, steps: Sequence[Step], model_folder: Path | None = None) -> Iterator[Made]:
+        """Run passes one after the other, and yield the result of each.
+
+        Args:
+            model: the model, without external data; `onnxjson.storage.external_files.internalize` loads it.
+            steps: the passes.
+            model_folder: folder where edits look for external data of the model.
+
+        Raises:
+            PassError: a pass failed and `keep_going` is false; its result is yielded first.
+            LimitError: the model is larger than protobuf can read.
+            WeightsMissingError: only the SHA-256 of some tensors is available.
+        """
+        stage = stage_of(model)
+        if not self.keep_going:
+            for step in steps:  # Unavailable passes are reported before any pass runs.
+                _refuse_unavailable(step, str(step))
+        for step in steps:
+            made = self._run_step(stage, step, model_folder)
+            yield made
+            if made.failure is not None and not self.keep_going:
+                raise made.failure
+            stage = made.after
+
+    def _run_step(self, before: Stage, step: Step, model_folder: Path | None) -> Made:
+        started = time.monotonic()
+        name = str(step)
+        rounds, stage, is_stable = 0, before, False
+        last = _Round(before)
+        files: tuple[NewFile, ...] = ()
+        failure = None
+        try:
+            while rounds < (REPETITIONS if step.repeats else 1):
+                rounds += 1
+                last = self._round(stage, step, name, model_folder)
+                files += last.files
+                is_stable = last.after.data == stage.data
+                stage = stage if is_stable else last.after
+                if is_stable:
+                    break
+            if stage is not before and stage.data == before.data:
+                stage = before
+        except PassError as error:
+            failure, stage, files = error, before, ()
+        seconds = time.monotonic() - started
+        notes = [*last.notes, *_output(last.printed)]
+        if step.repeats and rounds == REPETITIONS and not failure and not is_stable:
+            notes.append(f"it still changes the model after {REPETITIONS} rounds")
+        lost = losses(before.model, stage.model) if stage is not before else ()
+        return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
+
+    def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> "_Round":
+        _refuse_unavailable(step, name)
+        if not step.subject.is_guarded:
+            try:
+                made = step.subject.change(before.model, model_folder)
+            except OnnxJsonError as error:
+                raise PassError(f"{_label(name)}: {error}", name) from error
+            after = before if made.model is before.model else stage_of(made.model)
+            self._check_size(len(after.data), name)
+            return _Round(after, notes=made.notes, files=made.files)
+        answer = self._run_guarded(before, step, name)
+        self._check_size(len(answer.model), name, answer.printed)
+        after = _stage(answer, before, name)
+        if after is not before:
+            _check_structure(before, after, name, answer.printed)
+        return _Round(after, answer.printed, answer.remarks)
+
+    def parts(self, made: Made) -> list[PartStage]:
+        """Return the model after each part of a pass, such as a rule of an optimizer; the last one is its result.
+
+        Empty if it has no parts, or they cannot be separated.
+
+        Raises:
+            PassError: the optimizer failed when it ran part by part.
+        """
+        if not (made.is_changed and made.step.subject.is_guarded and made.rounds == 1):
+            return []
+        seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * made.seconds))
+        answer = self._run_guarded(made.before, made.step, made.name, stages=True, seconds=seconds)
+        try:
+            return unpacked(answer.model)
+        except msgspec.MsgspecError as error:
+            raise PassError(f"{_label(made.name)} did not return its parts: {error}", made.name) from error
+
+    def _run_guarded(
+        self, before: Stage, step: Step, name: str, *, stages: bool = False, seconds: float | None = None
+    ) -> PassAnswer:
+        seconds = self._seconds if seconds is None else seconds
+        size = len(before.data)
+        limits = Limits(
+            memory=max(self._memory, 12 * size),
+            processor_seconds=max(1, int(seconds)),
+            wall_seconds=seconds,
+            open_files=256,
+            file_bytes=MESSAGE_BYTES,
+            may_start_threads=True,
+        )
+        with scratch_folder("onnxjson-pass-") as folder:
+            try:
+                answer = self._worker.run_pass(
+                    executing.__name__,
+                    executing.declared(step.subject),
+                    before.data,
+                    folder,
+                    limits,
+                    stages=stages,
+                    reads=step.subject.reads(),
+                    trusted=self._trust and step.subject.is_own_code,
+                )
+            except WorkerError as error:
+                raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
+        if answer.problem:
+            raise PassError(
+                f"{_label(name)} {answer.problem}{_last_words(answer)}{self._hint(step, answer)}; {_AS_BEFORE}",
+                name,
+                answer.printed,
+            )
+        return answer
+
+    def _hint(self, step: Step, answer: PassAnswer) -> str:
+        """Return a hint if the box refused something to code of the user."""
+        if self._trust or not step.subject.is_own_code or _REFUSAL not in answer.problem:
+            return ""
+        return " (it runs without access to your files, the network and other programs; --trust allows them)"
+
+    def _check_size(self, size: int, name: str, printed: str = "") -> None:
+        """Raise unless the result of a pass is small enough.
+
+        Raises:
+            PassError: it is too large.
+        """
+        if self._max_size is not None and size > self._max_size:
+            raise PassError(
+                f"{_label(name)} returned {size:,} bytes, but at most {self._max_size:,} are allowed; {_AS_BEFORE}",
+                name,
+                printed,
+            )
+
+
+def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> None:
+    """Raise unless the result of a pass is as consistent as its input.
+
+    Raises:
+        PassError: it has errors that the input does not have.
+    """
+    broken = [finding for finding in new_findings(before.model, after.model) if finding.severity == "error"]
+    if broken:
+        more = f" (and {len(broken) - 1:,} more)" if len(broken) > 1 else ""
+        finding = broken[0]
+        where = f"{visible(finding.address, 200)}: " if finding.address else ""
+        raise PassError(
+            f"{_label(name)} returned an inconsistent model: {where}{finding.message}{more}; {_AS_BEFORE}",
+            name,
+            printed,
+        )
+
+
+def _refuse_unavailable(step: Step, name: str) -> None:
+    """Raise unless the packages that a pass needs are installed.
+
+    Raises:
+        PassError: a package is missing.
+    """
+    reason = step.subject.available()
+    if reason:
+        raise PassError(f"{_label(name)} cannot be used: {reason}", name)
+
+
+def stage_of(model: Model) -> Stage:
+    """Serialize a model.
+
+    Raises:
+        WeightsMissingError: only the SHA-256 of some tensors is available.
+        LimitError: the model is larger than protobuf can read.
+    """
+    require_whole(model)
+    size = message_size(model)
+    if size > MESSAGE_BYTES:
+        raise LimitError(f"the model has {size:,} bytes; passes accept at most {MESSAGE_BYTES:,}")
+    data = message_bytes(model)
+    return Stage(data, model)
+
+
+def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
+    """Parse the result of a pass.
+
+    Raises:
+        PassError: it is not a valid model.
+    """
+    data = answer.model
+    if data == before.data:
+        return before
+    what = ""
+    if not data:
+        what = "returned nothing"
+    else:
+        try:
+            twice = serde.repeated_top_level(data)
+            model = serde.parse(data).model
+            if model.graph is None:
+                what = "returned a model without a graph"
+            elif twice is not None:
+                what = f"returned what looks like two models: {twice} occurs twice"
+        except (WireError, IndexError, LimitError) as error:
+            what = f"returned {len(data):,} bytes that are not a model ({error})"
+    if what:
+        raise PassError(f"{_label(name)} {what}{_last_words(answer)}; {_AS_BEFORE}", name, answer.printed)
+    return Stage(data, model)
+
+
+def _label(name: str) -> str:
+    """Return the name of a pass, which may be a path, for a message."""
+    return visible(name, _LONGEST_NAME)
+
+
+def _last_words(answer: PassAnswer) -> str:
+    return "".join([f" ({note})" for note in _output(answer.printed)])
+
+
+def _output(printed: str) -> list[str]:
+    """Return the output of a pass as a note; empty if it printed nothing."""
+    # Already visible: escaping it again would double the escapes.
+    lines = [line[:_LONGEST_LINE] for line in printed.splitlines() if line.strip()]
+    return [f"it printed: {' | '.join(lines[-_SHOWN:])}"] if lines else []

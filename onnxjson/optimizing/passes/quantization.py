@@ -1,0 +1,239 @@
+"""quantize-dynamic and quantize-static: the quantizer of onnxruntime.
+
+https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
+"""
+
+import contextlib
+import io
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta, field
+
+from onnxjson.codecs import serde
+from onnxjson.model.document import Tensor
+from onnxjson.model.errors import FeedError
+from onnxjson.model.tensors import to_numpy
+from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
+from onnxjson.optimizing.passes.model_names import consumed_names, subgraphs
+from onnxjson.optimizing.passes.onnxruntime import Sessions
+from onnxjson.running.interfaces import TwoModels
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, ModelProto
+
+Width = Literal["int8", "uint8", "int16", "uint16", "int4", "uint4"]
+"""Types of quantized elements."""
+
+_BIASED: Final = ("Conv", "ConvTranspose", "Gemm")
+_BIAS: Final = 2
+"""Position of the bias among their inputs."""
+
+_STAMPS: Final = ("onnx.infer", "onnx.quant.pre_process")
+"""Metadata keys that the quantizer adds."""
+
+
+class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
+    """Options of both quantizers."""
+
+    packages: ClassVar = ("onnxruntime",)
+
+    weight_type: Annotated[Width, Meta(description="Type of quantized weights.")] = "int8"
+    per_channel: Annotated[bool, Meta(description="Use one scale per channel of a weight.")] = False
+    reduce_range: Annotated[
+        bool, Meta(description="Use 7 bits, to avoid overflow on processors with AVX2 and AVX512 but without VNNI.")
+    ] = False
+    operators: Annotated[tuple[str, ...], Meta(description="Operators to quantize; all supported if omitted.")] = ()
+    nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to quantize; all if omitted.")] = ()
+    skip_nodes: Annotated[tuple[str, ...], Meta(description="Names of nodes to exclude.")] = ()
+    preprocess: Annotated[
+        bool,
+        Meta(
+            description="Let onnxruntime optimize first, level basic, as it recommends: weights produced by nodes can "
+            "then be quantized, and normalizations are fused into Conv."
+        ),
+    ] = True
+    more: Annotated[
+        dict[str, Any], Meta(description="Other options of onnxruntime by name: more={WeightSymmetric: false}.")
+    ] = field(default_factory=dict)
+
+    def _common(self) -> dict[str, Any]:
+        return {
+            "per_channel": self.per_channel,
+            "reduce_range": self.reduce_range,
+            "weight_type": _width(self.weight_type),
+            "nodes_to_quantize": list(self.nodes) or None,
+            "nodes_to_exclude": list(self.skip_nodes) or None,
+        }
+
+    def _prepared(self, model: bytes, folder: Path) -> "ModelProto":
+        from onnx import ModelProto
+
+        if self.preprocess:
+            model = Sessions(model, folder, "basic", (), {}).optimized()
+        proto = ModelProto.FromString(model)
+        # The quantizer transposes initializers but not their types, and shape inference then rejects the model.
+        constants = {tensor.name for tensor in proto.graph.initializer}
+        values = [value for value in proto.graph.value_info if value.name not in constants]
+        del proto.graph.value_info[:]
+        proto.graph.value_info.extend(values)
+        known = {node.name for node in proto.graph.node}
+        for name in (*self.nodes, *self.skip_nodes):
+            if name not in known:
+                raise FeedError(f'there is no node "{name}"')
+        return proto
+
+    def _finished(self, model: bytes, path: Path) -> bytes:
+        from onnx import ModelProto
+
+        before, after = ModelProto.FromString(model), ModelProto.FromString(path.read_bytes())
+        had = {each.key for each in before.metadata_props}
+        kept = [each for each in after.metadata_props if each.key not in _STAMPS or each.key in had]
+        del after.metadata_props[:]
+        after.metadata_props.extend(kept)
+        used = {each.domain for each in before.opset_import} | set(_domains(after.graph))
+        imports = [each for each in after.opset_import if each.domain in used]
+        del after.opset_import[:]
+        after.opset_import.extend(imports)
+        made = bytes(after.SerializeToString())
+        self.cost(model, made)
+        return made
+
+
+class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
+    """Quantize weights to integers; activations are quantized while the model runs.
+
+    No input values are needed to quantize; samples only serve to measure the error of each output.
+    """
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnxruntime.quantization import quantize_dynamic
+        from onnxruntime.quantization.registry import IntegerOpsRegistry
+
+        made = folder / "quantized.onnx"
+        operators = list(self.operators) or sorted(IntegerOpsRegistry)
+        options = {"MatMulConstBOnly": True, **self.more}
+        with _quietly():
+            proto = self._prepared(model, folder)
+            quantize_dynamic(proto, made, op_types_to_quantize=operators, extra_options=options, **self._common())
+        return self._finished(model, made)
+
+
+class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-static"):
+    """Quantize weights and activations to integers, in ranges calibrated on samples.
+
+    Random samples calibrate ranges of random values; real ones in data give a smaller error.
+    """
+
+    format: Annotated[
+        Literal["qdq", "qoperator"],
+        Meta(description="qdq: QuantizeLinear and DequantizeLinear around operators. qoperator: QLinearConv and such."),
+    ] = "qdq"
+    activation_type: Annotated[Width, Meta(description="Type of quantized activations.")] = "uint8"
+    method: Annotated[
+        Literal["minmax", "entropy", "percentile"], Meta(description="Method to compute ranges from samples.")
+    ] = "minmax"
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnxruntime.quantization import CalibrationMethod, QuantFormat, quantize_static
+        from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
+
+        made = folder / "quantized.onnx"
+        parsed = serde.parse(model).model
+        feeds = [feed for feed, _ in samples(self, TwoModels(parsed, parsed), model).feeds]
+        operators = list(self.operators) or sorted({*QLinearOpsRegistry, *QDQRegistry})
+        methods = {
+            "minmax": CalibrationMethod.MinMax,
+            "entropy": CalibrationMethod.Entropy,
+            "percentile": CalibrationMethod.Percentile,
+        }
+        with _quietly():
+            proto = self._prepared(model, folder)
+            _give_biases_copies(proto.graph)
+            quantize_static(
+                proto,
+                made,
+                _reader(feeds),
+                quant_format=QuantFormat.QDQ if self.format == "qdq" else QuantFormat.QOperator,
+                op_types_to_quantize=operators,
+                activation_type=_width(self.activation_type),
+                calibrate_method=methods[self.method],
+                extra_options=self.more,
+                **self._common(),
+            )
+        return self._finished(model, made)
+
+
+def _give_biases_copies(graph: "GraphProto") -> None:
+    """Give each Conv and Gemm its own copy of a shared bias.
+
+    A bias is quantized to int32 with the scales of its node. The quantizer keeps one result per initializer, so where
+    exporters stored equal tensors once, a node would get the bias of another node, with another scale or dtype.
+    """
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    uses = Counter(consumed_names(graph))
+    taken = {*uses, *constants, *(name for node in graph.node for name in node.output)}
+    for node in graph.node:
+        if node.op_type not in _BIASED or len(node.input) <= _BIAS or uses[node.input[_BIAS]] < 2:
+            continue
+        name = node.input[_BIAS]
+        if name not in constants:
+            continue
+        fresh = next(each for number in itertools.count(1) if (each := f"{name}_{number}") not in taken)
+        taken.add(fresh)
+        uses[name] -= 1
+        graph.initializer.add().CopyFrom(constants[name])
+        graph.initializer[-1].name = fresh
+        node.input[_BIAS] = fresh
+
+
+def _domains(graph: "GraphProto") -> Iterator[str]:
+    for node in graph.node:
+        yield node.domain
+        for inner in subgraphs(node):
+            yield from _domains(inner)
+
+
+def _width(name: Width) -> Any:
+    from onnxruntime.quantization import QuantType
+
+    return getattr(QuantType, f"QUInt{name[4:]}" if name.startswith("u") else f"QInt{name[3:]}")
+
+
+def _reader(feeds: Sequence[Feed]) -> Any:
+    from onnxruntime.quantization import CalibrationDataReader
+
+    def arrays(feed: Feed) -> dict[str, Any]:
+        for name, value in feed.items():
+            if not isinstance(value, Tensor):
+                raise FeedError(f'the input "{name}" is not a tensor and cannot be calibrated')
+        return {name: to_numpy(value) for name, value in feed.items() if isinstance(value, Tensor)}
+
+    class Reader(CalibrationDataReader):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self._left: Iterator[dict[str, Any]] = iter([arrays(feed) for feed in feeds])
+
+        def get_next(self) -> dict[str, Any] | None:
+            return next(self._left, None)
+
+    return Reader()
+
+
+@contextlib.contextmanager
+def _quietly() -> Iterator[None]:
+    """Suppress the advice that the quantizer prints for every model."""
+    logging.disable(logging.WARNING)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()):
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+__all__ = ["QuantizeDynamic", "QuantizeStatic"]

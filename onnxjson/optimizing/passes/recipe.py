@@ -1,0 +1,188 @@
+"""Recipes, ``onnxjson-recipe/1``: the passes of a pipeline as JSON, to be run again on other models.
+
+::
+
+    {
+    "format": "onnxjson-recipe/1",
+    "passes": [
+      "onnxoptimizer:eliminate_identity",
+      {"pass": "onnxsim", "fold": false, "repeat": true},
+      {"edit": "prune"},
+      "rewrite.json"
+    ]
+    }
+
+A step is a text as after ``-p``, an object with the name of a pass and its options, or an edit as in a rewrite script.
+Files stand in the folder of the recipe or below. A recipe runs no Python file: those run only where they are named on
+the command line.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from onnxjson.codecs.reading.context import ROOT, Context, Place
+from onnxjson.codecs.reading.exact_reader import read_document
+from onnxjson.codecs.reading.tree import Tree
+from onnxjson.editing.catalogue import NAMES as EDITS
+from onnxjson.editing.declaration import non_default_parameters
+from onnxjson.editing.parameters import parameters
+from onnxjson.editing.script import StepFormat, read_declared, read_edit, read_envelope, write_steps
+from onnxjson.editing.values import write_value
+from onnxjson.model.display import visible
+from onnxjson.model.errors import ParameterError
+from onnxjson.optimizing.passes.catalogue import NAMES
+from onnxjson.optimizing.passes.declaration import Pass, near
+from onnxjson.optimizing.passes.edits import EditPass, edit_pass
+from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step, spell
+from onnxjson.optimizing.passes.user import UserPass
+from onnxjson.storage.identity import open_source
+
+RECIPE: Final = StepFormat("onnxjson-recipe/1", "recipe", "passes")
+
+_REPEAT: Final = "repeat"
+
+_FILE: Final = "file"
+"""The role of options that name files."""
+
+
+def load_recipe(path: str | Path) -> tuple[Step, ...]:
+    """The passes of the recipe in a file.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        DecodeError: it holds none; `findings` have every reason with line and column.
+    """
+    source = open_source(Path(path))
+    return parse_recipe(source.read_at(0, source.size), file=str(path), folder=Path(path).parent)
+
+
+def parse_recipe(text: bytes, *, file: str = "", folder: Path | None = None) -> tuple[Step, ...]:
+    """The passes of the recipe in a text.
+
+    Args:
+        text: UTF-8.
+        file: the name that findings give the text.
+        folder: where the files that it names stand.
+
+    Raises:
+        DecodeError: it holds none; `findings` have all reasons, in the order of the text.
+    """
+    return read_document(text, partial(_read_recipe, folder=folder), Context(), file=file)[0]
+
+
+def write_recipe(steps: Sequence[Step]) -> str:
+    """The canonical text of a recipe: a step a line, options with their names.
+
+    Raises:
+        ParameterError: a step runs a Python file, which no recipe does.
+    """
+    return write_steps(RECIPE, [_step_text(step) for step in steps])
+
+
+def _step_text(step: Step) -> str:
+    subject = step.subject
+    if isinstance(subject, UserPass):
+        raise ParameterError(f"{visible(subject.file)} is a Python file, which a recipe cannot run")
+    if isinstance(subject, EditPass):
+        return write_value(subject.step if not step.repeats else subject.step | {_REPEAT: True})
+    values = non_default_parameters(subject)
+    if subject.name not in NAMES or not values or spell(subject).partition("{")[1] == "":
+        return write_value(str(step))
+    return write_value({"pass": subject.name, **values, **({_REPEAT: True} if step.repeats else {})})
+
+
+def _read_recipe(tree: Tree, context: Context, folder: Path | None) -> tuple[Step, ...] | None:
+    items = read_envelope(tree, context, RECIPE)
+    if items is None:
+        return None
+    steps = [_read_step(item, ROOT.at(RECIPE.steps).at(index), context, folder) for index, item in enumerate(items)]
+    return None if context.remarks else tuple([step for step in steps if step is not None])
+
+
+def _read_step(tree: Tree, place: Place, context: Context, folder: Path | None) -> Step | None:
+    try:
+        if isinstance(tree, str):
+            if tree.partition("{")[0].rstrip("* ").endswith(".py"):
+                hint = "name it on the command line, with -p"
+                context.error(place, "python-file", f"a recipe does not run {visible(tree)}", hint)
+                return None
+            step = parse_step(tree)
+        elif not isinstance(tree, dict) or ("pass" not in tree and "edit" not in tree):
+            context.wrong_type(tree, place, 'a pass, "onnxsim" or {"pass": "onnxsim", ...}, or an edit')
+            return None
+        else:
+            repeats = tree.get(_REPEAT, False)
+            if not isinstance(repeats, bool):
+                context.wrong_type(repeats, place.at(_REPEAT), "true or false")
+                return None
+            rest = {key: value for key, value in tree.items() if key != _REPEAT}
+            subject = _edit_of(rest, place, context) if "edit" in tree else _pass_of(rest, place, context)
+            if subject is None:
+                return None
+            step = Step(subject, repeats)
+    except ParameterError as error:
+        context.error(place, "wrong-pass", str(error))
+        return None
+    return _within(step, place, context, folder)
+
+
+def _within(step: Step, place: Place, context: Context, folder: Path | None) -> Step | None:
+    """The step with the files that it names looked for in the folder of the recipe; None where one is outside."""
+    subject = step.subject
+    for name in _files_of(subject):
+        if not _is_inside(name, folder):
+            hint = "put it there, or run it with -p"
+            context.error(place, "outside-folder", f"{visible(name)} is not in the folder of the recipe", hint)
+            return None
+    return Step(subject if folder is None else subject.within(folder), step.repeats)
+
+
+def _files_of(subject: Pass) -> Iterator[str]:
+    """The files that options of a pass name; an edit knows its folder, and looks at its own."""
+    for option in parameters(type(subject)):
+        value = getattr(subject, option.field)
+        if option.role == _FILE and value is not None:
+            yield from (value,) if isinstance(value, str) else value
+
+
+def _is_inside(name: str, folder: Path | None) -> bool:
+    if ".." in Path(name).parts or Path(name).is_absolute():
+        return False
+    return folder is None or (folder / name).resolve().is_relative_to(folder.resolve())
+
+
+def _edit_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | None:
+    edit = read_edit(tree, place, context)
+    return None if edit is None else edit_pass(edit)
+
+
+def _pass_of(tree: dict[str, Any], place: Place, context: Context) -> Pass | None:
+    name = tree["pass"]
+    if not isinstance(name, str):
+        context.wrong_type(name, place.at("pass"), "the name of a pass")
+        return None
+    if name not in NAMES:
+        hint = _in_a_text(name, tree)
+        problem = f'an object does not take "{name}"' if hint else f'there is no pass "{visible(name)}"'
+        hint = hint or near(name, all_names()) or "`onnxjson passes` shows all"
+        context.error(place.at("pass"), "unknown-pass", problem, hint)
+        return None
+    return read_declared(NAMES[name], tree, place, context, ("pass", _REPEAT))
+
+
+def _in_a_text(name: str, tree: dict[str, Any]) -> str:
+    """What to do where an object has a name that only a text may have, such as that of a part; "" where it has none."""
+    if name not in all_names():
+        return ""
+    if name in EDITS:
+        return f"an edit is written {write_value({'edit': name})}"
+    kind, _, part = name.partition(":")
+    if part and len(tree) > 1:
+        return f"write {write_value({'pass': kind, str(NAMES[kind].part): [part]})} with its options"
+    text = name if len(tree) == 1 else f"{name}{{option=value}}"
+    return f"write it as a text, {write_value(text)}"
+
+
+__all__ = ["RECIPE", "load_recipe", "parse_recipe", "write_recipe"]

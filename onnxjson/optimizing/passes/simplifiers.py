@@ -1,0 +1,148 @@
+"""onnxsim and onnxslim: constant folding, fusion and elimination until nothing changes.
+
+https://github.com/onnxsim/onnxsim, version 0.8.1, has its own onnxoptimizer; https://github.com/inisis/OnnxSlim,
+version 0.1.98, is written in Python.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
+
+from msgspec import Meta, field
+
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.model_names import require
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+
+_STAMPS: Final = "onnxsim."
+"""Prefix of the metadata keys that onnxsim adds about its own run."""
+
+
+class Onnxsim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxsim"):
+    """Simplify with onnxsim: fold constants, infer shapes and optimize until nothing changes."""
+
+    packages: ClassVar = ("onnxsim",)
+    extra: ClassVar = "passes"
+
+    fold: Annotated[bool, Meta(description="Fold constants.")] = True
+    infer_shapes: Annotated[bool, Meta(description="Infer shapes, so that more can be folded.")] = True
+    optimize: Annotated[bool, Meta(description="Also run its optimizer.")] = True
+    skip: Annotated[tuple[str, ...], Meta(description="Passes of its optimizer to omit.")] = ()
+    more: Annotated[
+        tuple[str, ...],
+        Meta(description="Additional passes of its optimizer; see onnxsim --list-other-optimizers."),
+    ] = ()
+    subgraphs: Annotated[bool, Meta(description="Also simplify the bodies of If, Loop and Scan.")] = False
+    inline_functions: Annotated[bool, Meta(description="Inline the functions of the model first.")] = False
+    input_shapes: Annotated[
+        dict[str, tuple[int, ...]], Meta(description="Fixed shapes of inputs: {image:[1,3,224,224]}.")
+    ] = field(default_factory=dict)
+    unused_outputs: Annotated[tuple[str, ...], Meta(description="Outputs to remove.")] = ()
+    large_tensor: Annotated[
+        str, Meta(min_length=1, description="Do not fold nodes with larger outputs, such as 10KB.")
+    ] = "1.5GB"
+    check: Annotated[int, Meta(ge=0, description="Number of checks with random inputs that outputs stay the same.")] = 0
+    keep_stamps: Annotated[bool, Meta(description="Keep the metadata that it adds about its own run.")] = False
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`.
+
+        Raises:
+            ValueError: its optimizer has no such pass, or the result computes other outputs.
+        """
+        import onnx
+        import onnxsim
+        from onnxsim import onnxsim_cpp2py_export as native
+
+        require(self.skip, [*native._list_optimizers(), *native._list_other_optimizers()], "pass of its optimizer")
+        require(self.more, native._list_other_optimizers(), "other pass of its optimizer")
+        before = onnx.ModelProto.FromString(model)
+        had = {entry.key for entry in before.metadata_props}
+        made, is_same = onnxsim.simplify(
+            before,
+            check_n=self.check,
+            perform_optimization=self.optimize,
+            skipped_optimizers=list(self.skip) or None,
+            extra_optimizers=list(self.more) or None,
+            skip_constant_folding=not self.fold,
+            skip_shape_inference=not self.infer_shapes,
+            include_subgraph=self.subgraphs,
+            inline_functions=self.inline_functions,
+            overwrite_input_shapes={name: list(shape) for name, shape in self.input_shapes.items()} or None,
+            unused_output=list(self.unused_outputs) or None,
+            tensor_size_threshold=self.large_tensor,
+            certify=False,
+        )
+        if not is_same:
+            raise ValueError("its result computes other outputs than the model")
+        if not self.keep_stamps:
+            _remove_stamps(made, had)
+        return bytes(made.SerializeToString())
+
+
+def _remove_stamps(model: "ModelProto", had: set[str]) -> None:
+    for entry in list(model.metadata_props):
+        if entry.key.startswith(_STAMPS) and entry.key not in had:
+            model.metadata_props.remove(entry)
+
+
+Stage = Literal[
+    "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
+]
+Pattern = Literal[
+    "EliminationConcat",
+    "EliminationReshape",
+    "EliminationReshapeAs",
+    "EliminationSlice",
+    "EliminationTranspose",
+    "EliminationTransposeAsReshape",
+    "EliminationTransposeViewTranspose",
+    "EliminationUnsqueeze",
+    "FusionConcatReshape",
+    "FusionConvAdd",
+    "FusionConvBN",
+    "FusionConvMul",
+    "FusionConvTransposeAdd",
+    "FusionConvTransposeBN",
+    "FusionConvTransposeMul",
+    "FusionGemm",
+    "FusionGemmAdd",
+    "FusionGemmMul",
+    "FusionPadConv",
+    "FusionReduce",
+]
+
+
+class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
+    """Slim with onnxslim: fuse, fold constants, remove duplicate and dead nodes until nothing changes."""
+
+    packages: ClassVar = ("onnxslim",)
+    extra: ClassVar = "passes"
+
+    infer_shapes: Annotated[bool, Meta(description="Infer shapes between rounds.")] = True
+    skip: Annotated[tuple[Stage, ...], Meta(description="Stages to omit.")] = ()
+    skip_patterns: Annotated[tuple[Pattern, ...], Meta(description="Fusions and eliminations to omit.")] = ()
+    size_threshold: Annotated[
+        int | None, Meta(ge=1, description="Do not fold nodes with outputs of more bytes; no limit if omitted.")
+    ] = None
+    input_shapes: Annotated[
+        dict[str, tuple[int, ...]], Meta(description="Fixed shapes of inputs: {image:[1,3,224,224]}.")
+    ] = field(default_factory=dict)
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        import onnx
+        import onnxslim
+
+        shapes = [f"{name}:{','.join(map(str, shape))}" for name, shape in self.input_shapes.items()]
+        made = onnxslim.slim(
+            onnx.ModelProto.FromString(model),
+            input_shapes=shapes or None,
+            no_shape_infer=not self.infer_shapes,
+            skip_optimizations=list(self.skip) or None,
+            skip_fusion_patterns=list(self.skip_patterns) or None,
+            size_threshold=self.size_threshold,
+        )
+        return bytes(made.SerializeToString())

@@ -1,0 +1,274 @@
+"""Passes as words and back: ``NAME``, ``NAME:PART``, ``NAME{option=value,...}``, each with ``*`` to repeat it.
+
+::
+
+    onnxoptimizer:fuse_bn_into_conv
+    onnxoptimizer{passes=[eliminate_identity,eliminate_deadend],fixed_point=true}
+    onnxsim*
+
+Values are JSON, and what is no JSON is a text. Lists and objects may hold words without quotes, since shells take those
+away; an option of a list may also stand once for each item. A flag alone is true.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.editing import spelling as edit_spelling
+from onnxjson.editing.catalogue import NAMES as EDITS
+from onnxjson.editing.declaration import AnyDeclared, Declared, name_of, non_default_parameters
+from onnxjson.editing.parameters import Parameter, Shape, parameters
+from onnxjson.editing.values import ValueMistakeError, write_value
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import ParameterError
+from onnxjson.optimizing.passes.catalogue import NAMES
+from onnxjson.optimizing.passes.declaration import Pass, near
+from onnxjson.optimizing.passes.edits import EditPass, ScriptPass, edit_pass
+from onnxjson.optimizing.passes.user import PluginPass, UserPass, plugins, user_pass
+
+REPETITIONS: Final = 10
+"""How often a pass that repeats runs at most."""
+
+_PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
+"""A text that may stand without quotes."""
+_CLOSING: Final = {"[": "]", "{": "}"}
+
+
+class Step(NamedTuple):
+    """A pass of a pipeline."""
+
+    subject: Pass
+    repeats: bool = False
+    """Whether it runs until the bytes stand still, `REPETITIONS` times at most."""
+
+    def __str__(self) -> str:
+        """As `parse_step` reads it."""
+        return spell(self.subject) + "*" * self.repeats
+
+
+def parse_step(text: str) -> Step:
+    """The pass that a text spells.
+
+    Raises:
+        ParameterError: it spells none; the message says what would.
+    """
+    spelled = text.strip()
+    repeats = spelled.endswith("*")
+    head, brace, rest = spelled.removesuffix("*").rstrip().partition("{")
+    if brace and not rest.endswith("}"):
+        raise ParameterError(f"{visible(text)}: the brace is not closed; write 'NAME{{option=value}}' in quotes")
+    return Step(_parse(head.strip(), rest[:-1] if brace else ""), repeats)
+
+
+def _parse(head: str, inside: str) -> Pass:
+    if not head:
+        raise ParameterError("the name of a pass is missing; `onnxjson passes` shows all")
+    name, colon, part = head.partition(":")
+    if name in NAMES:
+        return _of_catalogue(NAMES[name], part if colon else None, inside)
+    if head in EDITS:
+        return edit_pass(_build(EDITS[head], _texts(EDITS[head], inside)))
+    if head.endswith(".py"):
+        return user_pass(head, _free_options(head, inside))
+    if head.endswith(".json"):
+        if inside.strip():
+            raise ParameterError(f"{visible(head)} is a rewrite script, which takes no options")
+        return ScriptPass(file=head)
+    if head in plugins():
+        return PluginPass(entry=head, options=_free_options(head, inside))
+    if "=" in head:
+        raise ParameterError(f"{visible(head)} is no pass; {quote_the_braces(head)}")
+    hint = near(head, all_names()) or near(name, all_names()) or "`onnxjson passes` shows all"
+    raise ParameterError(f'there is no pass "{visible(head)}"; {hint}')
+
+
+def quote_the_braces(word: str) -> str:
+    """What to do about a word such as ``a=1``, which a shell made of braces."""
+    names = [name for name in all_names() if word.startswith(name)]
+    name = max(names, key=len, default="")
+    option = visible(word[len(name) :])
+    return f"quote the braces, so that the shell leaves them: -p '{name or 'NAME'}{{{option}}}'"
+
+
+def all_names() -> list[str]:
+    """What may stand before the braces, but for files: passes, their parts, edits, and what other packages offer."""
+    found = []
+    for name, kind in NAMES.items():
+        found += [name, *[f"{name}:{part}" for part in kind.parts]]
+    return [*found, *EDITS, *plugins()]
+
+
+def _of_catalogue(kind: type[Pass], part: str | None, inside: str) -> Pass:
+    name = name_of(kind)
+    texts = _texts(kind, inside)
+    if part is not None:
+        if kind.part is None:
+            raise ParameterError(f"{name} has no parts; write {name}, or '{name}{{option=value}}'")
+        if kind.part in texts:
+            raise ParameterError(f"{name}:{visible(part)} says {kind.part} already; leave out one of them")
+        texts[kind.part] = [part]
+    return _build(kind, texts)
+
+
+def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclared:
+    owner = name_of(kind)
+    for each in parameters(kind):
+        if each.required and each.name not in texts:
+            described = f" ({each.description.rstrip('.')})" if each.description else ""
+            raise ParameterError(f"{owner} needs {each.name}{described}: write '{owner}{{{each.name}=...}}'")
+    return edit_spelling.build(kind, texts, ())
+
+
+def _free_options(head: str, inside: str) -> dict[str, Any]:
+    """Options of a function, whose names nobody knows before."""
+    found: dict[str, Any] = {}
+    for member in _split(inside):
+        name, mark, value = member.partition("=")
+        name = name.strip()
+        if not name.isidentifier():
+            raise ParameterError(f"{visible(head)}: {visible(name)} is no name of an argument; write name=value")
+        if name in found:
+            raise ParameterError(f"{visible(head)}: {name} is there twice")
+        try:
+            found[name] = edit_spelling.json_or_text(_with_quotes(Shape("value"), value.strip())) if mark else True
+        except ValueMistakeError as mistake:
+            raise ParameterError(f"{visible(head)}: {name}: {mistake}") from None
+    return found
+
+
+def _with_quotes(shape: Shape, text: str) -> str:
+    """A list or an object of words as JSON: ``[a,b]`` stands for ``["a", "b"]``; a text without its quotes."""
+    opening = text[:1]
+    if shape.form in ("text", "choice", "size") and opening == '"':
+        try:
+            return str(msgspec.json.decode(text, type=str))
+        except msgspec.MsgspecError:
+            return text
+    if (
+        shape.form not in ("list", "mapping", "value")
+        or opening not in _CLOSING
+        or not text.endswith(_CLOSING[opening])
+    ):
+        return text
+    return _quoted(text)
+
+
+def _quoted(text: str) -> str:
+    """JSON of a text in which strings may stand without quotes."""
+    opening = text[:1]
+    if opening not in _CLOSING or not text.endswith(_CLOSING[opening]) or len(text) < 2:
+        return text if _is_json_word(text) else write_value(text)
+    members = []
+    for member in _split(text[1:-1]):
+        if opening == "[":
+            members.append(_quoted(member.strip()))
+            continue
+        key, mark, value = _key_and_value(member)
+        if not mark:
+            return text
+        members.append(f"{key if key.startswith(chr(34)) else write_value(key)}: {_quoted(value)}")
+    return opening + ", ".join(members) + _CLOSING[opening]
+
+
+def _key_and_value(member: str) -> tuple[str, str, str]:
+    found = re.match(r'\s*("(?:[^"\\]|\\.)*"|[^:=]*?)\s*([:=])(.*)', member, re.DOTALL)
+    return (found[1], found[2], found[3].strip()) if found else (member, "", "")
+
+
+def _is_json_word(text: str) -> bool:
+    return bool(re.fullmatch(r'"(?:[^"\\]|\\.)*"|true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?', text))
+
+
+def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
+    """Texts of each option within braces."""
+    owner, known = name_of(kind), {each.name: each for each in parameters(kind)}
+    texts: dict[str, list[str]] = {}
+    for member in _split(inside):
+        if not member.strip():
+            continue
+        name, mark, value = member.partition("=")
+        name = name.strip().replace("-", "_")
+        if name not in known:
+            if not known:
+                raise ParameterError(f"{owner} takes no options, and {visible(name)} is given")
+            hint = suggest(name, known) or f"there are {', '.join(known)}"
+            raise ParameterError(f'{owner} has no option "{visible(name)}"; {hint}')
+        shape = known[name].shape
+        if not mark and shape.form != "flag":
+            raise ParameterError(f"{owner}: {name} needs a value, {shape.fits}: '{owner}{{{name}=...}}'")
+        if name in texts and shape.form not in ("list", "mapping"):
+            raise ParameterError(f"{owner}: {name} is there twice")
+        texts.setdefault(name, []).append(_with_quotes(shape, value.strip()))
+    return texts
+
+
+def _split(text: str) -> Iterator[str]:
+    """The parts between commas that stand in no quotes and brackets.
+
+    Raises:
+        ParameterError: a quote or bracket is not closed.
+    """
+    open_brackets: list[str] = []
+    start, position, in_quotes = 0, 0, False
+    while position < len(text):
+        character = text[position]
+        if in_quotes:
+            position += character == "\\"
+            in_quotes = character != '"'
+        elif character == '"':
+            in_quotes = True
+        elif character in _CLOSING:
+            open_brackets.append(_CLOSING[character])
+        elif open_brackets and character == open_brackets[-1]:
+            open_brackets.pop()
+        elif character == "," and not open_brackets:
+            yield text[start:position]
+            start = position + 1
+        position += 1
+    if in_quotes or open_brackets:
+        missing = '"' if in_quotes else open_brackets[-1]
+        raise ParameterError(f"{visible(text)}: a closing {missing} is missing")
+    if text[start:].strip() or start:
+        yield text[start:]
+
+
+def spell(subject: Pass) -> str:
+    """The text that `parse_step` reads as this pass."""
+    match subject:
+        case EditPass():
+            edit = subject.edit
+            return name_of(edit) + _braces(non_default_parameters(edit), parameters(type(edit)))
+        case ScriptPass():
+            return subject.file
+        case UserPass() | PluginPass():
+            return subject.name + _braces(subject.options, ())
+    values = non_default_parameters(subject)
+    name = subject.name
+    if subject.part and len(values.get(subject.part, ())) == 1:
+        name += f":{values.pop(subject.part)[0]}"
+    return name + _braces(values, parameters(type(subject)))
+
+
+def is_called(step: Step, word: str) -> bool:
+    """Whether a word names a pass of a pipeline: its name, with its part, as it was spelled, or its file's name."""
+    spelled = spell(step.subject)
+    names = {str(step), spelled, spelled.partition("{")[0], step.subject.name}
+    if isinstance(step.subject, ScriptPass | UserPass):
+        names.add(Path(step.subject.file).name)
+    return word in names
+
+
+def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:
+    if not values:
+        return ""
+    shapes = {parameter.name: parameter.shape for parameter in known}
+    return "{" + ",".join([f"{key}={_spelled(shapes.get(key), value)}" for key, value in values.items()]) + "}"
+
+
+def _spelled(shape: Shape | None, value: Any) -> str:
+    if shape is not None and shape.form in ("text", "choice", "size") and isinstance(value, str):
+        return value if _PLAIN.fullmatch(value) else write_value(value)
+    return write_value(value)

@@ -1,0 +1,272 @@
+"""Placeholders for texts of a model that Python code could evaluate.
+
+Shape inference in Python computes with names of dimensions, and sympy evaluates a string as code where it expects a
+number. So these texts are replaced before such code gets a model, and restored in its result:
+
+* names of dimensions, except plain symbols of sympy and plain arithmetic of them, such as ``N // 2``;
+* elements of string tensors and string attributes, except plain words, numbers and equations of an Einsum;
+* names of operators and functions that are not identifiers, since shape inference makes names of dimensions from them.
+
+Equal texts get equal placeholders, different texts different ones. No placeholder occurs in the original model.
+"""
+
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.model.document import Attribute, Dimension, Function, Model, Node, Record, SimpleShardedDim, Tensor
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.messages import FIELDS, Kind
+from onnxjson.model.walking import fields_leading_to
+from onnxjson.optimizing.passes.text_evaluation import IDENTIFIER, LONGEST, is_harmless, is_symbol
+
+_NAME: Final = re.compile(r"\b[A-Za-z_][A-Za-z0-9_]*\b(?! *\()")
+"""A name in arithmetic, except the name of a called function."""
+_NUMBERS: Final = re.compile(rb"onnxjson([0-9]{1,18})_(?:dim|text|name)_")
+
+_Fields = tuple[tuple[str, bool], ...]
+
+
+class TextNeededError(OnnxJsonError):
+    """A pass computes with a text that is hidden from it by a placeholder."""
+
+
+class _Texts(NamedTuple):
+    """Texts that get a placeholder."""
+
+    dims: set[str]
+    texts: set[bytes]
+    names: set[str]
+
+
+class Placeholders:
+    """Placeholders of one model; only the texts are kept, not the model.
+
+    Args:
+        model: the model; it is not changed.
+        data: the serialized model.
+        keeps_texts: whether string tensors and string attributes are not replaced.
+    """
+
+    def __init__(self, model: Model, data: bytes, *, keeps_texts: bool = False) -> None:
+        found = _collect(model, keeps_texts)
+        self.dims: dict[str, str] = {}
+        """Replaced names of dimensions with their replacements."""
+        self._texts: dict[bytes, bytes] = {}
+        self._names: dict[str, str] = {}
+        self._originals: dict[str, str] = {}
+        self._prefix = ""
+        if any(found):
+            self._prefix = _unused_prefix(data)
+            self._number(found)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything was replaced."""
+        return bool(self._prefix)
+
+    @property
+    def has_texts(self) -> bool:
+        """Whether text in a tensor or an attribute was replaced."""
+        return bool(self._texts)
+
+    def is_text(self, text: bytes) -> bool:
+        """Whether a text is a placeholder of text in a tensor or an attribute."""
+        return self.is_needed and text.startswith(f"{self._prefix}_text_".encode())
+
+    def replace(self, model: Model) -> Model:
+        """Return the model with placeholders; the same object if none is needed."""
+        return _rewrite(model, self._disarm) if self.is_needed else model
+
+    def restore(self, model: Model) -> Model:
+        """Return the result of a pass with the original texts instead of their placeholders.
+
+        Raises:
+            TextNeededError: the pass computed with a text of a tensor or attribute: its placeholder is part of another
+                text, or in another kind of field.
+        """
+        return _rewrite(model, self._restore) if self.is_needed else model
+
+    def restore_text(self, text: str) -> str:
+        """Return a message of a pass with the original texts instead of their placeholders."""
+        return self._pattern.sub(self._original, text) if self.is_needed and self._prefix in text else text
+
+    def occurs(self, data: bytes) -> bool:
+        """Whether a placeholder occurs in some bytes."""
+        return self.is_needed and self._prefix.encode() in data
+
+    def _number(self, found: _Texts) -> None:
+        # sympy orders by name: placeholders keep the order of the originals.
+        self.dims = dict(zip(sorted(found.dims), self._fresh("dim", len(found.dims)), strict=True))
+        fresh_texts = self._fresh("text", len(found.texts))
+        self._texts = {text: fresh.encode() for text, fresh in zip(sorted(found.texts), fresh_texts, strict=True)}
+        self._names = dict(zip(sorted(found.names), self._fresh("name", len(found.names)), strict=True))
+        decoded = {text.decode("utf-8", "surrogateescape"): fresh.decode() for text, fresh in self._texts.items()}
+        for replaced in (self.dims, decoded, self._names):
+            self._originals.update({fresh: text for text, fresh in replaced.items()})
+        self._pattern = re.compile(rf"{self._prefix}_(dim|text|name)_[0-9]+_")
+
+    def _fresh(self, kind: str, count: int) -> Iterable[str]:
+        width = len(str(count))
+        return [f"{self._prefix}_{kind}_{number:0{width}}_" for number in range(count)]
+
+    def _original(self, found: re.Match[str]) -> str:
+        return self._originals.get(found[0], found[0])
+
+    def _disarm(self, record: Record) -> dict[str, Any]:
+        match record:
+            case Node(op_type=name) if name in self._names:
+                return {"op_type": self._names[name]}
+            case Dimension(dim_param=name) | SimpleShardedDim(dim_param=name) if name in self.dims:
+                return {"dim_param": self.dims[name]}
+            case Tensor(string_data=texts) if texts:
+                return {"string_data": self._replaced(texts)}
+            case Attribute(s=bytes(text)):
+                return {"s": self._texts.get(text, text), "strings": self._replaced(record.strings)}
+            case Attribute(strings=texts) if texts:
+                return {"strings": self._replaced(texts)}
+            case Function(name=name) if name in self._names:
+                return {"name": self._names[name]}
+        return {}
+
+    def _replaced(self, texts: tuple[bytes, ...]) -> tuple[bytes, ...]:
+        return tuple([self._texts.get(text, text) for text in texts])
+
+    def _restore(self, record: Record) -> dict[str, Any]:
+        updates: dict[str, Any] = {}
+        for name, restored in _text_fields(type(record)):
+            value = getattr(record, name)
+            if not value:
+                continue
+            restore = self._expression if name == "dim_param" else self._plain if restored is str else self._bytes
+            if not isinstance(value, tuple):
+                if (new := restore(value)) is not value:
+                    updates[name] = new
+            elif any([restore(each) is not each for each in value]):
+                updates[name] = tuple([restore(each) for each in value])
+        return updates
+
+    def _bytes(self, text: bytes) -> bytes:
+        if self._prefix.encode() not in text:
+            return text
+        decoded = text.decode("utf-8", "surrogateescape")
+        whole = self._originals.get(decoded)
+        restored = self._without_texts(decoded) if whole is None else whole
+        return restored.encode("utf-8", "surrogateescape")
+
+    def _plain(self, text: str) -> str:
+        return self._without_texts(text) if self._prefix in text else text
+
+    def _without_texts(self, text: str) -> str:
+        for found in self._pattern.finditer(text):
+            if found[1] == "text":
+                original = self._originals.get(found[0], "")
+                raise TextNeededError(f'it computes with a text of a tensor or attribute: "{original[:LONGEST]}"')
+        return self._pattern.sub(self._original, text)
+
+    def _expression(self, text: str) -> str:
+        if self._prefix not in text:
+            return text
+
+        def original(found: re.Match[str]) -> str:
+            name = self._original(found)
+            is_alone = found.span() == (0, len(text)) or IDENTIFIER.fullmatch(name)
+            is_enclosed = text[: found.start()].endswith("(") and text[found.end() :].startswith(")")
+            return name if is_alone or is_enclosed else f"({name})"
+
+        self._without_texts(text)
+        return self._pattern.sub(original, text)
+
+
+def _collect(model: Model, keeps_texts: bool) -> _Texts:
+    """Collect the texts that get a placeholder."""
+    dims, texts, names = set[str](), set[bytes](), set[str]()
+    pending: list[Record] = [model]
+    seen: set[int] = set()  # Equal types and attributes of a parsed model are often one record.
+    while pending:
+        record = pending.pop()
+        match record:
+            case Node(op_type=name) | Function(name=name):
+                names.add(name or "")
+            case Dimension(dim_param=name) | SimpleShardedDim(dim_param=name):
+                dims.add(name or "")
+            case Tensor(string_data=found):
+                texts.update(found)
+            case Attribute(s=text, strings=found):
+                texts.update(found if text is None else (text, *found))
+        for name, repeated in _scanned_fields(type(record)):
+            value = getattr(record, name)
+            below = value if repeated else () if value is None else (value,)
+            for each in below:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    pending.append(each)
+    return _Texts(
+        {name for name in dims if name and not is_symbol(name)},
+        set() if keeps_texts else {text for text in texts if not is_harmless(text)},
+        {name for name in names if name and not (IDENTIFIER.fullmatch(name) and len(name) <= LONGEST)},
+    )
+
+
+def _unused_prefix(data: bytes) -> str:
+    used = set(map(int, _NUMBERS.findall(data)))
+    return f"onnxjson{next(number for number in range(len(used) + 1) if number not in used)}"
+
+
+def _rewrite(model: Model, change: Callable[[Record], dict[str, Any]]) -> Model:
+    """Rewrite the records of a model, inner ones first; each shared record is rewritten once.
+
+    It does not recurse, since subgraphs may be nested deeper than the stack of Python allows.
+    """
+    done: dict[int, Record] = {}
+    pending: list[Record] = [model]
+    while pending:
+        record = pending[-1]
+        if id(record) in done:
+            pending.pop()
+            continue
+        messages = [(name, each) for name, _ in _message_fields(type(record)) if (each := getattr(record, name))]
+        below = [each for _, value in messages for each in (value if isinstance(value, tuple) else (value,))]
+        left = [each for each in below if id(each) not in done]
+        if left:
+            pending += left
+            continue
+        pending.pop()
+        updates = change(record)
+        for name, value in messages:
+            if not isinstance(value, tuple):
+                if done[id(value)] is not value:
+                    updates[name] = done[id(value)]
+            elif any([done[id(each)] is not each for each in value]):
+                updates[name] = tuple([done[id(each)] for each in value])
+        done[id(record)] = msgspec.structs.replace(record, **updates) if updates else record
+    rewritten = done[id(model)]
+    assert isinstance(rewritten, Model)
+    return rewritten
+
+
+@cache
+def _message_fields(message: type[Record]) -> _Fields:
+    return tuple([(field.name, field.repeated) for field in FIELDS[message] if field.message is not None])
+
+
+@cache
+def _scanned_fields(message: type[Record]) -> _Fields:
+    """Return the fields that lead to records with texts."""
+    kinds = (Dimension, SimpleShardedDim, Tensor, Attribute, Node, Function)
+    found = [each for kind in kinds for each in fields_leading_to(message, kind)]
+    return tuple(dict.fromkeys(found))
+
+
+@cache
+def _text_fields(message: type[Record]) -> tuple[tuple[str, type], ...]:
+    """Return the fields that hold text, each with ``str`` or ``bytes``."""
+    kinds = {Kind.STRING: str, Kind.BYTES: bytes}
+    fields = [field for field in FIELDS[message] if field.kind in kinds and field.name != "raw_data"]
+    return tuple([(field.name, kinds[field.kind]) for field in fields])
+
+
+__all__ = ["Placeholders", "TextNeededError"]

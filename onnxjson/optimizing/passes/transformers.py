@@ -1,0 +1,200 @@
+"""transformers: onnxruntime's optimizer for transformers, with fusions of attention, normalization and embeddings.
+
+https://onnxruntime.ai/docs/performance/transformers-optimization.html. Its ``optimize_model`` imports torch
+only to look for a graphics card before onnxruntime optimizes. Here a session of onnxruntime optimizes, with the same
+transformers disabled, and ``optimize_by_fusion``, which does not need torch, does the rest.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from msgspec import Meta
+
+from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.onnxruntime import Level, Sessions
+from onnxjson.optimizing.passes.stages import PartStage, remark
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+ModelType = Literal[
+    "bart", "bert", "bert_tf", "bert_keras", "clip", "conformer", "gpt2", "gpt2_tf", "gpt_neox", "mmdit", "phi",
+    "qwen3", "sam2", "swin", "t5", "tnlr", "unet", "vae", "vit",
+]  # fmt: skip
+"""Types of models that it has fusions for."""
+
+Fusion = Literal[
+    "attention", "bias_add", "bias_gelu", "bias_skip_layer_norm", "bias_splitgelu", "embed_layer_norm", "gelu",
+    "group_norm", "layer_norm", "nhwc_conv", "packed_kv", "packed_qkv", "rotary_embeddings", "shape_inference",
+    "skip_group_norm", "skip_layer_norm",
+]  # fmt: skip
+"""Fusions that can be disabled."""
+
+_LEVELS: Final[dict[int, Level]] = {1: "basic", 2: "extended", 99: "all"}
+_ALWAYS_LEFT_OUT: Final = ("ConstantSharing",)
+_LEFT_OUT_ABOVE_BASIC: Final = (
+    "MatMulScaleFusion",
+    "MatMulAddFusion",
+    "MatmulTransposeFusion",
+    "GemmActivationFusion",
+    "BiasSoftmaxFusion",
+)
+"""Transformers that hide the patterns of its fusions; `optimize_model` disables the same."""
+
+_CLEANING: Final = "cleaning up"
+
+
+class Transformers(Pass, frozen=True, kw_only=True, eq=False, tag="transformers"):
+    """Fuse attention, normalization, Gelu and embeddings of a transformer into operators of onnxruntime.
+
+    A fusion that does not find its pattern does nothing, so the model type matters; the fused operators are reported.
+    """
+
+    packages: ClassVar = ("onnxruntime", "sympy")
+    extra: ClassVar = "passes"
+
+    model_type: Annotated[ModelType, Meta(description="Type of the model.")] = "bert"
+    num_heads: Annotated[int, Meta(ge=0, description="Number of attention heads; 0 to detect it (bert only).")] = 0
+    hidden_size: Annotated[int, Meta(ge=0, description="Size of the hidden layers; 0 to detect it.")] = 0
+    level: Annotated[
+        Literal["default", "none", "basic", "extended", "all"],
+        Meta(description="Level of onnxruntime before the fusions; the default depends on the model type."),
+    ] = "default"
+    disable: Annotated[tuple[Fusion, ...], Meta(description="Fusions to disable.")] = ()
+    gelu_approximation: Annotated[bool, Meta(description="Also replace Gelu by FastGelu, which is not exact.")] = False
+    gemm_fast_gelu: Annotated[bool, Meta(description="Also fuse MatMul and FastGelu.")] = False
+    multi_head_attention: Annotated[bool, Meta(description="Use MultiHeadAttention instead of Attention.")] = False
+    channels_first: Annotated[bool, Meta(description="GroupNorm is channels-first (unet, vae, clip).")] = False
+    attention_mask: Annotated[
+        Literal["default", "index", "raw", "none"],
+        Meta(description="Form of attention masks: lengths, raw masks, or none."),
+    ] = "default"
+    input_int32: Annotated[bool, Meta(description="Convert int64 inputs to int32.")] = False
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        fused = self._fused(self._prepared(model, folder))
+        counts = {name: count for name, count in fused.get_fused_operator_statistics().items() if count}
+        fused_text = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+        remark(f"fused operators in the result: {fused_text or 'none'}")
+        return bytes(fused.model.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: the optimization by onnxruntime, then each fusion."""
+        prepared = self._prepared(model, folder)
+        if prepared != model:
+            yield PartStage("onnxruntime", prepared)
+        found: list[PartStage] = []
+        with _watched(prepared, found.append):
+            fused = self._fused(prepared)
+        yield from found
+        last = bytes(fused.model.SerializeToString())
+        if not found or found[-1].model != last:
+            yield PartStage(_CLEANING, last)
+
+    def _prepared(self, model: bytes, folder: Path) -> bytes:
+        """Optimize with onnxruntime before the fusions."""
+        from onnxruntime.transformers.optimizer import MODEL_TYPES
+
+        level = _LEVELS.get(MODEL_TYPES[self.model_type][2]) if self.level == "default" else self.level
+        if level is None or level == "none":
+            return model
+        left_out = _ALWAYS_LEFT_OUT if level == "basic" else (*_ALWAYS_LEFT_OUT, *_LEFT_OUT_ABOVE_BASIC)
+        return Sessions(model, folder, level, left_out).optimized()
+
+    def _fused(self, model: bytes) -> Any:
+        from onnx import ModelProto
+        from onnxruntime.transformers.optimizer import optimize_by_fusion
+
+        proto = ModelProto.FromString(model)
+        made = optimize_by_fusion(proto, self.model_type, self.num_heads, self.hidden_size, self._fusion_options())
+        if self.input_int32:
+            made.change_graph_inputs_to_int32()
+        return made
+
+    def _fusion_options(self) -> Any:
+        options = _module("fusion_options").FusionOptions(self.model_type)
+        for name in self.disable:
+            setattr(options, f"enable_{name}", False)
+        options.enable_gelu_approximation = self.gelu_approximation
+        options.enable_gemm_fast_gelu = self.gemm_fast_gelu
+        options.use_multi_head_attention = self.multi_head_attention
+        if self.channels_first:
+            options.group_norm_channels_last = False
+        if self.attention_mask == "none":
+            options.disable_attention_mask()
+        elif self.attention_mask != "default":
+            options.use_raw_attention_mask(self.attention_mask == "raw")
+        return options
+
+
+def _module(name: str) -> Any:
+    """Import a module of the optimizer as its own modules do, after it put its folder on the path."""
+    import onnxruntime.transformers.optimizer  # noqa: F401
+
+    return import_module(name)
+
+
+@contextmanager
+def _watched(model: bytes, seen: Callable[[PartStage], None]) -> Iterator[None]:
+    """Call `seen` within the block with the model after each fusion that changed it; `model` is the first."""
+    watch = _Watch(model, seen)
+    kinds = [kind for kind in _all_kinds(_module("fusion_base").Fusion) if "apply" in kind.__dict__]
+    originals = [(kind, kind.__dict__["apply"]) for kind in kinds]
+    for kind, original in originals:
+        kind.apply = watch.wrapped(original)
+    try:
+        yield
+    finally:
+        for kind, original in originals:
+            kind.apply = original
+
+
+def _all_kinds(kind: Any) -> Iterable[Any]:
+    yield kind
+    for below in kind.__subclasses__():
+        yield from _all_kinds(below)
+
+
+class _Watch:
+    """Observer of the model before and after each fusion."""
+
+    def __init__(self, model: bytes, seen: Callable[[PartStage], None]) -> None:
+        self._seen = seen
+        self._depth = 0
+        self._last = model
+
+    def wrapped(self, apply: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """Wrap ``apply`` of a fusion to observe the model; a call of the base class is part of the same fusion."""
+
+        def watched(fusion: Any) -> Any:
+            self._depth += 1
+            if self._depth == 1:
+                self._look(_CLEANING, fusion.model.model)
+            try:
+                return apply(fusion)
+            finally:
+                self._depth -= 1
+                if self._depth == 0:
+                    self._look(type(fusion).__name__, fusion.model.model)
+
+        return watched
+
+    def _look(self, name: str, model: "ModelProto") -> None:
+        data = bytes(model.SerializeToString())
+        if data != self._last:
+            self._seen(PartStage(name, _sorted(model)))
+        self._last = data
+
+
+def _sorted(model: "ModelProto") -> bytes:
+    """Return a model between two fusions with its nodes in topological order."""
+    from onnxruntime.transformers.onnx_model import OnnxModel
+
+    made = OnnxModel(copy.deepcopy(model))
+    made.topological_sort()
+    return bytes(made.model.SerializeToString())

@@ -1,0 +1,211 @@
+"""Provenance of nodes: where each came from and what became of it, over all passes of a trace.
+
+The patch of a part states which nodes stay and at which address; its events state which nodes replaced which.
+One event may rewrite thousands of nodes at once. Most optimizers keep the names of consumed values, so the ancestors of
+a new node are then the old nodes between the values of its name: those that computed its outputs, back to its inputs.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from onnxjson.diffing.events import KIND_PROPERTIES, Event, Kind
+from onnxjson.model.document import Model, Node
+from onnxjson.model.index import Index
+from onnxjson.optimizing.trace_records import Part, Trace
+
+_MOST_ANCESTORS: Final = 64
+"""Maximum number of old nodes of a new node; with more, its inputs were renamed, and nothing is known."""
+
+
+def ancestors_by_name(before: Model, after: Model, base: Iterable[str], target: Iterable[str]) -> dict[str, list[str]]:
+    """Return the old nodes that each new node replaced, as far as names show it; all by address.
+
+    Args:
+        before: the model before.
+        after: the model after.
+        base: addresses of the old nodes of a rewrite.
+        target: addresses of its new nodes.
+    """
+    old, new = (_nodes_at(model, addresses) for model, addresses in ((before, base), (after, target)))
+    producers = {name: address for address, node in old.items() for name in node.output if name}
+    return {address: _ancestors_of(node, old, producers) for address, node in new.items()}
+
+
+def _nodes_at(model: Model, addresses: Iterable[str]) -> dict[str, Node]:
+    wanted = set(addresses)
+    return {ref.address: ref.node for ref in Index(model).nodes() if ref.address in wanted}
+
+
+def _ancestors_of(node: Node, old: dict[str, Node], producers: dict[str, str]) -> list[str]:
+    stops = set(node.input)
+    found: dict[str, None] = {}
+    pending = [name for name in node.output if name]
+    while pending:
+        address = producers.get(pending.pop())
+        if address is None or address in found:
+            continue
+        found[address] = None
+        if len(found) > _MOST_ANCESTORS:
+            return []
+        pending += [name for name in old[address].input if name and name not in stops]
+    return list(found)
+
+
+_NODE: Final = re.compile(r".*/node/(?:0|[1-9][0-9]*)(?![^/])")
+"""Matches an address up to its innermost node."""
+
+_IN_GRAPH: Final = re.compile(r"/attribute/[^/]+/(?:g|graphs/[0-9]+)(?![^/])")
+"""Follows the address of a node in addresses inside one of its subgraphs."""
+
+_WIDE: Final = 1_000
+"""Number of pairs of old and new nodes of a rewrite above which names decide which replaced which."""
+
+
+class Touch(NamedTuple):
+    """A change of a node by one part of a pass."""
+
+    step: int
+    """The position of the pass."""
+    part: int
+    """The position of the part among those of its pass."""
+    kind: Kind
+    pattern: str
+    """Pattern of the event; "" if no event names the node."""
+
+
+class Story(NamedTuple):
+    """Origins or fate of a node."""
+
+    nodes: tuple[str, ...]
+    """Addresses in the other model, in order."""
+    touches: tuple[Touch, ...]
+    """Parts of passes that changed it, in order, without duplicates."""
+
+
+class Provenance(NamedTuple):
+    """Links between the nodes of the first and the last model, in both directions."""
+
+    origins: dict[str, Story]
+    """Nodes of the first model that each node of the last model originates from."""
+    fates: dict[str, Story]
+    """Nodes of the last model that originate from each node of the first; empty if it was removed."""
+
+
+class _Sources(NamedTuple):
+    """Origins of a node up to the current pass; dicts keep the order."""
+
+    nodes: dict[str, None]
+    touches: dict[Touch, None]
+
+
+def provenance(trace: Trace) -> Provenance:
+    """Follow every node of a trace through all of its passes.
+
+    Raises:
+        PatchError: the patches do not fit; the trace was changed.
+    """
+    first = [ref.address for ref in Index(trace.first).nodes()]
+    known = {address: _Sources({address: None}, {}) for address in first}
+    gone: dict[str, dict[Touch, None]] = {}
+    models = trace.models()
+    before = next(models)
+    for step, each in enumerate(trace.steps):
+        for part, what in enumerate(each.parts):
+            after = next(models)
+            known = _after(known, _Change(what, before, after), step, part, gone)
+            before = after
+    last = [ref.address for ref in Index(before).nodes()]
+    origins = {address: _story(_found(known, address)) for address in last}
+    return Provenance(origins, _fates(first, origins, gone))
+
+
+class _Change(NamedTuple):
+    """A part with the models before and after it."""
+
+    part: Part
+    before: Model
+    after: Model
+
+    def links(self) -> "Iterator[tuple[Event, list[str], list[str], dict[str, list[str]]]]":
+        """Yield each event member about nodes: the old nodes, the new nodes, and the old nodes of each new one."""
+        for event, base, target in _members(self.part.events):
+            if len(base) * len(target) > _WIDE:
+                yield event, base, target, ancestors_by_name(self.before, self.after, base, target)
+            else:
+                yield event, base, target, dict.fromkeys(target, base)
+
+
+def _after(
+    known: dict[str, _Sources], change: _Change, step: int, number: int, gone: dict[str, dict[Touch, None]]
+) -> dict[str, _Sources]:
+    """Return the origins after a part; touches of every original node are added to `gone`."""
+    made: dict[str, _Sources] = {}
+
+    def add(address: str, sources: _Sources, touches: Iterable[Touch] = ()) -> None:
+        entry = made.setdefault(address, _Sources({}, {}))
+        entry.nodes.update(sources.nodes)
+        entry.touches.update(sources.touches)
+        entry.touches.update(dict.fromkeys(touches))
+
+    touched: dict[str, list[Touch]] = {}
+    for event, base, target, old_nodes in change.links():
+        touch = Touch(step, number, event.kind, event.pattern)
+        for address in base:
+            touched.setdefault(address, []).append(touch)
+        for address in target:
+            for source in old_nodes.get(address, ()):
+                add(address, _found(known, source))
+            add(address, _Sources({}, {}), (touch,))
+    for address, sources in known.items():
+        place = change.part.patch.where(address)
+        if place is not None:
+            add(place, sources, touched.get(address, ()))
+        elif address not in touched:
+            # A constant removed together with its consumers: no event names it.
+            touched[address] = [Touch(step, number, "eliminated", "")]
+        for original in sources.nodes:
+            history = gone.setdefault(original, {})
+            history.update(sources.touches)
+            history.update(dict.fromkeys(touched.get(address, ())))
+    return made
+
+
+def _members(events: Iterable[Event]) -> Iterator[tuple[Event, list[str], list[str]]]:
+    """Yield each event member about nodes, with the addresses on both sides."""
+    for event in events:
+        for member in event.members:
+            base, target = _nodes(member.base), _nodes(member.target)
+            if bool(base) != bool(target) or (base and KIND_PROPERTIES[event.kind].touches_nodes):
+                yield event, base, target
+
+
+def _nodes(addresses: Iterable[str]) -> list[str]:
+    found = []
+    for address in addresses:
+        match = _NODE.match(address)
+        if match and not _IN_GRAPH.match(address, match.end()):
+            found.append(match[0])
+    return list(dict.fromkeys(found))
+
+
+def _found(known: dict[str, _Sources], address: str) -> _Sources:
+    """Return the origins of a node; for an unknown node in a subgraph, those of the enclosing node."""
+    while address:
+        if address in known:
+            return known[address]
+        match = _NODE.match(address.rpartition("/node/")[0])
+        address = match[0] if match else ""
+    return _Sources({}, {})
+
+
+def _story(sources: _Sources) -> Story:
+    return Story(tuple(sources.nodes), tuple(sources.touches))
+
+
+def _fates(first: list[str], origins: dict[str, Story], gone: dict[str, dict[Touch, None]]) -> dict[str, Story]:
+    nodes: dict[str, dict[str, None]] = {address: {} for address in first}
+    for address, story in origins.items():
+        for original in story.nodes:
+            nodes[original][address] = None
+    return {address: Story(tuple(found), tuple(gone.get(address, ()))) for address, found in nodes.items()}

@@ -1,0 +1,184 @@
+"""Variants of a model: the passes that produce one, its session settings, and names of files for the results.
+
+::
+
+    both=onnxoptimizer,onnxsim          passes, one after the other
+    plain=@off                          the model as it is, in a session without optimization
+    offline=onnxruntime{level=all}@off  optimized offline, so not again in the session
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple, get_args
+
+import msgspec
+
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import ParameterError
+from onnxjson.optimizing.passes import Step, parse_step
+from onnxjson.running.tasks import Level, Settings
+
+LEVELS: Final[tuple[Level, ...]] = get_args(Level)
+_LEVEL: Final = re.compile(rf"@({'|'.join(LEVELS)})$")
+_MODES: Final = ("sequential", "parallel")
+_DEFAULT_PARALLEL: Final = 2
+"""Default number of operators that run at once in parallel mode."""
+
+
+class Variant(NamedTuple):
+    """One way to optimize and run a model."""
+
+    name: str
+    steps: tuple[Step, ...] = ()
+    level: Level | None = None
+    """Optimization level of its session; None for that of the benchmark."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it must compute the same as the original."""
+        return all(step.subject.is_exact for step in self.steps)
+
+
+def parse_variant(text: str) -> Variant:
+    """Return the variant ``NAME=PASS,PASS...@LEVEL``; all but the name may be missing.
+
+    Raises:
+        ParameterError: the text is not a variant.
+    """
+    name, mark, rest = text.partition("=")
+    if not mark or not name.strip() or "{" in name:
+        raise ParameterError(
+            f"{visible(text)} is not a variant; write NAME=PASS,PASS, such as both=onnxoptimizer,onnxsim"
+        )
+    found = _LEVEL.search(rest)
+    passes = rest[: found.start()] if found else rest
+    steps = tuple([parse_step(word) for word in _words(passes) if word.strip()])
+    level = next((each for each in LEVELS if found and found[1] == each), None)
+    return Variant(name.strip(), steps, level)
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the parts between commas outside braces and brackets."""
+    depth = start = 0
+    for place, character in enumerate(text):
+        depth += (character in "{[") - (character in "}]")
+        if character == "," and not depth:
+            yield text[start:place]
+            start = place + 1
+    yield text[start:]
+
+
+PRESETS: Final[dict[str, tuple[str, ...]]] = {
+    "baseline": (
+        "original=",
+        "+ onnxoptimizer=onnxoptimizer",
+        "+ onnxsim=onnxsim",
+        "+ onnxoptimizer + onnxsim=onnxoptimizer,onnxsim",
+        "onnxruntime off=@off",
+        "onnxruntime basic=onnxruntime{level=basic}@off",
+        "onnxruntime extended=onnxruntime{level=extended}@off",
+        "onnxruntime all=onnxruntime{level=all}@off",
+        "int8 dynamic=quantize-dynamic",
+        "int8 static qdq=quantize-static",
+        "int8 static qoperator=quantize-static{format=qoperator}",
+    ),
+    "quantized": (
+        "original=",
+        "int8 dynamic=quantize-dynamic",
+        "int8 dynamic per channel=quantize-dynamic{per_channel=true}",
+        "int8 static qdq=quantize-static",
+        "int8 static qdq per channel=quantize-static{per_channel=true}",
+        "int8 static qoperator=quantize-static{format=qoperator}",
+        "float16=float16{keep_io_types=true}",
+        "mixed precision=mixed-precision",
+    ),
+}
+"""Variants as `parse_variant` reads them, by the name of the set."""
+
+ORIGINAL: Final = Variant("original")
+
+
+class Grid(msgspec.Struct, frozen=True, kw_only=True):
+    """Session settings to try in every combination; None for the settings of the benchmark."""
+
+    threads: tuple[int, ...] | None = None
+    modes: tuple[str, ...] | None = None
+    levels: tuple[Level, ...] | None = None
+    parallel: tuple[int, ...] = (_DEFAULT_PARALLEL,)
+    """Numbers of operators that run at once, in parallel mode."""
+
+    def settings(self, base: Settings) -> list[Settings]:
+        """Return all combinations, without duplicates."""
+        found: dict[Settings, None] = {}
+        modes = self.modes or (_MODES[bool(base.parallel)],)
+        parallel = self.parallel if self.modes else (base.parallel or _DEFAULT_PARALLEL,)
+        for threads, mode, level in itertools.product(
+            self.threads or (base.threads,), modes, self.levels or (base.level,)
+        ):
+            for count in parallel if mode == "parallel" else (0,):
+                made = msgspec.structs.replace(base, threads=threads, parallel=count, level=level)
+                found[made] = None
+        return list(found)
+
+
+_KEYS: Final = ("threads", "mode", "level", "parallel")
+
+
+def parse_grid(words: Sequence[str]) -> Grid:
+    """Return the grid for words such as ``threads=1,2`` and ``mode=sequential,parallel``.
+
+    Raises:
+        ParameterError: a word is not a setting or has no valid value.
+    """
+    given: dict[str, list[str]] = {}
+    for word in [part for each in words for part in each.split()]:
+        key, mark, rest = word.partition("=")
+        if not mark or key not in _KEYS:
+            hint = suggest(key, _KEYS) or f"choose one of {', '.join(_KEYS)}"
+            raise ParameterError(f"--tune: {visible(word)} is not NAME=VALUE,...; {hint}")
+        values = [value for value in rest.split(",") if value]
+        if not values:
+            raise ParameterError(f"--tune: {key}= has no value to try")
+        given.setdefault(key, []).extend(values)
+    for key, choices in (("mode", _MODES), ("level", LEVELS)):
+        for value in given.get(key, ()):
+            if value not in choices:
+                hint = suggest(value, choices) or f"choose one of {', '.join(choices)}"
+                raise ParameterError(f"--tune: {visible(value)} is not a {key}; {hint}")
+    return Grid(
+        threads=_counts(given, "threads"),
+        modes=tuple(given["mode"]) if given.get("mode") else _MODES if given.get("parallel") else None,
+        levels=tuple([level for level in LEVELS if level in given["level"]]) if given.get("level") else None,
+        parallel=_counts(given, "parallel") or (_DEFAULT_PARALLEL,),
+    )
+
+
+def _counts(given: dict[str, list[str]], key: str) -> tuple[int, ...] | None:
+    values = given.get(key)
+    if not values:
+        return None
+    for value in values:
+        if not value.isdecimal() or int(value) > 1024:
+            raise ParameterError(f"--tune: {visible(value)} is not a number of threads; write {key}=1,2,4")
+    return tuple(dict.fromkeys(map(int, values)))
+
+
+def file_names(made: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a distinct file name for each variant: ``m-int8-dynamic.onnx``.
+
+    Args:
+        made: pairs of the name of a model and the name of a variant.
+    """
+    found: dict[str, None] = {}
+    for model, variant in made:
+        stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")
+        name = f"{stem}-{re.sub(r'[^A-Za-z0-9_.]+', '-', variant).strip('-') or 'variant'}"
+        number = next(each for each in itertools.count(1) if _numbered(name, each) not in found)
+        found[_numbered(name, number)] = None
+    return list(found)
+
+
+def _numbered(name: str, number: int) -> str:
+    return f"{name}{'' if number == 1 else f'-{number}'}.onnx"

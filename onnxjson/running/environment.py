@@ -1,0 +1,58 @@
+"""Environment of the guarded process: the variables listed here and no others, and the packages of the user.
+
+Variables configure libraries: sympy evaluates ``SYMPY_*`` as Python, onnxsim and onnxruntime write profiles, and the
+loader of shared libraries preloads code. Variables also hold secrets, which native code must not read.
+"""
+
+import os
+import site
+import sys
+from pathlib import Path
+from typing import Final
+
+_NAMES: Final = frozenset([
+    "PATH", "HOME", "TMPDIR", "TZ", "TZDIR", "LANG", "LANGUAGE", "SYSTEMROOT",
+    # Folders of shared libraries, often separate ones for graphics processors.
+    "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
+    # Selection of graphics processors.
+    "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK", "ONEAPI_DEVICE_SELECTOR",
+])  # fmt: skip
+
+_PREFIXES: Final = (
+    "LC_",
+    # Graphics processors.
+    "CUDA_", "NVIDIA_", "ROCR_", "HIP_", "HSA_",
+    # Threads and instruction sets of linear algebra.
+    "OMP_", "KMP_", "MKL_", "OPENBLAS_",
+)  # fmt: skip
+
+_FIXED: Final = {
+    # Forking is safe only with one thread, so the server must not start others.
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    # Otherwise onnxruntime stores an identifier of this machine in the user's cache and sends events over the network.
+    "ORT_DISABLE_TELEMETRY": "1",
+}
+
+_NEVER: Final = frozenset(["ORT_LOAD_CONFIG_FROM_MODEL"])
+"""Removed even for trusted code, since it lets a model configure the session that runs it."""
+
+
+def server_environment() -> dict[str, str]:
+    """Return the variables of the guarded process, which are also all variables of a job that is not trusted."""
+    return {name: os.environ[name] for name in os.environ if name in _NAMES or name.startswith(_PREFIXES)} | _FIXED
+
+
+def trusted_environment() -> tuple[tuple[bytes, bytes], ...]:
+    """Return all other variables of the user, for jobs that are trusted."""
+    kept = {*map(os.fsencode, server_environment()), *map(os.fsencode, _NEVER)}
+    return tuple([each for each in os.environb.items() if each[0] not in kept])
+
+
+def user_packages() -> list[str]:
+    """Return the user's own site-packages, which -I leaves out, if this process uses it."""
+    if not site.ENABLE_USER_SITE:
+        return []
+    folder = site.getusersitepackages()
+    return [folder] if folder in sys.path and Path(folder).is_absolute() else []

@@ -1,0 +1,275 @@
+"""Random elements of tensors: of every dtype, within limits, or as an operator expects of an integer input.
+
+The same seed always leads to the same elements.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from onnxjson.model.document import Node, Tensor
+from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, STRING
+from onnxjson.model.operators import plain_domain
+from onnxjson.model.tensors import from_numpy, numpy_dtype
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy
+    from numpy.random import Generator
+    from numpy.typing import NDArray
+
+Spread = Literal["normal", "positive", "wide"]
+"""Distribution of numbers: normal with deviation 1, uniform from 0.1 to 2, normal with deviation 8."""
+
+SPREADS: Final[tuple[Spread, ...]] = ("normal", "positive", "wide")
+
+NEAR: Final = SPREADS[:2]
+"""Distributions to calibrate ranges with: outliers would widen the ranges."""
+
+_WORDS: Final = ("", "a", "b", "ONNX", "two words", "é", "模型", "1.5", "-3")
+
+_INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive": (1, 3), "wide": (-100, 100)}
+"""Minimum and maximum of integers."""
+
+
+def random_tensor(
+    data_type: int,
+    dims: "Sequence[int]",
+    generator: "Generator",
+    *,
+    spread: Spread = "normal",
+    low: int | None = None,
+    high: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Return a tensor of random finite elements.
+
+    Args:
+        data_type: number of TensorProto.DataType.
+        dims: its shape.
+        generator: source of randomness.
+        spread: distribution of the elements.
+        low: minimum of integers; None for that of the distribution.
+        high: maximum of integers; None for that of the distribution.
+        name: name of the tensor.
+
+    Raises:
+        TypeError: there is no such dtype.
+    """
+    return from_numpy(random_array(data_type, dims, generator, spread=spread, low=low, high=high), name)
+
+
+def random_array(
+    data_type: int,
+    dims: "Sequence[int]",
+    generator: "Generator",
+    *,
+    spread: Spread = "normal",
+    low: int | None = None,
+    high: int | None = None,
+) -> "NDArray[Any]":
+    """Return an array of random finite elements; see `random_tensor`."""
+    import numpy
+
+    shape = tuple(dims)
+    if data_type == STRING:
+        return numpy.array(_WORDS, dtype=object)[generator.integers(0, len(_WORDS), shape)]
+    if data_type not in DATA_TYPE_NAMES or data_type == 0:
+        raise TypeError(f"there are no random values of the data type {data_type}")
+    if data_type == BOOL:
+        return generator.integers(0, 2, shape).astype(bool)
+    dtype = numpy_dtype(data_type)
+    if data_type in COMPLEX_PARTS:
+        parts = _floats(shape, generator, spread), _floats(shape, generator, spread)
+        return (parts[0] + 1j * parts[1]).astype(dtype)
+    limits = integer_limits(dtype)
+    if limits is None:
+        return _as_float(_floats(shape, generator, spread), dtype)
+    least, greatest = _INTEGERS[spread]
+    least, greatest = least if low is None else low, greatest if high is None else high
+    least, greatest = (min(max(each, limits[0]), limits[1]) for each in (least, greatest))
+    return generator.integers(least, max(least, greatest), shape, endpoint=True).astype(dtype)
+
+
+def _floats(shape: tuple[int, ...], generator: "Generator", spread: Spread) -> "NDArray[Any]":
+    if spread == "positive":
+        return generator.uniform(0.1, 2.0, shape)
+    return generator.standard_normal(shape) * (8.0 if spread == "wide" else 1.0)
+
+
+def integer_limits(dtype: "numpy.dtype[Any]") -> tuple[int, int] | None:
+    """Return minimum and maximum of a dtype of integers or bools, None for other dtypes."""
+    import ml_dtypes
+    import numpy
+
+    if dtype.kind == "b":
+        return 0, 1
+
+    if dtype.kind in "iu":
+        return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
+    try:
+        info = ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
+    except ValueError:
+        return None
+    return int(info.min), int(info.max)
+
+
+def float_limits(dtype: "numpy.dtype[Any]") -> tuple[float, float]:
+    """Return the least and the greatest finite number of a floating-point or complex dtype."""
+    import ml_dtypes
+
+    info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(info.min), float(info.max)
+
+
+def _as_float(numbers: "NDArray[Any]", dtype: Any) -> "NDArray[Any]":
+    """Round to a dtype of few bits without producing NaN or infinity."""
+    import numpy
+
+    least, greatest = float_limits(dtype)
+    if least > 0:  # float8_e8m0fnu: powers of two
+        numbers = numpy.exp2(numpy.round(numpy.clip(numbers, -8, 8)))
+    rounded: NDArray[Any] = numpy.clip(numbers, least, greatest).astype(dtype)
+    return rounded
+
+
+def constant_array(data_type: int, dims: tuple[int, ...], fill: float) -> "NDArray[Any]":
+    """Return an array of equal elements.
+
+    Raises:
+        ValueError: the dtype cannot represent it, even rounded; the text continues a sentence.
+    """
+    import numpy
+
+    dtype = numpy_dtype(data_type)
+    whole = integer_limits(dtype)
+    if whole is not None and (not math.isfinite(fill) or fill != int(fill)):
+        raise ValueError(f"which does not hold {fill}")
+    least, greatest = whole or float_limits(dtype)
+    if math.isfinite(fill) and not least <= fill <= greatest:
+        raise ValueError(f"which does not hold {fill}")
+    return numpy.full(dims, float(fill) if whole is None else int(fill)).astype(dtype)
+
+
+def random_within(
+    data_type: int, dims: tuple[int, ...], limits: tuple[float, float], generator: "Generator"
+) -> "NDArray[Any]":
+    """Return random elements between two limits, both included.
+
+    Raises:
+        ValueError: the dtype does not cover the range between the limits; the text continues a sentence.
+    """
+    import numpy
+
+    dtype = numpy_dtype(data_type)
+    whole = integer_limits(dtype)
+    low, high = limits if whole is None else (math.ceil(limits[0]), math.floor(limits[1]))
+    least, greatest = whole or float_limits(dtype)
+    if low > high:
+        raise ValueError(f"which has no whole number from {limits[0]} to {limits[1]}")
+    if low < least or high > greatest:
+        raise ValueError(f"which has {least} .. {greatest}, and not all from {limits[0]} to {limits[1]}")
+    if whole is None:
+        return generator.uniform(float(low), float(high), dims).astype(dtype)
+    wide = numpy.uint64 if high > numpy.iinfo(numpy.int64).max else numpy.int64
+    return generator.integers(int(low), int(high), dims, dtype=wide, endpoint=True).astype(dtype)
+
+
+Role = Literal["index", "shape", "ones", "zeros", "axes", "first-axis", "size", "end"]
+"""Meaning of integers: positions along an axis, a shape for a given number of elements, all 1, all 0, distinct axes,
+the axis 0, a small count, the end of a range that is not too short."""
+
+_ROLES: Final[dict[str, dict[int, Role]]] = {
+    "ArrayFeatureExtractor": {1: "index"},
+    "ConstantOfShape": {0: "size"},
+    "CumSum": {1: "zeros"},
+    "Expand": {1: "ones"},
+    "Gather": {1: "index"},
+    "GatherElements": {1: "index"},
+    "GatherND": {1: "index"},
+    "Loop": {0: "size"},
+    "OneHot": {0: "index", 1: "size"},
+    "Pad": {1: "zeros", 3: "axes"},
+    "Range": {0: "zeros", 1: "end", 2: "ones"},
+    "Reshape": {1: "shape"},
+    "ScatterElements": {1: "index"},
+    "ScatterND": {1: "index"},
+    "Slice": {1: "zeros", 2: "end", 3: "axes", 4: "ones"},
+    "Squeeze": {1: "first-axis"},
+    "Tile": {1: "ones"},
+    "TopK": {1: "ones"},
+    "Unsqueeze": {1: "axes"},
+}
+"""Roles by operator and input slot."""
+
+INDEX_TYPES: Final = (DATA_TYPES["int32"], DATA_TYPES["int64"])
+"""Data types of indices, shapes and axes."""
+
+_AXIS_OPERATORS: Final = frozenset({"Gather", "GatherElements", "ScatterElements"})
+"""Operators whose indices count along one axis, an attribute."""
+
+_REDUCTION_AXES: Final[dict[int, Role]] = {1: "axes"}
+
+_PASSING: Final = frozenset({"Cast", "Concat", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
+"""Operators whose output contains the elements of their inputs."""
+
+DEFAULT_SIZE: Final = 2
+"""Assumed size of an unknown axis; indices are below it."""
+
+
+def role_of(name: str, nodes: Sequence[Node], axis_size: Callable[[Node], int | None]) -> tuple[Role, int] | None:
+    """Return the role of a value for the first operator that assigns one, and the size that indices are below.
+
+    Args:
+        name: the value.
+        nodes: possible consumers, in the order of their graph.
+        axis_size: returns the size of the axis along which a node uses indices, if it is known.
+    """
+    names = {name}
+    for node in nodes:
+        if plain_domain(node.domain):
+            continue
+        slots = [slot for slot, consumed in enumerate(node.input) if consumed in names]
+        for slot in slots:
+            operator = node.op_type or ""
+            roles = _REDUCTION_AXES if operator.startswith("Reduce") else _ROLES.get(operator, {})
+            role = roles.get(slot)
+            if role is not None:
+                return role, (axis_size(node) or DEFAULT_SIZE) if role == "index" else DEFAULT_SIZE
+        if slots and node.op_type in _PASSING and (node.op_type != "Reshape" or 0 in slots):
+            names.update(node.output)
+    return None
+
+
+def indexed_axis_size(node: Node, sizes: Sequence[int]) -> int | None:
+    """Return the size of the axis along which a node uses indices; None if it is unknown.
+
+    Args:
+        node: uses indices.
+        sizes: shape of its data, with 0 for unknown sizes.
+    """
+    axis = next((each.i or 0 for each in node.attribute if each.name == "axis"), 0)
+    if node.op_type in _AXIS_OPERATORS and -len(sizes) <= axis < len(sizes):
+        return sizes[axis] or None
+    return min((each for each in sizes if each), default=None)
+
+
+def role_elements(role: Role, limit: int, shape: tuple[int, ...], generator: "Generator") -> "NDArray[Any]":
+    """Return elements of a role, as int64."""
+    import numpy
+
+    count = int(numpy.prod(shape, dtype=numpy.int64))
+    if role == "index":
+        return generator.integers(0, max(limit, 1), shape)
+    if role == "shape":
+        flat = numpy.ones(count, numpy.int64)
+        flat[:1] = -1
+        return flat.reshape(shape)
+    if role == "axes":
+        return numpy.arange(count, dtype=numpy.int64).reshape(shape)
+    if role == "size":
+        return generator.integers(1, 4, shape)
+    if role == "end":
+        return generator.integers(2, 6, shape)
+    return numpy.full(shape, 1 if role == "ones" else 0, numpy.int64)

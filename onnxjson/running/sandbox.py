@@ -1,0 +1,339 @@
+"""Execute tasks in the guarded process and collect its reports, also those of a process that crashed."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, NamedTuple
+
+import msgspec
+
+from onnxjson.codecs.wire_writing import message_bytes, message_size
+from onnxjson.model.document import Model
+from onnxjson.model.errors import LimitError, WorkerError
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import tensors_of
+from onnxjson.running.box import readable_by_script
+from onnxjson.running.scratch import scratch_folder
+from onnxjson.running.tasks import (
+    ENGINES,
+    REPORTS,
+    Began,
+    CompareTask,
+    Engine,
+    Failed,
+    Opened,
+    Output,
+    RaceTask,
+    Refused,
+    Report,
+    RunTask,
+    ScoreTask,
+    SeriesTask,
+    Settings,
+    Subject,
+    Task,
+    read_reports,
+)
+from onnxjson.running.values import Values, packed_values, unpacked_values
+from onnxjson.running.worker import Worker
+from onnxjson.running.worker_protocol import Limits
+from onnxjson.storage.external_files import external_paths, internalize
+
+TIMEOUT: Final = 600.0
+"""Default time limit of a task, in seconds."""
+
+MAX_INLINE_BYTES: Final = 1 << 30
+"""Maximum size of a model with its external data that is sent whole to the process."""
+
+_MEMORY: Final = 8 << 30
+"""Minimum limit of address space of a task, in bytes."""
+
+_MEMORY_SHARE: Final = 8
+"""Limit of address space as a multiple of the size of the models."""
+
+_EVALUATION_MEMORY: Final = 2 << 30
+"""The same for `evaluate_all`, whose models are small."""
+
+_BATCH_COUNT: Final = 16
+"""Maximum number of tasks in one process."""
+
+_BATCH_BYTES: Final = 64 << 20
+"""Maximum bytes of models and values in one process, unless a single task has more."""
+
+_PROCESSOR: Final = "CPUExecutionProvider"
+
+_POLL_SECONDS: Final = 0.1
+
+Listener = Callable[[Report], None]
+
+
+class Outcome(NamedTuple):
+    """Outcome of a task."""
+
+    reports: tuple[Report, ...]
+    """All reports, also those of a process that crashed later."""
+    problem: str
+    """Why the process failed, as the end of a sentence; "" if it did not."""
+    interrupted: bool
+    """Whether the user interrupted it."""
+
+
+def execute(
+    worker: Worker,
+    task: Task,
+    *,
+    timeout: float = TIMEOUT,
+    on_report: Listener | None = None,
+    size: int = 0,
+    memory: int = _MEMORY,
+    trust: bool = False,
+) -> Outcome:
+    """Execute a task in the guarded process.
+
+    Args:
+        worker: the guarded process.
+        task: what to do.
+        timeout: time limit in seconds.
+        on_report: called with each report as it arrives, in another thread.
+        size: bytes of external data that the task reads from files.
+        memory: minimum limit of address space in bytes.
+        trust: run a script of the user without the box of `onnxjson.running.box`; other tasks are always in the box.
+
+    Raises:
+        WorkerError: the guarded process itself does not answer.
+        LimitError: more bytes than can be sent.
+    """
+    data = msgspec.msgpack.encode(task)
+    limits = Limits(
+        memory=max(memory, _MEMORY_SHARE * (len(data) + size)),
+        processor_seconds=max(1, int(timeout * 64)),
+        wall_seconds=timeout,
+        open_files=256,
+        file_bytes=1 << 40,
+        may_start_threads=True,
+    )
+    with scratch_folder("onnxjson-run-") as folder:
+        place = folder / REPORTS
+        place.touch()
+        interrupted, problem = False, ""
+        with place.open("rb") as file:
+            reports: list[Report] = []
+            try:
+                with _listening(file, reports, on_report):
+                    problem = worker.run_task(
+                        data,
+                        folder,
+                        limits,
+                        reads=_reads(task),
+                        devices=_uses_devices(task),
+                        trusted=trust and isinstance(task, ScoreTask),
+                    ).problem
+            except KeyboardInterrupt:
+                interrupted = True
+            for report in read_reports(file):
+                reports.append(report)
+                if on_report is not None:
+                    on_report(report)
+    return Outcome(tuple(reports), problem, interrupted)
+
+
+def execute_all(
+    worker: Worker, tasks: Sequence[RunTask], *, timeout: float = TIMEOUT, memory: int = _MEMORY
+) -> list[Outcome]:
+    """Execute many tasks in few processes; a task that crashes or hangs costs the others nothing.
+
+    The task that ends a process is tried again in a process of its own, unless it was the first one there; the tasks
+    after it go on in a new process.
+
+    Args:
+        worker: the guarded process.
+        tasks: with all external data inside.
+        timeout: seconds for each process.
+        memory: bytes of address space that each process has at least.
+
+    Returns:
+        One outcome for each task, in their order.
+    """
+    outcomes: list[Outcome] = []
+    alone = False
+    while (start := len(outcomes)) < len(tasks):
+        batch = tasks[start : start + 1] if alone else _batch(tasks[start : start + _BATCH_COUNT])
+        try:
+            outcome = execute(worker, SeriesTask(tasks=tuple(batch)), timeout=timeout, memory=memory)
+        except (WorkerError, LimitError) as error:
+            outcome = Outcome((), f"could not be started: {error}", False)
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+        *done, last = _by_task(outcome.reports)
+        outcomes += [Outcome(reports, "", False) for reports in done]
+        alone = bool(outcome.problem) and len(done) > 0
+        if not alone:
+            outcomes.append(Outcome(last, outcome.problem, False))
+    return outcomes
+
+
+def _batch(tasks: Sequence[RunTask]) -> list[RunTask]:
+    """Return the first tasks, as many as fit into one process; at least one."""
+    batch: list[RunTask] = []
+    size = 0
+    for task in tasks:
+        size += len(task.subject.model) + sum(map(len, task.feeds))
+        if batch and size > _BATCH_BYTES:
+            break
+        batch.append(task)
+    return batch
+
+
+def _by_task(reports: Sequence[Report]) -> list[tuple[Report, ...]]:
+    """Split the reports of a series at the task each is about; at least one part."""
+    found: list[list[Report]] = []
+    for report in reports:
+        if isinstance(report, Began):
+            found.append([])
+        elif found:
+            found[-1].append(report)
+    return [tuple(each) for each in found] or [()]
+
+
+class Results(NamedTuple):
+    """Results of evaluating a model on several sets of values."""
+
+    engine: Engine | None
+    """The engine that evaluated it; None if no engine did."""
+    problem: str
+    """Why no engine did, made visible; "" otherwise."""
+    runs: tuple[Values | str, ...]
+    """For each run the values of the outputs, or why there are none."""
+
+
+def evaluation_task(model: Model, runs: Sequence[Values], *, engines: Sequence[Engine] = ENGINES) -> RunTask:
+    """Return the task that evaluates a model, unoptimized, on each of several sets of values.
+
+    Args:
+        model: all its tensors hold their elements.
+        runs: values of its inputs.
+        engines: the first one that supports the model evaluates it.
+
+    Raises:
+        WeightsMissingError: of some tensors only the sha256 is stored.
+        ChangedUnderneathError, FileError: their files cannot be read.
+        LimitError: it is larger than protobuf supports.
+    """
+    feeds = tuple([packed_values(values) for values in runs])
+    return RunTask(subject=Subject(model=message_bytes(model)), settings=Settings(engines=tuple(engines)), feeds=feeds)
+
+
+def evaluate_all(worker: Worker, tasks: Sequence[RunTask], *, timeout: float) -> list[Results]:
+    """Return the results of all tasks, in their order; see `execute_all`."""
+    outcomes = execute_all(worker, tasks, timeout=timeout, memory=_EVALUATION_MEMORY)
+    return [_results(len(task.feeds), outcome) for task, outcome in zip(tasks, outcomes, strict=True)]
+
+
+def _results(count: int, outcome: Outcome) -> Results:
+    if outcome.problem:
+        return Results(None, f"the evaluation {outcome.problem}", ())
+    engine: Engine | None = None
+    runs: list[Values | str] = ["the run returned nothing"] * count
+    for report in outcome.reports:
+        match report:
+            case Refused(problem=problem):
+                return Results(None, problem, ())
+            case Opened():
+                engine = report.engine
+            case Output():
+                runs[report.run] = unpacked_values(report.values)
+            case Failed():
+                runs[report.run] = report.problem
+    return Results(engine, "", tuple(runs))
+
+
+@contextmanager
+def _listening(file: BinaryIO, reports: list[Report], on_report: Listener | None) -> Iterator[None]:
+    """Read reports as they arrive while the block runs."""
+    if on_report is None:
+        yield
+        return
+    done = threading.Event()
+
+    def listen() -> None:
+        while not done.wait(_POLL_SECONDS):
+            for report in read_reports(file):
+                reports.append(report)
+                on_report(report)
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+class PackedModel(NamedTuple):
+    """Model prepared for the guarded process."""
+
+    subject: Subject
+    model: Model
+    """With all tensors inside, or unchanged if they are too large."""
+    size: int
+    """Size in bytes, including external data."""
+
+
+def pack_model(model: Model, folder: Path | None, *, trust_links: bool = False) -> PackedModel:
+    """Prepare a model for the guarded process.
+
+    Args:
+        model: it is not changed.
+        folder: folder of its external data; None if it has none.
+        trust_links: see `onnxjson.storage.external.Resolver`.
+
+    Raises:
+        MissingInputError, UntrustedError, DecodeError, FileError: its external data cannot be read.
+        WeightsMissingError: of some tensors only the sha256 is stored.
+        LimitError: it is larger than protobuf supports.
+    """
+    outside = any(is_external(tensor) for tensor in tensors_of(model))
+    if not outside or folder is None:
+        data = message_bytes(model)
+        return PackedModel(Subject(model=data), model, len(data))
+    whole = internalize(model, folder, trust_links=trust_links)
+    size = message_size(whole)
+    if size <= MAX_INLINE_BYTES:
+        return PackedModel(Subject(model=message_bytes(whole)), whole, size)
+    # The files were resolved above; onnxruntime maps them into memory, which costs less than sending them.
+    files = tuple(map(str, external_paths(model, folder.absolute())))
+    subject = Subject(model=message_bytes(model), data_folder=str(folder.absolute()), data_files=files)
+    return PackedModel(subject, model, size)
+
+
+def _reads(task: Task) -> tuple[str, ...]:
+    """Return the files and folders that a task reads."""
+    match task:
+        case RunTask():
+            return task.subject.data_files
+        case CompareTask():
+            return (*task.base.data_files, *task.target.data_files)
+        case SeriesTask():
+            return tuple([path for each in task.tasks for path in _reads(each)])
+        case RaceTask():
+            return tuple([path for each in task.runners for path in each.subject.data_files])
+        case ScoreTask():
+            return (*task.subject.data_files, task.script, readable_by_script(task.script))
+
+
+def _settings(task: Task) -> list[Settings]:
+    """Return the settings of all models of a task."""
+    match task:
+        case CompareTask():
+            return [task.settings, *([task.target_settings] if task.target_settings else [])]
+        case SeriesTask():
+            return [each.settings for each in task.tasks]
+        case RaceTask():
+            return [each.settings for each in task.runners]
+    return [task.settings]
+
+
+def _uses_devices(task: Task) -> bool:
+    return any(provider != _PROCESSOR for each in _settings(task) for provider in each.providers)

@@ -1,0 +1,212 @@
+"""Time models inside the guarded process: node by node with a profile, or several models side by side.
+
+Runs in a child that may crash, hang or be killed at any moment; see `onnxjson.running.worker_server`.
+"""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.running.engines import Onnxruntime, OpenModel, UnsupportedError, open_model, write_optimized
+from onnxjson.running.tasks import (
+    Emit,
+    Failed,
+    NodeTime,
+    Opened,
+    RaceTask,
+    Runner,
+    Sanitizer,
+    Settings,
+    Started,
+    Subject,
+    Timing,
+)
+from onnxjson.running.values import Values, unpacked_values
+
+_KERNEL: Final = "_kernel_time"
+
+_SECONDS: Final = 1.0
+"""Time after which results are reported and another session continues."""
+
+
+def profiles(
+    subject: Subject, settings: Settings, values: Values, runs: int
+) -> Iterator[tuple[int, tuple[NodeTime, ...]]]:
+    """Yield the number of runs so far and the times of all nodes of the optimized graph in them, slowest first.
+
+    A session writes its measurements when it ends, and at most a million events; so several sessions take turns. The
+    first run of each session, which allocates memory, is not counted. The profiles are files in the current folder.
+    """
+    total: dict[str, NodeTime] = {}
+    done = 0
+    while done < runs:
+        model = Onnxruntime(subject, settings, (), Path.cwd() / "profile")
+        once = model.repeated(values)
+        once()
+        until = time.monotonic() + _SECONDS
+        for _ in range(runs - done):
+            once()
+            done += 1
+            if time.monotonic() > until:
+                break
+        for each in _node_times(model.events()):
+            before = total.get(each.name)
+            total[each.name] = each if before is None else msgspec.structs.replace(
+                each, calls=before.calls + each.calls, seconds=before.seconds + each.seconds
+            )  # fmt: skip
+        del model, once
+        yield done, tuple(sorted(total.values(), key=lambda each: -each.seconds))
+
+
+def _node_times(events: Sequence[Mapping[str, Any]]) -> Iterator[NodeTime]:
+    ends = [event["ts"] + event["dur"] for event in events if event.get("name") == "model_run"]
+    first = min(ends, default=0)
+    found: dict[str, list[Any]] = {}
+    for event in events:
+        if event.get("cat") != "Node" or not event["name"].endswith(_KERNEL) or event["ts"] < first:
+            continue
+        arguments = event.get("args", {})
+        row = found.setdefault(
+            event["name"].removesuffix(_KERNEL), [arguments.get("op_name", ""), arguments.get("provider", ""), 0, 0.0]
+        )
+        row[2] += 1
+        row[3] += event["dur"] / 1e6
+    for name, (operator, provider, calls, seconds) in found.items():
+        yield NodeTime(name=name, operator=operator, provider=provider, calls=calls, seconds=seconds)
+
+
+_OFF: Final = "off"
+
+_BLOCKS: Final = 5
+"""Number of turns of each session, if only one is open at a time."""
+
+
+def run_race(task: RaceTask, emit: Emit, sanitize: Sanitizer) -> None:
+    """Time all models of a race, and report each time immediately.
+
+    A model that fails is reported once and left out. Sessions with several threads are open one at a time: their
+    threads keep spinning between runs and would slow down the others.
+    """
+    alone = any([each.settings.threads != 1 or each.settings.parallel for each in task.runners])
+    numbers: list[int] = []
+    racing: dict[int, Callable[[], object]] = {}
+    for number in range(len(task.runners)):
+        once = _open_runner(task, number, emit, sanitize)
+        if once is not None:
+            numbers.append(number)
+            if not alone:
+                racing[number] = once
+        del once
+    _time_starts(task, numbers, emit, sanitize)
+    if alone:
+        _race_in_blocks(task, numbers, emit, sanitize)
+    else:
+        _race(task, racing, emit)
+
+
+def _open_runner(task: RaceTask, number: int, emit: Emit, sanitize: Sanitizer) -> Callable[[], object] | None:
+    """Return a function that runs a model once; if it fails, report that and return None."""
+    runner = task.runners[number]
+    try:
+        started = time.perf_counter()
+        model = open_model(runner.subject, runner.settings, sanitize)
+        seconds = time.perf_counter() - started
+        once = model.repeated(unpacked_values(runner.feed))
+        once()
+    except MemoryError:
+        raise
+    except Exception as error:
+        text = str(error) if isinstance(error, UnsupportedError) else f"{type(error).__name__}: {error}"
+        emit(Failed(run=number, problem=sanitize(text)))
+        return None
+    emit(Opened(side=number, engine=model.engine, seconds=seconds, providers=model.providers))
+    return once
+
+
+def _lap(number: int, once: Callable[[], object], emit: Emit) -> None:
+    started = time.perf_counter()
+    once()
+    emit(Timing(runner=number, seconds=time.perf_counter() - started))
+
+
+def _race(task: RaceTask, racing: dict[int, Callable[[], object]], emit: Emit) -> None:
+    """Run all models in each round."""
+    order = list(racing)
+    chance = random.Random(task.seed)
+    for _ in range(task.warm_up):
+        for number in order:
+            racing[number]()
+    until = time.monotonic() + task.seconds
+    for lap in range(task.rounds):
+        if lap and time.monotonic() > until:
+            break
+        chance.shuffle(order)
+        for number in order:
+            _lap(number, racing[number], emit)
+
+
+def _race_in_blocks(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
+    """Run each model several times in turn, with only one session open."""
+    order = list(numbers)
+    chance = random.Random(task.seed)
+    blocks = min(_BLOCKS, task.rounds)
+    share = task.seconds / max(blocks * len(order), 1)
+    for block in range(blocks):
+        laps = task.rounds * (block + 1) // blocks - task.rounds * block // blocks
+        chance.shuffle(order)
+        for number in order:
+            runner = task.runners[number]
+            model = open_model(runner.subject, runner.settings, sanitize)
+            once = model.repeated(unpacked_values(runner.feed))
+            for _ in range(task.warm_up):
+                once()
+            until = time.monotonic() + share
+            for lap in range(laps):
+                if (lap or block) and time.monotonic() > until:
+                    break
+                _lap(number, once, emit)
+            del model, once
+
+
+def _time_starts(task: RaceTask, numbers: list[int], emit: Emit, sanitize: Sanitizer) -> None:
+    if not task.starts:
+        return
+    offline = {number: _offline(task.runners[number], Path(f"offline-{number}.onnx")) for number in numbers}
+    for _ in range(task.starts):
+        for number in numbers:
+            emit(Started(runner=number, seconds=_start(task.runners[number], sanitize), offline=False))
+            before = offline[number]
+            if before is not None:
+                emit(Started(runner=number, seconds=_start(before, sanitize), offline=True))
+
+
+def _start(runner: Runner, sanitize: Sanitizer) -> float:
+    started = time.perf_counter()
+    model: OpenModel = open_model(runner.subject, runner.settings, sanitize)
+    seconds = time.perf_counter() - started
+    del model
+    return seconds
+
+
+def _offline(runner: Runner, path: Path) -> Runner | None:
+    """Return the model optimized in advance; None if nothing is optimized or the result cannot be opened."""
+    settings = runner.settings
+    if settings.level == _OFF or runner.subject.data_folder is not None or "onnxruntime" not in settings.engines:
+        return None
+    try:
+        write_optimized(runner.subject, settings, path)
+        made = Runner(
+            subject=Subject(model=path.read_bytes()),
+            settings=msgspec.structs.replace(settings, level=_OFF, engines=("onnxruntime",)),
+            feed=runner.feed,
+        )
+        open_model(made.subject, made.settings, str)
+    except MemoryError:
+        raise
+    except Exception:
+        return None
+    return made

@@ -1,0 +1,196 @@
+"""Functions of `import onnxjson`: models from and to files, text and protobuf."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, get_args
+
+from onnxjson.codecs import text_file
+from onnxjson.codecs.tensor_text import WeightsMode
+from onnxjson.model.document import Model
+from onnxjson.model.errors import MissingInputError, WeightsMissingError
+from onnxjson.storage import files
+from onnxjson.storage.files import Format
+from onnxjson.storage.weights import checked_folder, require_whole, write_blobs
+
+if TYPE_CHECKING:
+    import onnx
+
+
+def load(
+    path: str | Path,
+    *,
+    weights_from: str | Path | Model | None = None,
+    folder: str | Path | None = None,
+) -> Model:
+    """Load the model in a file: ONNX binary, onnxjson/1 text or proto-JSON, recognised by content.
+
+    Tensors of 4 KiB and more stay in the file until they are used; external data is not opened.
+
+    Args:
+        path: the file.
+        weights_from: a model, or the file of one, that has the bytes of digests. A text with digests loads without it,
+            but cannot be saved with its weights.
+        folder: where the folder of blobs is; the folder of the text if it is None.
+
+    Raises:
+        WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
+        UntrustedError: a blob is not a file that a text may name.
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        DecodeError: it is not a model; ``findings`` has all reasons with their places.
+        LimitError: it is too big or nests too deep.
+    """
+    if path == "":
+        raise MissingInputError("the path is empty, which names no file")
+    if folder is None:
+        return files.load(path, weights_from=weights_from).model
+    return files.bind_digests(files.load(path, bind=False).model, folder=Path(folder), weights_from=weights_from)
+
+
+def save(
+    model: Model,
+    path: str | Path,
+    format: Format | None = None,  # noqa: A002 - as in onnx.save
+    *,
+    weights: WeightsMode = "inline",
+    blobs: str | Path | None = None,
+) -> None:
+    """Save a model to a file, all or nothing; it is read back before it replaces an existing file.
+
+    Args:
+        model: the model.
+        path: the file.
+        format: "onnx", "json" or "protojson"; by default the ending decides: ``.onnxjson`` is proto-JSON (as for onnx),
+            any other ``.json`` the text onnxjson/1, all else the binary.
+        weights: the form of tensors of more than 64 elements in the text: "inline" as base64, "blobs" each in a file
+            of the folder `blobs`, "digest" as their sha256 only, "keep" as they were read.
+        blobs: the folder of blobs, relative to that of `path`; ``model.blobs`` for ``model.onnx.json`` by default.
+
+    Raises:
+        WeightsMissingError: only the sha256 of some tensors is available.
+        OutputError, AccessDeniedError, FileError: the file cannot be written; an existing one is unchanged.
+        ChangedUnderneathError: a file that holds tensors of `model` was changed since it was loaded.
+        EncodeError, LimitError: the model has no such form.
+        TypeError, ValueError: `model` is not a Model; `format` or `weights` has another value.
+    """
+    _require_model(model)
+    _require_word(format, (None, *get_args(Format)), "format")
+    _require_word(weights, get_args(WeightsMode), "weights")
+    files.save(model, path, format, weights=weights, blobs=None if blobs is None else str(blobs))
+
+
+def loads(
+    text: str | bytes, *, weights_from: str | Path | Model | None = None, folder: str | Path | None = None
+) -> Model:
+    """Load the model in a text: onnxjson/1 or proto-JSON.
+
+    Args:
+        text: the text.
+        weights_from: a model, or the file of one, that has the bytes of digests.
+        folder: where the folder of blobs is.
+
+    Raises:
+        WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
+        MissingInputError, UntrustedError: a blob is missing, or is not a file that a text may name.
+        DecodeError: it is not a model; ``findings`` has every reason with line and column.
+        TypeError: `text` is neither str nor bytes.
+    """
+    if not isinstance(text, str | bytes):
+        raise TypeError(f"expected a text, str or bytes, not {type(text).__name__}")
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    read = text_file.read_bytes(data)
+    if not read.has_digests:
+        return read.model
+    return files.bind_digests(read.model, folder=None if folder is None else Path(folder), weights_from=weights_from)
+
+
+def dumps(
+    model: Model, *, weights: WeightsMode = "inline", blobs: str | Path | None = None, folder: str | Path | None = None
+) -> str:
+    """Return the canonical text of a model, onnxjson/1, ending with a line feed.
+
+    Args:
+        model: the model.
+        weights: as in `save`. With "blobs", they are written if `folder` is given; else the text only names them.
+        blobs: the folder of blobs, relative to `folder`; "model.blobs" if it is None.
+        folder: the folder for which the text is meant, as in `loads`.
+
+    Raises:
+        WeightsMissingError: only the sha256 of some tensors is available.
+        LimitError: graphs nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: a file that holds tensors of `model` can no longer be read.
+        UntrustedError: `blobs` is not a valid name for a folder of blobs.
+        TypeError, ValueError: `model` is not a Model; `weights` has another value, or is "blobs" without a folder.
+    """
+    _require_model(model)
+    _require_word(weights, get_args(WeightsMode), "weights")
+    if weights == "blobs":
+        if blobs is None and folder is None:
+            raise ValueError('a text with blobs names their folder: add blobs="model.blobs", or folder="."')
+        blobs = str(blobs or "model.blobs")
+        if folder is None:
+            checked_folder(Path(), blobs)
+        else:
+            write_blobs(model, Path(folder), blobs)
+    text = bytearray()
+    files.write(model, _Growing(text), "json", weights=weights, blobs=None if blobs is None else str(blobs))
+    return text.decode("utf-8")
+
+
+class _Growing:
+    """A sink that collects the written bytes."""
+
+    def __init__(self, gathered: bytearray) -> None:
+        self._gathered = gathered
+
+    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+        """See `onnxjson.storage.sinks.Sink`."""
+        self._gathered += data
+
+
+def from_proto(proto: "onnx.ModelProto") -> Model:
+    """Convert a ModelProto to a record, without loss.
+
+    Raises:
+        LimitError: messages nest deeper than protobuf reads, or the model without its initializers exceeds 2 GiB.
+        TypeError: `proto` is not a ModelProto.
+    """
+    from onnxjson.codecs import serde
+
+    if _proto_name(proto) != "onnx.ModelProto":
+        raise TypeError(f"expected an onnx.ModelProto, not {type(proto).__name__}")
+    return serde.from_proto(proto)
+
+
+def to_proto(model: Model) -> "onnx.ModelProto":
+    """Convert a record to a ModelProto, message-identical to the one that the record was read from.
+
+    Raises:
+        WeightsMissingError: of some tensors only the sha256 is here.
+        LimitError: messages nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: a file that holds tensors of `model` can no longer be read.
+        TypeError: `model` is not a Model.
+    """
+    from onnxjson.codecs import serde
+
+    _require_model(model)
+    try:
+        return serde.to_proto(model)
+    except WeightsMissingError:
+        # That error names one tensor; this one counts all of them.
+        require_whole(model)
+        raise
+
+
+def _require_model(model: object) -> None:
+    if not isinstance(model, Model):
+        hint = "; convert it with from_proto" if _proto_name(model) == "onnx.ModelProto" else ""
+        raise TypeError(f"expected an onnxjson.Model, not {type(model).__name__}{hint}")
+
+
+def _proto_name(message: object) -> str:
+    """The full name of the type of a protobuf message; "" for any other object."""
+    return str(getattr(getattr(message, "DESCRIPTOR", None), "full_name", ""))
+
+
+def _require_word(word: object, words: tuple[object, ...], what: str) -> None:
+    if word not in words:
+        raise ValueError(f"{what} is {word!r}; expected: {', '.join(map(repr, words))}")

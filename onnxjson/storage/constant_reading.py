@@ -1,0 +1,243 @@
+"""Constants from text: JSON values or base64, and the type that the user names."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from onnxjson.codecs.reading.strings import base64_bytes
+from onnxjson.model import elements
+from onnxjson.model.display import visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, STRING
+from onnxjson.model.errors import DecodeError, EncodeError, LimitError
+from onnxjson.model.limits import LARGEST_DIM
+from onnxjson.model.scalars import found_text
+from onnxjson.model.types import parse_data_type, parse_tensor_type
+from onnxjson.storage.exactness import BeyondBinary64, pack
+
+
+class Kind(NamedTuple):
+    """The type of a constant: a dtype and, if they are given, dims."""
+
+    data_type: int
+    """Number of TensorProto.DataType: string or one with a size."""
+    dims: tuple[int, ...] | None = None
+
+    def __str__(self) -> str:
+        name = DATA_TYPE_NAMES[self.data_type]
+        return name if self.dims is None else f"{name}[{','.join(map(str, self.dims))}]"
+
+
+class Encoded(NamedTuple):
+    """A constant, and the values that were changed."""
+
+    tensor: Tensor
+    changed: int = 0
+    """Number of values that differ from the given ones."""
+    first: str = ""
+    """The first of those: its place, the given value, the new one."""
+
+
+def parse_kind(text: str) -> Kind:
+    """Parse dtype and dims, as in ``float32[2,3]``, or a dtype, as in ``float32``.
+
+    Raises:
+        TypeSyntaxError: the text does not follow the grammar of types.
+        EncodeError: elements of the dtype are not known.
+    """
+    data_type, dims = parse_tensor_type(text) if "[" in text else (parse_data_type(text.strip(" ")), None)
+    if data_type not in BITS and data_type != STRING:
+        raise EncodeError(f"elements of the dtype {visible(text)} are not known")
+    return Kind(data_type, dims)
+
+
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Parse dims, as in ``2,3``, ``[2,3]`` or ``[]``.
+
+    Raises:
+        EncodeError: the text is not a shape.
+    """
+    inner = text.strip(" ").removeprefix("[").removesuffix("]").strip(" ")
+    try:
+        dims = tuple(_dim(part.strip(" ")) for part in inner.split(",")) if inner else ()
+    except ValueError:
+        raise EncodeError(f"{visible(text)!r} is not a shape; write the dims with commas, such as 2,3") from None
+    return dims
+
+
+def _dim(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > LARGEST_DIM:
+        raise ValueError(text)
+    return int(text)
+
+
+def parse_json(text: str | bytes, source: str = "the values") -> object:
+    """Parse JSON, with numbers as exact as `elements.pack` needs them; the words NaN and Infinity are allowed.
+
+    Raises:
+        DecodeError: it is not JSON, or not UTF-8.
+        LimitError: it nests too deep.
+    """
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+        return json.loads(decoded, parse_float=_decimal, parse_int=_integer, parse_constant=str)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        hint = "; write words such as true in lower case, strings in double quotes, lists in brackets"
+        raise DecodeError(f"{source}: {where}: this is not JSON ({error.msg}){hint}") from None
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"{source}: byte {error.start:,} is not UTF-8; JSON is text") from None
+    except RecursionError:
+        raise LimitError(f"{source}: lists nest too deep") from None
+
+
+def _decimal(text: str) -> float | str:
+    number = float(text)
+    if math.isinf(number) or (number == 0 and text.partition("e")[0].partition("E")[0].strip("-0.")):
+        return BeyondBinary64(text)
+    return number
+
+
+def _integer(text: str) -> int | float | str:
+    if text == "-0":
+        return -0.0
+    return int(text) if len(text) <= 400 else BeyondBinary64(text)
+
+
+def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool = False) -> Encoded:
+    """Build a constant from nested or flat JSON values.
+
+    Args:
+        tree: the result of `parse_json`, nested as the shape of the constant; if `kind` has dims, it may also be the
+            flat list of all elements.
+        kind: the type of the constant.
+        name: its name.
+        lossy: replace a value that the dtype cannot represent by the nearest finite one.
+
+    Raises:
+        EncodeError: the values do not have that shape, or the dtype cannot represent them.
+    """
+    flat, dims = _flatten(tree, is_complex=kind.data_type in COMPLEX_PARTS)
+    count = len(flat)
+    if kind.dims is not None and kind.dims != dims:
+        if len(dims) > 1 or math.prod(kind.dims) != count:
+            shape = ",".join(map(str, dims))
+            raise EncodeError(f"found {count:,} values of the shape [{shape}], expected {kind}")
+        dims = kind.dims
+    place = place_in(dims)
+    if kind.data_type == STRING:
+        texts = tuple(_string(item, place(index)) for index, item in enumerate(flat))
+        return Encoded(Tensor(dims=dims, data_type=STRING, string_data=texts, name=name))
+    packed = pack(kind.data_type, flat, place, lossy=lossy)
+    tensor = Tensor(dims=dims, data_type=kind.data_type, raw_data=packed.data, name=name)
+    return Encoded(tensor, packed.changed, packed.first)
+
+
+def _flatten(tree: object, *, is_complex: bool) -> tuple[list[object], tuple[int, ...]]:
+    """The elements of nested lists in order, and their shape.
+
+    Raises:
+        EncodeError: lists of one level differ in length, or values and lists are mixed.
+    """
+    dims: list[int] = []
+    level: list[object] = [tree]
+    while level and isinstance(level[0], list) and not (is_complex and _is_pair(level[0])):
+        length = len(level[0])
+        below: list[object] = []
+        for index, member in enumerate(level):
+            if not isinstance(member, list) or len(member) != length:
+                where = place_in(tuple(dims))(index)
+                fits = f"a list of {length:,}, as the first one is"
+                raise EncodeError(f"{where}: found {found_text(member)}, expected {fits}")
+            below += member
+        dims.append(length)
+        level = below
+    for index, member in enumerate(level):
+        if isinstance(member, list) and not is_complex:
+            where = place_in(tuple(dims))(index)
+            raise EncodeError(f"{where}: found {found_text(member)}, expected a value, as the first one is")
+    return level, tuple(dims)
+
+
+def _is_pair(value: object) -> bool:
+    return isinstance(value, list) and len(value) == 2 and not any(isinstance(part, list) for part in value)
+
+
+def place_in(dims: Sequence[int]) -> Callable[[int], str]:
+    """Return a function that names an element by its index in the flat list, such as ``element [1,2]``."""
+
+    def place(index: int) -> str:
+        if not dims:
+            return "the value"
+        position = []
+        for dim in reversed(dims):
+            index, inner = divmod(index, dim)
+            position.append(inner)
+        return f"element [{','.join(map(str, reversed(position)))}]"
+
+    return place
+
+
+def _string(item: object, where: str) -> bytes:
+    """Encode a string element: a string, or ``{"base64": ...}`` if it is not UTF-8."""
+    if isinstance(item, str) and type(item) is str:
+        try:
+            return item.encode()
+        except UnicodeEncodeError:
+            raise EncodeError(f"{where}: found half of a surrogate pair, which is not a character") from None
+    if isinstance(item, dict) and item.keys() == {"base64"} and isinstance(item["base64"], str):
+        return base64_bytes(item["base64"], where)
+    raise EncodeError(f'{where}: found {found_text(item)}, expected a string or {{"base64": "..."}}')
+
+
+def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Tensor:
+    """Build a constant from the base64 of its elements, laid out as ``raw_data``.
+
+    Args:
+        text: canonical base64; line breaks are ignored.
+        kind: dtype and dims. Without dims the constant is one list, and elements of the dtype must fill whole bytes.
+        name: the name of the constant.
+
+    Raises:
+        DecodeError: it is not canonical base64, or the bytes are not elements of that type.
+    """
+    dtype = DATA_TYPE_NAMES[kind.data_type]
+    if kind.data_type == STRING:
+        raise DecodeError("strings cannot be written as one base64; use JSON values")
+    data = base64_bytes(text)
+    dims = kind.dims if kind.dims is not None else (_count(kind.data_type, len(data)),)
+    needed = elements.byte_length(kind.data_type, math.prod(dims)) or 0
+    if len(data) != needed:
+        raise DecodeError(
+            f"the base64 has {_bytes(len(data))}, but {Kind(kind.data_type, dims)} needs {_bytes(needed)}"
+        )
+    count = math.prod(dims)
+    _check_padding(data, count, BITS[kind.data_type], dtype)
+    if kind.data_type == BOOL and (other := data.translate(None, b"\0\1")):
+        index = data.index(other[:1])
+        raise DecodeError(f"{place_in(dims)(index)}: the byte is {other[0]}; a bool is 0 or 1")
+    return Tensor(dims=dims, data_type=kind.data_type, raw_data=data, name=name)
+
+
+def _count(data_type: int, length: int) -> int:
+    size = BITS[data_type]
+    name = DATA_TYPE_NAMES[data_type]
+    if size < 8:
+        raise DecodeError(f"the last byte of {name} may be padded; add the number of elements, such as {name}[3]")
+    if length * 8 % size:
+        raise DecodeError(f"the base64 has {_bytes(length)}, which is not a whole number of {name} ({size // 8} each)")
+    return length * 8 // size
+
+
+def _check_padding(data: bytes, count: int, size: int, dtype: str) -> None:
+    padding = len(data) * 8 - count * size
+    if padding and (bits := data[-1] >> (8 - padding)):
+        raise DecodeError(
+            f"the highest {padding} bits of the last byte (0x{data[-1]:02x}) are 0b{bits:0{padding}b}; "
+            f"they only pad {count:,} elements of {dtype} and must be zero"
+        )
+
+
+def _bytes(number: int) -> str:
+    return f"{number:,} byte" + ("" if number == 1 else "s")

@@ -1,0 +1,213 @@
+"""JSON values to the bytes of a dtype, exactly, or with the nearest values if that is allowed.
+
+The dtype must represent an integer, or an element of an array, exactly. It represents a decimal if the element, rounded
+to the number of digits of the decimal, equals it: 0.1 is a float32, 0.123456789 is not. Any other value is refused or,
+if the caller allows it, replaced by the nearest finite value of the dtype.
+"""
+
+import math
+import struct
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from onnxjson.model import elements
+from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, FLOATS
+from onnxjson.model.elements import ElementError
+from onnxjson.model.errors import EncodeError
+from onnxjson.model.floats import FLOAT32, FLOAT64, FloatFormat
+from onnxjson.model.scalars import float_bits, found_text
+
+_WHOLE_IN_FULL: Final = 1e16
+"""Whole numbers below this are shown with all digits."""
+
+_DIGITS_OF_BINARY64: Final = 17
+
+
+class BeyondBinary64(str):
+    """A decimal beyond float64, which would become infinity or zero; the string is its spelling."""
+
+    __slots__ = ()
+
+
+class Packed(NamedTuple):
+    """The bytes of values, and the values that were changed."""
+
+    data: bytes
+    """Laid out as in ``raw_data``."""
+    changed: int = 0
+    """Number of values that differ from the given ones."""
+    first: str = ""
+    """The first of those: its place, the given value, the new one."""
+
+
+def pack(
+    data_type: int, values: list[object], place: Callable[[int], str], *, lossy: bool = False, exact: bool = False
+) -> Packed:
+    """Encode a flat list of JSON values.
+
+    Args:
+        data_type: number of TensorProto.DataType; its elements have a fixed size.
+        values: int, float, bool and str; complex numbers are lists of two.
+        place: returns the name of the value at an index of the list.
+        lossy: replace a value that the dtype cannot represent by the nearest finite one.
+        exact: do not round decimals either.
+
+    Raises:
+        EncodeError: the dtype cannot represent a value, and `lossy` is false or does not help.
+    """
+    if data_type in COMPLEX_PARTS:
+        parts = _parts(data_type, values, place)
+        return pack(COMPLEX_PARTS[data_type], parts, lambda index: place(index // 2), lossy=lossy, exact=exact)
+    try:
+        data = elements.pack(data_type, values)
+    except ElementError as error:
+        nearest = _nearest(data_type, values[error.index])
+        if nearest is None:
+            raise EncodeError(f"{place(error.index)}: found {error.found}, expected {error.fits}") from None
+        if not lossy:
+            raise _loss(data_type, place(error.index), values[error.index], nearest) from None
+        data = elements.pack(data_type, _all_nearest(data_type, values, place))
+    return _compared(data_type, values, data, place, lossy=lossy, exact=exact)
+
+
+def _parts(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
+    """Real and imaginary parts, alternating."""
+    parts: list[object] = []
+    for index, value in enumerate(values):
+        if not isinstance(value, list) or len(value) != 2:
+            fits = f"a list of two numbers, real and imaginary part ({DATA_TYPE_NAMES[data_type]})"
+            raise EncodeError(f"{place(index)}: found {found_text(value)}, expected {fits}")
+        parts += value
+    return parts
+
+
+def _all_nearest(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
+    found: list[object] = []
+    for index, value in enumerate(values):
+        try:
+            elements.pack(data_type, [value])
+            found.append(value)
+        except ElementError as error:
+            nearest = _nearest(data_type, value)
+            if nearest is None:
+                raise EncodeError(f"{place(index)}: found {error.found}, expected {error.fits}") from None
+            found.append(nearest)
+    return found
+
+
+def _nearest(data_type: int, value: object) -> object | None:
+    """The finite value of a dtype that is nearest to one it cannot represent; None if there is none."""
+    number = _number(value)
+    if number is None or data_type == BOOL or number != number:
+        return None
+    form = FLOATS.get(data_type)
+    if form is None:
+        low, high = elements.integer_range(data_type)
+        return None if math.isinf(number) else max(low, min(high, round(number)))
+    if number == 0 and form.signed:
+        return 0.0
+    if not form.signed and number < 1:
+        return form.decode(0)
+    return math.copysign(form.decode(form.largest), number)
+
+
+def _number(value: object) -> int | float | None:
+    """The number of a JSON value, an integer if it is spelled as one; None if it is not a number."""
+    if type(value) is int or type(value) is float:
+        return value
+    if isinstance(value, BeyondBinary64):
+        return float(value)
+    if not isinstance(value, str):
+        return None
+    try:
+        bits = float_bits(FLOAT64, value)
+    except ElementError:
+        return None
+    return int(value) if value.removeprefix("-").isdigit() else _value(FLOAT64, bits)
+
+
+def _compared(
+    data_type: int, values: list[object], data: bytes, place: Callable[[int], str], *, lossy: bool, exact: bool
+) -> Packed:
+    """Compare the encoded values with the given ones; raise or count those that differ."""
+    if data_type == BOOL or (data_type not in FLOATS and not lossy):
+        return Packed(data)  # Integers, encoded exactly.
+    changed, first = 0, ""
+    for index, (value, element) in enumerate(zip(values, _decoded(data_type, data, len(values)), strict=True)):
+        if (value == element and element) or _is_held(data_type, value, element, exact=exact):
+            continue
+        if not lossy:
+            raise _loss(data_type, place(index), value, element)
+        changed += 1
+        first = first or f"{place(index)} was {_spelled(value)} and is {_token(data_type, element)}"
+    return Packed(data, changed, first)
+
+
+def _is_held(data_type: int, value: object, element: float, *, exact: bool) -> bool:
+    """Whether `element` represents `value`."""
+    number = _number(value)
+    if isinstance(value, BeyondBinary64):
+        return False
+    if number is None or number != number:
+        return True  # A NaN, encoded with its bits.
+    if number == element:
+        return data_type not in FLOATS or type(number) is int or math.copysign(1, number) == math.copysign(1, element)
+    if exact or data_type not in FLOATS or type(number) is int or element == 0:
+        return False
+    digits = len(repr(number).partition("e")[0].replace(".", "").strip("-0"))
+    if digits >= _DIGITS_OF_BINARY64:
+        return False
+    # At a power of two the canonical decimal may differ from the nearest one of its length.
+    return number in (float(f"{element:.{digits - 1}e}"), float(_token(data_type, element)))
+
+
+def _decoded(data_type: int, data: bytes, count: int) -> Sequence[int | float]:
+    """Decode numbers exactly."""
+    form = FLOATS.get(data_type)
+    if form is None:
+        return [int(token.strip('"')) for token in elements.tokens(data_type, data, count) or ()]
+    if form is FLOAT32 or form is FLOAT64:
+        return struct.unpack(f"<{count}{'f' if form is FLOAT32 else 'd'}", data)
+    if form.size == 16:
+        patterns: Sequence[int] = struct.unpack(f"<{count}H", data)
+    else:
+        patterns = data if form.size == 8 else elements.split_bits(data, count, form.size) or ()
+    return [_value(form, bits) for bits in patterns]
+
+
+def _value(form: FloatFormat, bits: int) -> float:
+    if form.is_nan(bits):
+        return math.nan
+    if bits & ~form.sign_bit == form.infinity:
+        return -math.inf if bits & form.sign_bit else math.inf
+    return form.decode(bits)
+
+
+def _token(data_type: int, value: object) -> str:
+    """The canonical token of an element of a dtype."""
+    tokens = elements.tokens(data_type, elements.pack(data_type, [value]), 1)
+    return "" if tokens is None else tokens[0]
+
+
+def _exactly(data_type: int, value: object, token: str, becomes: object) -> str:
+    """The exact value for a message, if the canonical token of a float hides the difference; else ""."""
+    if data_type not in FLOATS or not isinstance(becomes, float):
+        return ""
+    shown = float(token.strip('"'))
+    if shown == becomes:
+        return ""
+    if becomes.is_integer() and (abs(becomes) < _WHOLE_IN_FULL or shown == _number(value)):
+        return f" (exactly {int(becomes)})"
+    return f" (exactly {becomes!r})" if shown == _number(value) else ""
+
+
+def _loss(data_type: int, where: str, value: object, becomes: object) -> EncodeError:
+    name, token = DATA_TYPE_NAMES[data_type], _token(data_type, becomes)
+    exactly = _exactly(data_type, value, token, becomes)
+    return EncodeError(f"{where}: {name} cannot represent {_spelled(value)}; with --lossy it becomes {token}{exactly}")
+
+
+def _spelled(value: object) -> str:
+    """A value for a message, as it is spelled in its text."""
+    text = found_text(value)
+    return text.replace('"', "") if isinstance(value, BeyondBinary64) else text

@@ -1,0 +1,253 @@
+"""The resolver of external data: from the entries of a tensor to an opened file and a range of it.
+
+The files that a model names are untrusted. None outside the folder of the model is opened, links are not followed, and
+lengths are checked: the path is walked one component at a time below an opened folder, and every check is made on the
+open file, so that it cannot be exchanged in between. Nothing here writes.
+
+The keys are those of docs/ExternalData.md of ONNX: location, offset, length, checksum, basepath (the last two are not
+used).
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+from weakref import WeakValueDictionary
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import StringStringEntry
+from onnxjson.model.errors import (
+    AccessDeniedError,
+    FileError,
+    LimitError,
+    MissingInputError,
+    OnnxJsonError,
+    UntrustedError,
+)
+from onnxjson.model.payloads import FileSlice, SourceFile
+
+KEYS: Final = ("location", "offset", "length", "checksum", "basepath")
+
+SPARSE_FROM: Final = 1 << 20
+"""Size in bytes from which at least half of a file must be on the disk; small files may be inside the inode."""
+
+_DIGITS: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+class _OpenFile(SourceFile):
+    """A source file that is closed when no payload refers to it."""
+
+    __slots__ = ("__weakref__",)
+
+
+class ExternalSlice(FileSlice):
+    """The bytes of a tensor in another file, not read yet."""
+
+    __slots__ = ("location", "offset")
+
+    def __init__(self, source: SourceFile, location: str, offset: int, length: int) -> None:
+        super().__init__(source, offset, length)
+        self.location = location
+        """The location in its spelling, relative to the folder of the model."""
+        self.offset = offset
+        """Bytes from the start of that file."""
+
+
+class Resolver:
+    """Resolves the external data of one model; a file that several tensors name is opened once.
+
+    Args:
+        model_folder: the folder to which locations are relative.
+        model_file: the model, which cannot be its own external data; with `trust_links` the real folder of the file is
+            trusted too (that of the blobs in a Hugging Face cache).
+        trust_links: follow links, and accept files with several names or on another file system, if their target is
+            in a trusted folder.
+        allow_sparse: accept files that occupy much less of the disk than their size.
+    """
+
+    def __init__(
+        self,
+        model_folder: Path,
+        *,
+        model_file: Path | None = None,
+        trust_links: bool = False,
+        allow_sparse: bool = False,
+    ) -> None:
+        self.folder = model_folder
+        """The folder to which locations are relative."""
+        self._model_file = model_file
+        self._trust_links = trust_links
+        self._allow_sparse = allow_sparse
+        self._open: WeakValueDictionary[str, _OpenFile] = WeakValueDictionary()
+
+    def resolve(
+        self, pairs: Iterable[StringStringEntry], needed_bytes: int | None, *, tensor: str = "", where: str = ""
+    ) -> ExternalSlice:
+        """Open the bytes that `external_data` of a tensor names.
+
+        Args:
+            pairs: the entries of `external_data`.
+            needed_bytes: number of bytes that dtype and dims need; None if they do not determine it.
+            tensor: its name, for messages.
+            where: the start of messages, if the data is not external data of a tensor.
+
+        Raises:
+            UntrustedError: a model must not name the location, the file or the range.
+            MissingInputError: the file, or a folder on its path, is missing.
+            AccessDeniedError, FileError, LimitError: the system cannot open it.
+        """
+        owner = f"external data of tensor {visible(tensor)!r}"
+        entries = _entries(pairs, owner)
+        location = entries.get("location", "")
+        where = where or f"{owner} in {visible(location)!r}"
+        parts = location_parts(location, where)
+        source = self._open.get("/".join(parts))
+        if source is None:
+            source = self._open["/".join(parts)] = self._open_file(parts, where)
+        offset = _number(entries.get("offset", "0"), "offset", where)
+        available = source.size - offset
+        length = _number(entries["length"], "length", where) if "length" in entries else available
+        if available < 0 or length > available:
+            end = offset + max(length, 0)
+            raise UntrustedError(f"{where}: it names bytes {offset:,} to {end:,}, but the file has {source.size:,}")
+        if needed_bytes is not None and length != needed_bytes:
+            raise UntrustedError(f"{where}: it names {length:,} bytes, but type and shape need {needed_bytes:,}")
+        return ExternalSlice(source, location, offset, length)
+
+    def _open_file(self, parts: list[str], where: str) -> _OpenFile:
+        folder = self.folder
+        if self._trust_links:
+            folder, parts = self._without_links(parts, where)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise _system_error(where, error) from error
+        try:
+            device = os.fstat(descriptor).st_dev
+            for part in parts[:-1]:
+                inner = _step(descriptor, part, os.O_DIRECTORY, where)
+                os.close(descriptor)
+                descriptor = inner
+            found = _step(descriptor, parts[-1], os.O_NONBLOCK | os.O_NOCTTY, where)
+        finally:
+            os.close(descriptor)
+        try:
+            self._check(os.fstat(found), device, where)
+        except BaseException:
+            os.close(found)
+            raise
+        return _OpenFile(folder.joinpath(*parts), found)
+
+    def _check(self, status: os.stat_result, device: int, where: str) -> None:
+        if not stat.S_ISREG(status.st_mode):
+            raise UntrustedError(f"{where}: it is not a regular file")
+        if self._model_file is not None:
+            with suppress(OSError):
+                if os.path.samestat(status, os.stat(self._model_file)):
+                    raise UntrustedError(f"{where}: it is the model itself")
+        if not self._trust_links and status.st_nlink != 1:
+            raise UntrustedError(
+                f"{where}: the file has {status.st_nlink} names (hard links), so it may belong elsewhere; "
+                "copy it, or trust links"
+            )
+        if not self._trust_links and status.st_dev != device:
+            raise UntrustedError(f"{where}: it is on another file system; copy it, or trust links")
+        occupied = status.st_blocks * 512
+        if not self._allow_sparse and status.st_size >= SPARSE_FROM and occupied * 2 < status.st_size:
+            raise UntrustedError(
+                f"{where}: the size of the file is {status.st_size:,} bytes, but only {occupied:,} are on the disk; "
+                "if that is correct, --allow-sparse reads it (allow_sparse= in Python)"
+            )
+
+    def _without_links(self, parts: list[str], where: str) -> tuple[Path, list[str]]:
+        """The trusted folder of the real file, and its path from there."""
+        try:
+            real = Path(os.path.realpath(self.folder.joinpath(*parts), strict=True))
+            roots = [Path(os.path.realpath(self.folder, strict=True))]
+            if self._model_file is not None:
+                roots.append(Path(os.path.realpath(self._model_file, strict=True)).parent)
+        except OSError as error:
+            raise _system_error(where, error) from error
+        for root in roots:
+            if real.is_relative_to(root) and real != root:
+                return root, list(real.relative_to(root).parts)
+        raise UntrustedError(f"{where}: it leads out of the model's folder, to {visible(str(real), 200)}")
+
+
+def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
+    entries: dict[str, str] = {}
+    for pair in pairs:
+        key = pair.key if pair.key is not None else ""
+        if key not in KEYS:
+            raise UntrustedError(f"{owner}: key {visible(key)!r} is not known; known are {', '.join(KEYS)}")
+        if key in entries:
+            raise UntrustedError(f"{owner}: key {key!r} appears twice")
+        if pair.value is None:
+            raise UntrustedError(f"{owner}: key {key!r} has no value")
+        entries[key] = pair.value
+    return entries
+
+
+def location_parts(location: str, where: str) -> list[str]:
+    """Split a location into its components, without ".".
+
+    Args:
+        location: in the spelling of a tensor.
+        where: the start of messages.
+
+    Raises:
+        UntrustedError: a model must not name such a path.
+    """
+    if not location:
+        raise UntrustedError(f"{where}: it names no file")
+    if any(character in location for character in "\0\\:"):
+        raise UntrustedError(f"{where}: a location must not have a zero byte, a backslash or a colon")
+    parts = location.split("/")
+    if not parts[0]:
+        raise UntrustedError(f"{where}: it is absolute; a location is relative to the folder of the model")
+    if ".." in parts:
+        raise UntrustedError(f'{where}: ".." would lead out of the model\'s folder')
+    if "" in parts or parts[-1] == ".":
+        raise UntrustedError(f"{where}: it names a folder, or has an empty component")
+    try:
+        os.fsencode(location)
+    except UnicodeEncodeError:
+        raise UntrustedError(f"{where}: it is not a valid file name") from None
+    return [part for part in parts if part != "."]
+
+
+def _number(text: str, key: str, where: str) -> int:
+    if not _DIGITS.fullmatch(text):
+        raise UntrustedError(f"{where}: {key} {visible(text)!r} is not a number of 1 to 19 digits")
+    return int(text)
+
+
+def _step(folder: int, name: str, flags: int, where: str) -> int:
+    """Open `name` in an opened folder -> its descriptor; never follow a link, never wait."""
+    try:
+        mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
+        if stat.S_ISLNK(mode):
+            raise UntrustedError(f"{where}: {visible(name)!r} is a link; copy the file, or trust links")
+        if not flags & os.O_DIRECTORY and not stat.S_ISREG(mode):
+            # Opening a device may already have an effect.
+            raise UntrustedError(f"{where}: it is not a regular file")
+        return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | flags, dir_fd=folder)
+    except OSError as error:
+        raise _system_error(where, error) from error
+
+
+def _system_error(where: str, error: OSError) -> OnnxJsonError:
+    reason = error.strerror or str(error)
+    if error.errno in {errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG}:
+        return MissingInputError(f"{where}: the file is missing ({reason}); put it next to the model")
+    if error.errno in {errno.ELOOP, errno.ENXIO}:
+        return UntrustedError(f"{where}: it is a link, or not a regular file ({reason})")
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return LimitError(f"{where}: too many files are open; raise the limit with ulimit -n")
+    if error.errno in {errno.EACCES, errno.EPERM}:
+        return AccessDeniedError(f"{where}: {reason}")
+    return FileError(f"{where}: {reason}")

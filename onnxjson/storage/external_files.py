@@ -1,0 +1,325 @@
+"""External data of a model: load it into the model, move tensors to a data file, copy the files.
+
+A tensor whose ``data_location`` is EXTERNAL names a file below the folder of the model, and a range of it
+(docs/ExternalData.md of ONNX). All functions apply to tensors anywhere in the model, and stream them: no tensor is in
+memory as a whole.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, StringStringEntry, Tensor
+from onnxjson.model.errors import DecodeError, MissingInputError, OutputError, UntrustedError
+from onnxjson.model.messages import DATA_LOCATIONS
+from onnxjson.model.payloads import LAZY_FROM, Data, pieces
+from onnxjson.model.tensors import is_external, needed_bytes
+from onnxjson.model.walking import replace_records, tensors_of
+from onnxjson.storage.external import Resolver, location_parts
+from onnxjson.storage.saving import make_folder, save_file
+from onnxjson.storage.sinks import Sink
+
+ALIGNMENT: Final = 4096
+"""Tensors start at multiples of this many bytes, so that a runtime can map them into memory."""
+
+THRESHOLD: Final = 1024
+"""Default size in bytes from which a tensor is moved to a data file; the same as for onnx.save."""
+
+_EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
+_INSIDE: Final = (None, DATA_LOCATIONS["DEFAULT"])
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
+
+
+class Externalized(NamedTuple):
+    """The result of `externalize`."""
+
+    model: Model
+    """The model to save in the folder of the data file."""
+    moved: int
+    """Number of tensors in the data file; if it is 0, the file does not exist."""
+    left: int
+    """Number of tensors above the threshold that stay in the model: their elements are not in ``raw_data``, or do not
+    fit dtype and dims."""
+
+
+def locations(model: Model) -> tuple[str, ...]:
+    """The locations of external data in a model, as they are spelled, without duplicates."""
+    named = (
+        entry.value
+        for tensor in tensors_of(model)
+        if is_external(tensor)
+        for entry in tensor.external_data
+        if entry.key == "location" and entry.value
+    )
+    return tuple(dict.fromkeys(named))
+
+
+def is_data_of(path: Path, model: Model, folder: Path) -> bool:
+    """Whether a file, under this name or another, has external data of a model in `folder`."""
+    try:
+        status = path.stat()
+    except OSError:
+        return False
+    for location in locations(model):
+        # Other functions report locations that are not valid.
+        with suppress(OSError, ValueError):
+            if os.path.samestat(status, os.stat(folder / location)):
+                return True
+    return False
+
+
+def external_paths(model: Model, folder: Path) -> tuple[Path, ...]:
+    """The files that tensors of a model name, each once, whether they exist or not; none outside of `folder`."""
+    locations = {
+        pair.value or "": None
+        for tensor in tensors_of(model)
+        if is_external(tensor)
+        for pair in tensor.external_data
+        if pair.key == "location"
+    }
+    found = []
+    for location in locations:
+        with suppress(UntrustedError):
+            found.append(folder.joinpath(*location_parts(location, "")))
+    return tuple(found)
+
+
+def internalize(
+    model: Model,
+    folder: str | Path,
+    *,
+    model_file: Path | None = None,
+    trust_links: bool = False,
+    allow_sparse: bool = False,
+) -> Model:
+    """Load all external data of a model into ``raw_data``; big tensors stay in their files until they are used.
+
+    Args:
+        model: is not changed.
+        folder: that of the model, to which locations are relative.
+        model_file: the file of the model, which cannot be its own external data.
+        trust_links: see `onnxjson.storage.external.Resolver`.
+        allow_sparse: see there.
+
+    Returns:
+        The model with its tensors; `model` itself if it has no external data.
+
+    Raises:
+        MissingInputError: a file is missing; the message names tensor and file.
+        UntrustedError: a model must not name a location, a file or a range.
+        DecodeError: a tensor has elements in a file and in the model.
+        AccessDeniedError, FileError, LimitError: the system cannot open or read a file.
+    """
+    resolver = Resolver(Path(folder), model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
+
+    def load_in(tensor: Tensor) -> Tensor:
+        if not is_external(tensor):
+            return tensor
+        if tensor.raw_data or _typed(tensor):
+            raise DecodeError(
+                f"tensor {visible(tensor.name or '')!r} has elements in another file and in the model; "
+                "delete the wrong ones"
+            )
+        found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=tensor.name or "")
+        raw: Data = found if len(found) >= LAZY_FROM else found.read()
+        return msgspec.structs.replace(tensor, raw_data=raw, external_data=(), data_location=None)
+
+    return replace_records(model, Tensor, load_in)
+
+
+def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHOLD) -> Externalized:
+    """Move big tensors of a model to one new data file.
+
+    When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Each tensor
+    starts at a multiple of 4096 bytes. Strings, tensors in typed fields (``float_data`` ...) and external data stay.
+
+    Args:
+        model: is not changed.
+        data_file: the new file; must not exist.
+        threshold: size in bytes from which a tensor is moved; empty tensors never are.
+
+    Raises:
+        OutputError: the file exists, the model already names it, or its name is not valid as a location.
+        WeightsMissingError: only the sha256 of some tensors is available.
+        AccessDeniedError, FileError: the file cannot be written; it does not exist then.
+        ChangedUnderneathError: a file with tensors of `model` was changed.
+    """
+    data_file = Path(data_file)
+    _check_data_file(model, data_file)
+    ranges: list[tuple[int, Data]] = []
+    end = left = 0
+
+    def move_out(tensor: Tensor) -> Tensor:
+        nonlocal end, left
+        raw = _movable(tensor)
+        if raw is None:
+            left += not is_external(tensor) and _size(tensor) >= max(threshold, 1)
+            return tensor
+        if len(raw) < max(threshold, 1):
+            return tensor
+        offset = -(-end // ALIGNMENT) * ALIGNMENT
+        end = offset + len(raw)
+        ranges.append((offset, raw))
+        pairs = {"location": data_file.name, "offset": str(offset), "length": str(len(raw))}
+        entries = tuple(StringStringEntry(key=key, value=value) for key, value in pairs.items())
+        return msgspec.structs.replace(tensor, raw_data=None, external_data=entries, data_location=_EXTERNAL)
+
+    changed = replace_records(model, Tensor, move_out)
+    if ranges:
+        save_file(data_file, _writer(ranges), replace=False)
+    return Externalized(changed, len(ranges), left)
+
+
+@contextmanager
+def removed_on_failure(data_file: Path, model_file: Path) -> Iterator[None]:
+    """Remove a new data file if saving the model that names it fails."""
+    before = _state(model_file)
+    try:
+        yield
+    except BaseException:
+        # A save can also fail after the model was replaced; then the model needs the data.
+        if _state(model_file) == before:
+            with suppress(OSError):
+                os.unlink(data_file)
+        raise
+
+
+def copy_files(
+    model: Model,
+    folder: str | Path,
+    destination: str | Path,
+    *,
+    model_file: Path | None = None,
+    taken: Path | None = None,
+    trust_links: bool = False,
+    allow_sparse: bool = False,
+) -> tuple[Path, ...]:
+    """Copy the external data of a model to another folder.
+
+    Every range is checked first, and nothing is copied if another file is in the way. Each copy is all or nothing; a
+    file that exists with the same bytes stays.
+
+    Args:
+        model: the model.
+        folder: that of the model.
+        destination: the other folder.
+        model_file: the file of the model, which cannot be its own external data.
+        taken: the path below `destination` of the model itself.
+        trust_links: see `onnxjson.storage.external.Resolver`.
+        allow_sparse: see there.
+
+    Returns:
+        The new files.
+
+    Raises:
+        MissingInputError, UntrustedError: as for `internalize`.
+        OutputError: another file is in the way.
+        AccessDeniedError, FileError, LimitError: the system cannot read or write a file.
+    """
+    resolver = Resolver(Path(folder), model_file=model_file, trust_links=trust_links, allow_sparse=allow_sparse)
+    there = Resolver(Path(destination), allow_sparse=True)
+    owners: dict[str, str] = {}
+    for tensor in tensors_of(model):
+        if is_external(tensor):
+            name = tensor.name or ""
+            found = resolver.resolve(tensor.external_data, needed_bytes(tensor), tensor=name)
+            owners.setdefault("/".join(location_parts(found.location, name)), name)
+    missing = []
+    for location, owner in owners.items():
+        target = Path(destination, location)
+        if taken is not None and os.path.realpath(target) == os.path.realpath(taken):
+            raise OutputError(f"{_shown(target)} would be both the model and its external data; choose another name")
+        if not _is_copied(target, location, there, _whole_file(resolver, location, owner)):
+            missing.append((location, owner, target))
+    for location, owner, target in missing:
+        for parent in reversed(target.relative_to(destination).parents[:-1]):
+            make_folder(Path(destination, parent))
+        save_file(target, _writer([(0, _whole_file(resolver, location, owner))]), replace=False)
+    return tuple(target for _, _, target in missing)
+
+
+def _whole_file(resolver: Resolver, location: str, owner: str) -> Data:
+    return resolver.resolve((StringStringEntry(key="location", value=location),), None, tensor=owner)
+
+
+def _is_copied(target: Path, location: str, there: Resolver, data: Data) -> bool:
+    """Whether a file exists and has exactly these bytes.
+
+    Raises:
+        OutputError: another file is there, or the path has a link.
+    """
+    try:
+        found = _whole_file(there, location, "")
+    except MissingInputError:
+        return False
+    except UntrustedError:
+        raise OutputError(
+            f"{_shown(target)} is in the way: it is a link, a folder, or a file with several names; "
+            "remove it, or write to another folder"
+        ) from None
+    if found != data:
+        raise OutputError(f"{_shown(target)} already exists with other bytes; remove it, or write to another folder")
+    return True
+
+
+def _check_data_file(model: Model, data_file: Path) -> None:
+    name = visible(data_file.name, None)
+    try:
+        location_parts(data_file.name, name)
+    except UntrustedError as error:
+        problem = f"a model cannot name such a data file: {error}"
+        raise OutputError(f"{problem}; choose another with --data-file") from None
+    if os.path.lexists(data_file):
+        raise OutputError(f"{_shown(data_file)} already exists; choose another data file with --data-file")
+    if any(os.path.normpath(location) == data_file.name for location in locations(model)):
+        raise OutputError(f"the model already has tensors in a file {name}; choose another data file with --data-file")
+
+
+def _movable(tensor: Tensor) -> Data | None:
+    """The bytes of a tensor, if it can be moved to a file and back without loss."""
+    if tensor.data_location not in _INSIDE or tensor.external_data or tensor.segment is not None or _typed(tensor):
+        return None
+    raw = tensor.raw_data
+    return raw if raw is not None and len(raw) == needed_bytes(tensor) else None
+
+
+def _typed(tensor: Tensor) -> bool:
+    return any(len(getattr(tensor, field)) for field in _TYPED_FIELDS)
+
+
+def _size(tensor: Tensor) -> int:
+    """Size in bytes of the elements that are inside a tensor; strings are not counted."""
+    return len(tensor.raw_data or b"") + sum(
+        len(getattr(tensor, field)) for field in _TYPED_FIELDS if field != "string_data"
+    )
+
+
+def _writer(ranges: list[tuple[int, Data]]) -> Callable[[Sink], None]:
+    """Return a function that writes data at ascending offsets, with zeros between."""
+
+    def write(sink: Sink) -> None:
+        position = 0
+        for offset, data in ranges:
+            sink.write(bytes(offset - position))
+            for piece in pieces(data):
+                sink.write(piece)
+            position = offset + len(data)
+
+    return write
+
+
+def _state(path: Path) -> tuple[int, ...] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _shown(path: Path) -> str:
+    return visible(str(path), None)

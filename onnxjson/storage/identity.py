@@ -1,0 +1,180 @@
+"""Identity of an opened file, so that a save can tell whether it is still that file; SHA-256 of files and streams."""
+
+import hashlib
+import os
+from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import Any, Final
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import AccessDeniedError, ChangedUnderneathError, FileError, MissingInputError, OnnxJsonError
+from onnxjson.model.payloads import CHUNK, SourceFile
+
+
+class Identity:
+    """A file at one moment: device, inode, size in bytes, time of the last change in ns, and content."""
+
+    __slots__ = ("_sha256", "device", "inode", "mtime_ns", "path", "size")
+
+    def __init__(self, path: Path, status: os.stat_result, sha256: str | None = None) -> None:
+        self.path = path
+        self.device = status.st_dev
+        self.inode = status.st_ino
+        self.size = status.st_size
+        self.mtime_ns = status.st_mtime_ns
+        self._sha256 = sha256
+
+    @property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the content, read on first use.
+
+        If only the time of a file changes later (``touch``), it counts as unchanged if its hash was read before.
+
+        Raises:
+            ChangedUnderneathError: the file was changed, so its former hash is not known.
+            FileError: the system cannot read it.
+        """
+        if self._sha256 is None:
+            digest = sha256_of(self.path)
+            self.check()
+            self._sha256 = digest
+        return self._sha256
+
+    def check(self, path: Path | None = None) -> None:
+        """Raise unless `path` still is this file with this content; by default the path of this identity.
+
+        Raises:
+            ChangedUnderneathError: another program changed, replaced or removed it.
+            FileError: the system cannot read it.
+        """
+        path = path or self.path
+        try:
+            now = os.stat(path)
+        except FileNotFoundError as error:
+            name = visible(str(path), None)
+            raise ChangedUnderneathError(f"{name} was removed since it was opened; save under another name") from error
+        except OSError as error:
+            raise reading_error(path, error) from error
+        if self._same(now):
+            return
+        same_place = (now.st_dev, now.st_ino, now.st_size) == (self.device, self.inode, self.size)
+        if not (same_place and self._sha256 is not None and sha256_of(path) == self._sha256):
+            name = visible(str(path), None)
+            raise ChangedUnderneathError(
+                f"{name} was changed by another program since it was opened; open it again, or save under another name"
+            )
+
+    def _same(self, status: os.stat_result) -> bool:
+        found = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        return found == (self.device, self.inode, self.size, self.mtime_ns)
+
+
+def identity(path: Path) -> Identity:
+    """The identity of the file at `path`; links are followed.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: its status cannot be read.
+    """
+    try:
+        return Identity(path, os.stat(path))
+    except OSError as error:
+        raise reading_error(path, error) from error
+
+
+def sha256_of(path: Path) -> str:
+    """Hexadecimal SHA-256 of the content of a file.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: it cannot be read.
+    """
+    digest = StreamHash()
+    try:
+        with path.open("rb", buffering=0) as file:
+            while piece := file.read(CHUNK):
+                digest.update(piece)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    return digest.hexdigest()
+
+
+def open_source(path: Path) -> SourceFile:
+    """Open a file for reading.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: it cannot be opened, or is not a regular file.
+    """
+    try:
+        return SourceFile(path)
+    except (OSError, ValueError) as error:
+        raise reading_error(path, error) from error
+
+
+def reading_error(path: Path, error: OSError | ValueError) -> OnnxJsonError:
+    """The error of this package for a file that cannot be read; a ValueError concerns its name."""
+    name = visible(str(path), None)
+    if isinstance(error, ValueError):
+        return MissingInputError(f"{name} does not exist: it is not a valid file name")
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        return MissingInputError(f"{name} does not exist")
+    if isinstance(error, IsADirectoryError):
+        return MissingInputError(f"{name} is a folder; a file is expected")
+    if isinstance(error, PermissionError):
+        return AccessDeniedError(f"{name} may not be read: {error.strerror}")
+    return FileError(f"{name} cannot be read: {error.strerror}")
+
+
+THREAD_FROM: Final = 32 * 1024 * 1024
+"""Bytes that are hashed before a thread is started."""
+
+_WAITING: Final = 8
+"""Maximum number of pieces that wait for the thread."""
+
+_Piece = bytes | bytearray
+
+
+class StreamHash:
+    """SHA-256 of a stream of pieces; a piece must not change after `update`.
+
+    Hashing takes as long as reading or writing, and both release the interpreter's lock: from `THREAD_FROM` bytes on, a
+    thread hashes one piece while the next one is read or written.
+    """
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._length = 0
+        self._queue: Queue[_Piece | None] | None = None
+        self._thread: Thread | None = None
+
+    def update(self, piece: _Piece) -> None:
+        """Add a piece."""
+        self._length += len(piece)
+        if self._queue is None:
+            if self._length < THREAD_FROM:
+                self._digest.update(piece)
+                return
+            self._queue = Queue(_WAITING)
+            self._thread = Thread(target=_work, args=(self._queue, self._digest), daemon=True)
+            self._thread.start()
+        self._queue.put(piece)
+
+    def hexdigest(self) -> str:
+        """The hash of all pieces in hexadecimal; no piece can be added afterwards."""
+        self._stop()
+        return self._digest.hexdigest()
+
+    def _stop(self) -> None:
+        if self._queue is not None and self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
+            self._thread = None
+
+    def __del__(self) -> None:
+        # After a stream that broke off, the thread must not wait for ever.
+        if self._queue is not None and self._thread is not None:
+            self._queue.put(None)
+
+
+def _work(queue: "Queue[_Piece | None]", digest: Any) -> None:
+    while (piece := queue.get()) is not None:
+        digest.update(piece)

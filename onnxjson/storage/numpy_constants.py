@@ -1,0 +1,303 @@
+"""Constants from numpy arrays: the arrays in .npy and .npz files, and their elements as those of another dtype.
+
+`numpy.save` writes dtypes that numpy lacks (bfloat16, float8, 6-, 4- and 2-bit types) as raw bytes of their size
+(``V2``, ``V1``). Such an array is read as any dtype of that size, bit by bit; any other array by its values.
+"""
+
+import math
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson.model import elements, tensors
+from onnxjson.model.display import listed, visible
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, DATA_TYPES, FLOATS, STRING
+from onnxjson.model.errors import DecodeError, EncodeError, MissingInputError
+from onnxjson.model.scalars import LARGEST_PLAIN
+from onnxjson.model.tensors import numpy_dtype
+from onnxjson.storage.constant_reading import Encoded, Kind, place_in
+from onnxjson.storage.exactness import Packed, pack
+from onnxjson.storage.identity import reading_error
+
+if TYPE_CHECKING:
+    import numpy
+    from numpy.typing import NDArray
+
+_BLOCK: Final = 1 << 20
+"""Number of elements that numpy converts at once."""
+
+_BATCH: Final = 4096
+"""Number of elements that are converted one by one before their bits are stored."""
+
+_FLOAT32: Final = 1
+_ROUNDED_BY_NUMPY: Final = (_FLOAT32, 10)
+"""Floats to which numpy rounds a float64 in one step."""
+
+_WITHOUT_SIGN: Final = 24
+"""The float dtype whose smallest values ml_dtypes rounds differently."""
+
+
+def read_array(path: Path) -> "NDArray[Any]":
+    """Read the array in ``FILE.npy``, the only one in ``FILE.npz``, or the one that ``FILE.npz:NAME`` names.
+
+    Arrays of .npy files stay in the file until they are used.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read, or has no such array.
+        DecodeError: it does not have an array, or it has Python objects.
+    """
+    import numpy
+
+    file, member = _file_and_member(path)
+    name = visible(str(file), None)
+    try:
+        with file.open("rb") as opened:
+            is_archive = opened.read(2) == b"PK"
+            opened.seek(0)
+            if is_archive:
+                with numpy.load(opened, allow_pickle=False) as loaded:
+                    array: NDArray[Any] = loaded[_chosen(loaded.files, member, name)]
+                    return array
+        array = numpy.load(file, mmap_mode="r", allow_pickle=False)
+        return array
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise DecodeError(f"{name} does not have a readable array: {unreadable(error)}") from error
+    except OSError as error:
+        raise reading_error(file, error) from error
+
+
+def unreadable(error: Exception) -> str:
+    """The reason why numpy cannot read a file, without its advice to unpickle it, which would run code of the file."""
+    text = str(error)
+    if "pickle" in text or "Python objects" in text:
+        return "it is not a numpy file, or has Python objects"
+    return visible(text.splitlines()[0], 200) if text else "it is cut off"
+
+
+def _file_and_member(path: Path) -> tuple[Path, str | None]:
+    head, mark, member = str(path).partition(".npz:")
+    return (Path(head + ".npz"), member) if mark and not path.exists() else (path, None)
+
+
+def _chosen(names: list[str], member: str | None, file: str) -> str:
+    if member is None and len(names) == 1:
+        return names[0]
+    if member in names:
+        return member or ""
+    shown = listed([visible(each) for each in names], 10)
+    problem = "has several arrays; choose one" if member is None else f"has no array {visible(member)!r}"
+    raise MissingInputError(f"{file} {problem}: {file}:NAME, where NAME is one of {shown or '(none)'}")
+
+
+def from_array(
+    array: "NDArray[Any]", kind: Kind | None = None, *, name: str | None = None, lossy: bool = False
+) -> Encoded:
+    """Build a constant from an array.
+
+    Args:
+        array: of a dtype that ONNX has, of ``str``, or raw bytes of the size of an element.
+        kind: its dtype and dims, by default those of the array. The number of elements must be the same.
+        name: the name of the constant.
+        lossy: replace a value that the dtype cannot represent by the nearest finite one.
+
+    Raises:
+        EncodeError: the dtype cannot represent an element, the shape does not fit, or ONNX does not have the dtype.
+    """
+    dims = array.shape if kind is None or kind.dims is None else kind.dims
+    if dims != array.shape:
+        if array.size != elements.element_count(dims) or len(array.shape) > 1:
+            raise EncodeError(f"the array has the shape {list(array.shape)}, expected {kind}")
+        array = array.reshape(dims)
+    if kind is not None and _is_raw(array):
+        array = _as_dtype(array, kind)
+    try:
+        own = _own_type(array)
+    except TypeError as error:
+        raise EncodeError(f"the array: {error}") from None
+    if kind is None or kind.data_type == own:
+        return Encoded(tensors.from_numpy(array, name))
+    packed = _converted(array, own, kind.data_type, place_in(dims), lossy=lossy)
+    tensor = Tensor(dims=dims, data_type=kind.data_type, raw_data=packed.data, name=name)
+    return Encoded(tensor, packed.changed, packed.first)
+
+
+def _is_raw(array: "NDArray[Any]") -> bool:
+    """Whether the elements are raw bytes without a dtype."""
+    import numpy
+
+    return array.dtype.type is numpy.void and array.dtype.names is None
+
+
+def _own_type(array: "NDArray[Any]") -> int:
+    if array.dtype.kind in "OUST":
+        return STRING
+    if _is_raw(array):
+        size = array.dtype.itemsize
+        raise TypeError(f"its elements are {size} raw bytes each; choose their dtype, such as bfloat16")
+    data_type = DATA_TYPES.get(array.dtype.name)
+    if data_type not in BITS:
+        raise TypeError(f"ONNX has no data type for {array.dtype}; convert it with astype first")
+    return data_type
+
+
+def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
+    """View an array of raw bytes as elements of a dtype of the same size."""
+    import numpy
+
+    if kind.data_type == STRING or numpy_dtype(kind.data_type).itemsize != array.dtype.itemsize:
+        sizes = f"{array.dtype.itemsize} raw bytes each, which do not fit {DATA_TYPE_NAMES[kind.data_type]}"
+        raise EncodeError(f"the elements of the array are {sizes}")
+    return numpy.ascontiguousarray(array).view(numpy_dtype(kind.data_type)).reshape(array.shape)
+
+
+def _converted(array: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+    """Convert elements to another dtype -> their bytes."""
+    if (
+        STRING in (own, target)
+        or (own in COMPLEX_PARTS) != (target in COMPLEX_PARTS)
+        or (target == BOOL and own in FLOATS)
+    ):
+        names = f"{DATA_TYPE_NAMES[own]} into {DATA_TYPE_NAMES[target]}"
+        raise EncodeError(f"the array cannot be converted from {names}; convert it with astype first")
+    flat = array.reshape(-1)
+    if own in COMPLEX_PARTS:
+        parts = flat.view(flat.real.dtype)
+        return _converted(
+            parts, COMPLEX_PARTS[own], COMPLEX_PARTS[target], lambda index: place(index // 2), lossy=lossy
+        )
+    if own == BOOL:
+        flat, own = flat.view("u1"), 2
+    return _cast(flat, own, target, place, lossy=lossy)
+
+
+def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
+    """Convert elements by numpy where that is certainly exact, the others one by one."""
+    import numpy
+
+    cast = numpy.empty(flat.shape, numpy_dtype(target))
+    patterns = cast.view(f"u{cast.dtype.itemsize}")
+    changed, first = 0, ""
+    for start in range(0, flat.size, _BLOCK):
+        block = slice(start, start + _BLOCK)
+        with numpy.errstate(all="ignore"):
+            cast[block], exact, rounded = _by_numpy(flat[block], own, target)
+        if lossy and rounded.any():
+            changed += int(rounded.sum())
+            index = start + int(numpy.argmax(rounded))
+            first = first or f"{place(index)} was {flat[index]} and is {cast[index]}"
+            exact |= rounded
+        doubtful = start + numpy.flatnonzero(~exact)
+        for few in range(0, len(doubtful), _BATCH):
+            indices = doubtful[few : few + _BATCH]
+            packed = _one_by_one(flat, own, indices, target, place, lossy=lossy)
+            patterns[indices] = _patterns(packed.data, len(indices), target)
+            changed, first = changed + packed.changed, first or packed.first
+    raw = tensors.from_numpy(cast).raw_data
+    return Packed(raw if isinstance(raw, bytes) else b"", changed, first)
+
+
+def _patterns(data: bytes, count: int, data_type: int) -> "NDArray[Any]":
+    """The bits of each element as unsigned integers."""
+    import numpy
+
+    size = BITS[data_type]
+    if size < 8:
+        return numpy.array(elements.split_bits(data, count, size), numpy.uint8)
+    return numpy.frombuffer(data, f"<u{size // 8}")
+
+
+def _by_numpy(
+    flat: "NDArray[Any]", own: int, target: int
+) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
+    """Convert elements by numpy.
+
+    Returns:
+        The elements; where they are certainly exact; where they are certainly the nearest values instead.
+    """
+    import numpy
+
+    wide: NDArray[Any]
+    if own in FLOATS:
+        # A float64 can represent every float; ml_dtypes cannot convert each small dtype to each other.
+        wide = flat.astype(numpy.float64)
+    else:
+        wide = flat.astype(numpy.uint64 if flat.dtype == numpy.uint64 else numpy.int64)
+    plain = (wide >= -LARGEST_PLAIN) & (wide <= LARGEST_PLAIN) if own in FLOATS or target in FLOATS else wide == wide
+    if target in FLOATS:
+        cast, exact, finite = _as_floats(wide.astype(numpy.float64), target)
+        known = finite if own in FLOATS else finite & plain
+        return cast, exact & known, ~exact & known & (target != _WITHOUT_SIGN)
+    low, high = (0, 1) if target == BOOL else elements.integer_range(target)
+    if own in FLOATS:
+        near = numpy.clip(numpy.rint(wide), low, high)
+        known = plain | (numpy.isfinite(wide) & (BITS[target] < 64))
+    else:
+        limits = numpy.iinfo(wide.dtype)
+        near = numpy.clip(wide, max(low, int(limits.min)), min(high, int(limits.max)))
+        known = plain
+    same = near == wide
+    return near.astype(numpy_dtype(target)), same & known, ~same & known & (target != BOOL)
+
+
+def _as_floats(
+    numbers: "NDArray[numpy.float64]", target: int
+) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
+    """Convert numbers to a float dtype.
+
+    Returns:
+        The elements; where they are equal bit by bit; where both are finite.
+    """
+    import numpy
+
+    narrow = BITS[target] < 32 and target not in _ROUNDED_BY_NUMPY
+    cast = (_odd_float32(numbers) if narrow else numbers).astype(numpy_dtype(target))
+    exact = numpy.asarray(cast.astype(numpy.float64).view("u8") == numbers.view("u8"))
+    return cast, exact, numpy.asarray(numpy.isfinite(cast) & numpy.isfinite(numbers))
+
+
+def _odd_float32(numbers: "NDArray[numpy.float64]") -> "NDArray[numpy.float32]":
+    """Round float64 to odd float32, so that rounding again to a dtype of 22 bits or fewer yields the nearest.
+
+    ml_dtypes itself converts a float64 to the nearest float32 first, which rounds some numbers twice. Source:
+    Boldo and Melquiond, "When double rounding is odd" (2005).
+    """
+    import numpy
+
+    nearest = numbers.astype(numpy.float32)
+    bits = nearest.view(numpy.uint32)
+    wide = nearest.astype(numpy.float64)
+    bits -= (numpy.abs(wide) > numpy.abs(numbers)).astype(numpy.uint32)
+    bits |= ((wide != numbers) & ~numpy.isnan(numbers)).astype(numpy.uint32)
+    return nearest
+
+
+def _one_by_one(
+    flat: "NDArray[Any]", own: int, indices: "NDArray[Any]", target: int, place: Callable[[int], str], *, lossy: bool
+) -> Packed:
+    values: list[object] = []
+    changed, first = 0, ""
+    for index in indices.tolist():
+        value = _as_json(flat[index], own)
+        if isinstance(value, str) and value.startswith("NaN("):
+            if not lossy:
+                names = f"{DATA_TYPE_NAMES[own]} with bits that {DATA_TYPE_NAMES[target]} does not have"
+                raise EncodeError(f"{place(index)}: {value} is a NaN of {names}")
+            changed, first = changed + 1, first or f"{place(index)} was {value} and is NaN"
+            value = "NaN"
+        values.append(value)
+    packed = pack(target, values, lambda at: place(int(indices[at])), lossy=lossy, exact=True)
+    return Packed(packed.data, packed.changed + changed, packed.first or first)
+
+
+def _as_json(element: Any, own: int) -> object:
+    """Convert an element of an array to a JSON value for `pack`."""
+    form = FLOATS.get(own)
+    if form is None:
+        return int(element)
+    number = float(element)
+    if math.isfinite(number):
+        return number
+    bits = int.from_bytes(element.astype(numpy_dtype(own)).tobytes(), "little")
+    return form.text(bits).strip('"')

@@ -1,0 +1,301 @@
+"""The only module that writes files: all or nothing, verified before an existing file is replaced.
+
+A save writes a temporary file in the folder of the target: write, fsync, read back, compare, and only then rename and
+fsync of the folder. Whatever stops it (a kill, a full disk, an error of the caller), the path has exactly the old or
+exactly the new bytes.
+"""
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import (
+    AccessDeniedError,
+    ChangedUnderneathError,
+    DecodeError,
+    EncodeError,
+    FileError,
+    OutputError,
+)
+from onnxjson.storage.identity import Identity, sha256_of
+from onnxjson.storage.sinks import Output, system_error, system_errors
+
+LOCK_SECONDS = 5.0
+"""Seconds that a save waits while another one replaces a file in the same folder."""
+
+
+def save_file(
+    path: Path,
+    write: Callable[[Output], None],
+    *,
+    verify: Callable[[Path], object] | None = None,
+    expect: Identity | None = None,
+    replace: bool = True,
+    backup: Callable[[Path], object] | None = None,
+    fsync: bool = True,
+    break_hardlink: bool = False,
+    mode: int | None = None,
+) -> None:
+    """Create or replace a file; return only when it is safely on the disk.
+
+    Args:
+        path: a link is followed and kept; its target is replaced. Permissions, extended attributes and, if the system
+            allows it, owner and group of an existing file are kept.
+        write: called once with the sink for the content; see `sinks.Sink`.
+        verify: called with the temporary file after its bytes were compared; an exception stops the save.
+        expect: the file that was opened at `path`; raise if it was changed.
+        replace: whether an existing file may be replaced.
+        backup: called with the existing file just before it is replaced; an exception stops the save.
+        fsync: whether to wait until the file is on the disk; if not, a power cut (not a kill) can leave an empty file.
+        break_hardlink: whether a file with several names may be replaced under this name only.
+        mode: permissions of a new file; by default those of the umask.
+
+    Raises:
+        OutputError: the folder is missing, or something else is in the way.
+        FileError: the system cannot write, or reads back other bytes.
+        AccessDeniedError: the system forbids it.
+        ChangedUnderneathError: `path` is no longer the file that was opened.
+        EncodeError: the written file cannot be read again (a `DecodeError` of `verify`).
+        Exception: whatever `write`, `verify` and `backup` raise.
+    """
+    target, status = _target(path, break_hardlink)
+    name = visible(str(path), None)
+    if not replace:
+        _refuse_existing(target, name)
+    remove_leftovers(target.parent, _prefix(target))
+    descriptor, temporary = _temporary_file(target, status, mode)
+    try:
+        output = Output(descriptor, name)
+        write(output)
+        output.flush()
+        with system_errors(f"{name} cannot be written"):
+            _keep_attributes(descriptor, target, status)
+            if fsync:
+                os.fsync(descriptor)
+        _read_back(temporary, output.sha256(), name, verify)
+        if backup is not None and status is not None:
+            backup(target)
+        with _locked_folder(target.parent, name) as folder:
+            if expect is not None:
+                expect.check(target)
+            if not replace:
+                _refuse_existing(target, name)
+            with system_errors(f"{name} cannot be replaced"):
+                os.replace(temporary, target)
+            if fsync:
+                _sync_folder(folder, name)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(temporary)
+        raise
+    finally:
+        # Closing the descriptor releases the lock on the temporary file, which shows that this process is alive.
+        with suppress(OSError):
+            os.close(descriptor)
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder in an existing one, unless it exists.
+
+    Raises:
+        OutputError, FileError, AccessDeniedError: the system cannot create it.
+    """
+    name = visible(str(path), None)
+    if path.is_dir():
+        return
+    with system_errors(f"the folder {name} cannot be created"):
+        path.mkdir(exist_ok=True)
+    with _locked_folder(path.parent, name) as parent:
+        _sync_folder(parent, name)
+
+
+def require_savable(path: Path) -> None:
+    """Raise unless a file can be saved at a path; to call before the user is asked whether to replace a file.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: it is a folder, a device or a read-only file, or its folder does not
+            exist.
+    """
+    _target(path, break_hardlink=False)
+
+
+def _target(path: Path, break_hardlink: bool) -> tuple[Path, os.stat_result | None]:
+    """The file that a save of `path` replaces, and its status if it exists.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: a file cannot be saved there.
+    """
+    name = visible(str(path), None)
+    if "\0" in str(path):
+        raise OutputError(f"{name} cannot be the name of a file: it has a zero byte")
+    with system_errors(f"{name} cannot be written"):
+        try:
+            status = os.stat(path)
+        except FileNotFoundError:
+            target = Path(os.path.realpath(path))
+            if not target.parent.is_dir():
+                folder = visible(str(target.parent), None)
+                raise OutputError(
+                    f"{name} cannot be written: the folder {folder} does not exist; create it first"
+                ) from None
+            return target, None
+        target = Path(os.path.realpath(path, strict=True)) if stat.S_ISREG(status.st_mode) else path
+    if stat.S_ISDIR(status.st_mode):
+        raise OutputError(f"{name} is a folder; choose the name of a file")
+    if not stat.S_ISREG(status.st_mode):
+        raise OutputError(f"{name} is a pipe, socket or device; write to a file, or to standard output with -")
+    if status.st_nlink > 1 and not break_hardlink:
+        raise OutputError(
+            f"{name} has {status.st_nlink} names (hard links), and a save would separate this one from the others; "
+            "save under another name"
+        )
+    if not os.access(target, os.W_OK):
+        with suppress(OSError):
+            if os.statvfs(target).f_flag & os.ST_RDONLY:
+                raise AccessDeniedError(f"{name} is on a read-only file system; save it elsewhere")
+        raise AccessDeniedError(f"{name} is read-only; allow writing with chmod u+w, or save under another name")
+    return target, status
+
+
+def _refuse_existing(target: Path, name: str) -> None:
+    if os.path.lexists(target):
+        raise OutputError(f"{name} already exists; choose another file, or allow to replace it")
+
+
+def _prefix(target: Path) -> str:
+    # A hash, since the name may already have the maximum of 255 bytes.
+    return f".onnxjson-{hashlib.sha256(os.fsencode(target.name)).hexdigest()[:16]}-"
+
+
+def _temporary_file(target: Path, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
+    """Create and lock a file next to `target`, named after it and this process."""
+    temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(8)}.tmp")
+    # An existing file may be private: its permissions are set once the content is complete.
+    first_mode = 0o600 if status is not None or mode is not None else 0o666
+    with system_errors(f"{visible(str(target), None)} cannot be written: its folder does not allow new files"):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, first_mode)
+        try:
+            with suppress(OSError):  # Some network file systems have no locks; then leftovers stay.
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if status is None and mode is not None:
+                os.fchmod(descriptor, mode & 0o777)
+        except BaseException:
+            os.close(descriptor)
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+    return descriptor, temporary
+
+
+def remove_leftovers(folder: Path, prefix: str = ".onnxjson-") -> None:
+    """Remove temporary files of killed saves: those of this user without a running process and without a lock."""
+    pattern = re.compile(re.escape(prefix) + r"(?:[0-9a-f]{16}-)?([0-9]{1,10})-[0-9a-f]{16}\.tmp")
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            found = pattern.fullmatch(entry.name)
+            if found and not _is_running(int(found[1])):
+                with suppress(OSError):
+                    _remove_if_abandoned(entry.path)
+
+
+def _is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+def _remove_if_abandoned(path: str) -> None:
+    # The process may run in another container or on another machine, so its number is not enough: try the lock too.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | None) -> None:
+    """Copy owner, attributes and permissions from the replaced file to the new one."""
+    if status is None:
+        return
+    mode = stat.S_IMODE(status.st_mode)
+    new = os.fstat(descriptor)
+    if new.st_gid != status.st_gid:
+        try:
+            os.fchown(descriptor, -1, status.st_gid)
+        except OSError:
+            # The new group gets only those permissions of the old group that all users have.
+            mode &= ~0o070 | (mode & 0o007) << 3
+    if new.st_uid != status.st_uid:
+        with suppress(OSError):
+            os.fchown(descriptor, status.st_uid, -1)
+    if hasattr(os, "listxattr"):
+        with suppress(OSError):
+            for name in os.listxattr(target):
+                with suppress(OSError):
+                    os.setxattr(descriptor, name, os.getxattr(target, name))
+    os.fchmod(descriptor, mode)
+
+
+def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path], object] | None) -> None:
+    found = sha256_of(temporary)
+    if found != sha256:
+        raise FileError(f"{name} was not saved: the disk returned other bytes than were written; check the disk")
+    if verify is None:
+        return
+    try:
+        verify(temporary)
+    except DecodeError as error:
+        message = f"{name} was not saved: the written file cannot be read again: {error}"
+        raise EncodeError(message, error.findings) from error
+
+
+@contextmanager
+def _locked_folder(folder: Path, name: str) -> Iterator[int]:
+    """Lock a folder -> its descriptor; so two saves cannot both find a file unchanged and both replace it."""
+    with system_errors(f"{name} cannot be replaced"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _lock(descriptor, name)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int, name: str) -> None:
+    end = time.monotonic() + LOCK_SECONDS
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                raise ChangedUnderneathError(
+                    f"{name} was not saved: another program holds the lock on its folder; save again"
+                ) from None
+            time.sleep(0.01)
+        except OSError:  # A file system without locks.
+            return None
+
+
+def _sync_folder(descriptor: int, name: str) -> None:
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # Some file systems cannot do this, and need not.
+            what = f"{name} has the new content, but the system did not confirm that it survives a power cut"
+            raise system_error(what, error) from error

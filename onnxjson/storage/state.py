@@ -1,0 +1,219 @@
+"""The user's state folder: backups of files that commands replace.
+
+::
+
+    $XDG_STATE_HOME/onnxjson/backups/            without the variable ~/.local/state/onnxjson/backups/; mode 0700
+        a91f...c3/                               a path, by the hash of its absolute name
+            path                                 that name
+            01760000000000000000-644-2585-5e...  one backup: time in ns, permissions, size in bytes, SHA-256
+
+A backup is complete or does not exist: its name has all facts except the content, and it gets its name last.
+"""
+
+import hashlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
+from onnxjson.storage.identity import reading_error, sha256_of
+from onnxjson.storage.saving import remove_leftovers, save_file
+from onnxjson.storage.sinks import PIECE, Output, system_error
+
+BACKUPS_A_PATH = 5
+"""Maximum number of backups of one path."""
+
+BYTES_IN_ALL = 5 * 10**9
+"""Maximum bytes of all backups."""
+
+_NAME = re.compile(r"([0-9]{20})-([0-7]{1,4})-([0-9]{1,19})-([0-9a-f]{64})")
+
+_WAY_OUT = "set XDG_STATE_HOME to a folder that can be written"
+
+
+class Backup(msgspec.Struct, frozen=True, order=True):
+    """A former content of a path."""
+
+    time_ns: int
+    """When it was replaced, in ns since 1970, UTC."""
+    mode: int
+    """Permission bits of the file."""
+    size: int
+    """Bytes."""
+    sha256: str
+    """Hexadecimal, of the content."""
+    file: Path
+    """The file with the content."""
+
+
+def state_folder() -> Path:
+    """The folder of this program in the user's state folder; it may not exist.
+
+    Raises:
+        AccessDeniedError: the user has no home folder.
+    """
+    home = os.environ.get("XDG_STATE_HOME", "")
+    if home.startswith("/"):  # Relative paths are ignored: XDG Base Directory Specification 0.8.
+        return Path(home, "onnxjson")
+    try:
+        return Path.home() / ".local" / "state" / "onnxjson"
+    except RuntimeError as error:
+        raise AccessDeniedError(f"there is no home folder for backups; {_WAY_OUT}") from error
+
+
+def backups(path: Path) -> tuple[Backup, ...]:
+    """The backups of `path`, newest first."""
+    return tuple(sorted(_kept_in(_folder_of(path)), reverse=True))
+
+
+def keep_backup(path: Path) -> None:
+    """Add a backup of `path`, and remove the oldest backups beyond the limits.
+
+    Blocks are shared with the file if the file system supports it, else copied. Nothing is added if the newest backup
+    has the same content.
+
+    Raises:
+        OutputError, FileError, AccessDeniedError: the backup cannot be kept; the message has ways out.
+        MissingInputError: the file does not exist.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OutputError(f"{visible(str(path), None)} is not a regular file, so it has no backup")
+        _keep(path, descriptor, status)
+    finally:
+        os.close(descriptor)
+
+
+def undo_save(path: Path) -> None:
+    """Restore the newest backup of `path` that differs from it; its present content becomes a backup.
+
+    So doing it twice undoes the undo. A removed file is created again, and its backup stays.
+
+    Raises:
+        MissingInputError: no backup differs from the file, or there is none.
+        FileError: the backup is damaged.
+        OnnxJsonError: as raised by `saving.save_file`.
+    """
+    name = visible(str(path), None)
+    kept = backups(path)
+    if not kept:
+        raise MissingInputError(f"there is no backup of {name}; only commands that change a file in place make backups")
+    now = sha256_of(path) if path.exists() else ""
+    chosen = next((backup for backup in kept if backup.sha256 != now), None)
+    if chosen is None:
+        raise MissingInputError(f"{name} already has the content of its backup")
+
+    damaged = f"the backup {visible(str(chosen.file), None)} is damaged; {name} was not changed"
+
+    def write(output: Output) -> None:
+        descriptor = os.open(chosen.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            _copy(descriptor, output, chosen.sha256, damaged)
+        finally:
+            os.close(descriptor)
+
+    try:
+        save_file(path, write, backup=keep_backup, mode=chosen.mode)
+    except OSError as error:
+        raise reading_error(chosen.file, error) from error
+    if now:
+        chosen.file.unlink(missing_ok=True)
+
+
+def _keep(path: Path, descriptor: int, status: os.stat_result) -> None:
+    name = visible(str(path), None)
+    if status.st_size > BYTES_IN_ALL:
+        limit = f"{BYTES_IN_ALL:,} bytes"
+        raise OutputError(f"{name} is bigger than the limit for all backups ({limit}); save under another name")
+    kept = backups(path)
+    digest = hashlib.sha256()
+    offset = 0
+    try:
+        while piece := os.pread(descriptor, PIECE, offset):
+            digest.update(piece)
+            offset += len(piece)
+    except OSError as error:
+        raise reading_error(path, error) from error
+    if kept and kept[0].sha256 == digest.hexdigest():
+        return
+    moment = max([time.time_ns(), *(backup.time_ns + 1 for backup in kept)])
+    mode = stat.S_IMODE(status.st_mode)
+    folder = _folder_of(path)
+    place = folder / f"{moment:020d}-{mode:o}-{offset}-{digest.hexdigest()}"
+
+    changed = f"{name} was changed while its backup was made"
+    try:
+        _make_private(folder)
+        if not (folder / "path").exists():
+            original = os.fsencode(os.path.realpath(path))
+            save_file(folder / "path", lambda sink: sink.write(original), mode=0o600)
+        save_file(place, lambda output: _copy(descriptor, output, digest.hexdigest(), changed), mode=0o600)
+        _remove_old()
+    except OSError as error:
+        what = f"no backup of {name} can be kept in {visible(str(folder), None)}"
+        raise type(found := system_error(what, error))(f"{found}; {_WAY_OUT}") from error
+    except (OutputError, FileError, AccessDeniedError) as error:
+        raise type(error)(f"no backup of {name} can be kept: {error}; {_WAY_OUT}") from error
+
+
+def _copy(descriptor: int, output: Output, sha256: str, otherwise: str) -> None:
+    """Copy a whole file; raise an error with the message `otherwise` if it has another hash."""
+    if not output.clone(descriptor):
+        offset = 0
+        while piece := os.pread(descriptor, PIECE, offset):
+            output.write(piece)
+            offset += len(piece)
+        output.flush()
+    if output.sha256() != sha256:
+        raise FileError(otherwise)
+
+
+def _make_private(folder: Path) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for place in (state_folder(), folder.parent, folder):
+        if stat.S_IMODE(place.stat().st_mode) != 0o700:
+            place.chmod(0o700)
+
+
+def _folder_of(path: Path) -> Path:
+    real = os.fsencode(os.path.realpath(path))
+    return state_folder() / "backups" / hashlib.sha256(real).hexdigest()[:32]
+
+
+def _kept_in(folder: Path) -> Iterator[Backup]:
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return
+    for name in names:
+        if found := _NAME.fullmatch(name):
+            moment, mode, size, sha256 = found.groups()
+            yield Backup(int(moment), int(mode, 8), int(size), sha256, folder / name)
+
+
+def _remove_old() -> None:
+    """Remove the oldest backups beyond the limits, and files that killed processes left."""
+    root = state_folder() / "backups"
+    kept: list[Backup] = []
+    for name in os.listdir(root):
+        remove_leftovers(root / name)
+        of_path = sorted(_kept_in(root / name), reverse=True)
+        kept += of_path[:BACKUPS_A_PATH]
+        for backup in of_path[BACKUPS_A_PATH:]:
+            backup.file.unlink(missing_ok=True)
+    total = 0
+    for backup in sorted(kept, reverse=True):
+        total += backup.size
+        if total > BYTES_IN_ALL:
+            backup.file.unlink(missing_ok=True)

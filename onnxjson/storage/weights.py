@@ -1,0 +1,348 @@
+"""Weights outside the text: blobs next to it, or the model that has the bytes of digests.
+
+A blob is a file that holds exactly the bytes of `raw_data` and is named by their SHA-256, so an unchanged tensor adds
+nothing to a git repository, and a text can be checked against its weights. A digest is bound by SHA-256 and length, not
+by the name of its tensor. Bytes are checked against their SHA-256 whenever they are used.
+"""
+
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
+from onnxjson.model.addresses import walk as walk_with_addresses
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model, StringStringEntry, Tensor
+from onnxjson.model.errors import (
+    ChangedUnderneathError,
+    DecodeError,
+    Finding,
+    MissingInputError,
+    OnnxJsonError,
+    OutputError,
+    UntrustedError,
+    WeightsMissingError,
+)
+from onnxjson.model.payloads import Data, Digest, Payload, pieces
+from onnxjson.model.tensors import raw_bytes
+from onnxjson.model.types import format_tensor_type
+from onnxjson.model.walking import replace_records, tensors_of
+from onnxjson.storage.external import Resolver, location_parts
+from onnxjson.storage.identity import sha256_of as sha256_of_file
+from onnxjson.storage.saving import make_folder, save_file
+from onnxjson.storage.sinks import Sink
+
+_FIELDS: Final = ("raw_data", "float_data", "double_data")
+"""The fields in which a tensor can have a digest instead of bytes."""
+
+
+_NAME: Final = re.compile(r"[0-9a-f]{64}")
+"""The name of a blob."""
+
+
+class Blob(Payload):
+    """The bytes of a blob, read and checked at each use."""
+
+    __slots__ = ("_resolver", "folder")
+
+    def __init__(self, digest: Digest, resolver: Resolver) -> None:
+        super().__init__(digest.length)
+        self._sha256 = digest.sha256
+        self._resolver = resolver
+        self.folder = digest.folder
+        """The folder of blobs, as the text names it."""
+
+    @property
+    def place(self) -> Path:
+        """Its file."""
+        return self._resolver.folder / str(self.folder) / self.sha256
+
+    def chunks(self) -> Iterator[bytes]:
+        """See `Payload.chunks`.
+
+        Raises:
+            MissingInputError, UntrustedError: the blob is missing, or a model must not name its file.
+            DecodeError: its bytes do not have the hash in its name.
+        """
+        found = hashlib.sha256()
+        for piece in _open_blob(self, self._resolver).chunks():
+            found.update(piece)
+            yield piece
+        if found.hexdigest() != self.sha256:
+            place = visible(f"{self.folder}/{self.sha256}", None)
+            raise DecodeError(f"the bytes of the blob {place} do not have the hash in its name; get it from git again")
+
+
+def _open_blob(blob: "Digest | Blob", resolver: Resolver) -> Payload:
+    place = f"{blob.folder}/{blob.sha256}"
+    where = f"the blob {visible(place, None)} cannot be used"
+    return resolver.resolve((StringStringEntry("location", place),), blob.length, where=where)
+
+
+def missing(model: Model) -> list[Tensor]:
+    """The tensors of which only the sha256 is available."""
+    return [tensor for tensor in tensors_of(model) if _digest(tensor) is not None]
+
+
+def require_whole(model: Model) -> None:
+    """Raise unless all bytes of a model are available.
+
+    Raises:
+        WeightsMissingError: only the sha256 of some tensors is available.
+    """
+    tensors = missing(model)
+    if tensors:
+        raise _missing_error(tensors)
+
+
+def _missing_error(tensors: list[Tensor]) -> WeightsMissingError:
+    count, first = len(tensors), _called(tensors[0])
+    which = "one tensor" if count == 1 else f"{count:,} tensors, the first of them"
+    return WeightsMissingError(
+        f"only the sha256 of {which} {first} is available; name a model that has the bytes with --weights-from "
+        "(weights_from= in Python)",
+        count,
+        first,
+    )
+
+
+def _called(tensor: Tensor) -> str:
+    if tensor.name:
+        return f'"{visible(tensor.name)}"'
+    return f"(a {format_tensor_type(tensor.data_type or 0, tensor.dims)} without a name)"
+
+
+def _digest(tensor: Tensor) -> tuple[str, Digest] | None:
+    for field in _FIELDS:
+        data = getattr(tensor, field)
+        if isinstance(data, Digest):
+            return field, data
+    return None
+
+
+def bind(model: Model, *, folder: Path | None = None, source: Model | None = None) -> Model:
+    """Bind the digests of a model to their bytes: from the folder of blobs of its text, and from another model.
+
+    Args:
+        model: is not changed.
+        folder: that of the text; None leaves blobs unbound.
+        source: a model with the bytes of digests, and of blobs that are missing.
+
+    Raises:
+        MissingInputError, UntrustedError: a blob is missing, has another length, or a text must not name its file.
+        WeightsMissingError: `source` does not have the bytes of some digest.
+    """
+    resolver = None if folder is None else Resolver(folder)
+    found = None if source is None else _Source(source)
+    unbound: list[Tensor] = []
+
+    def bind_tensor(tensor: Tensor) -> Tensor:
+        held = _digest(tensor)
+        if held is None:
+            return tensor
+        field, digest = held
+        data: Data | None = None if found is None else found.get(digest)
+        if data is None and digest.folder is not None and resolver is not None:
+            _open_blob(digest, resolver)
+            data = Blob(digest, resolver)
+        if data is None:
+            unbound.append(tensor)
+            return tensor
+        return msgspec.structs.replace(tensor, **{field: data})
+
+    result = replace_records(model, Tensor, bind_tensor)
+    if unbound and source is not None:
+        raise _missing_error(unbound)
+    return result
+
+
+class _Source:
+    """The payloads of a model by length and SHA-256; only those of a requested length are hashed."""
+
+    def __init__(self, model: Model) -> None:
+        self._unhashed: dict[int, list[Data]] = {}
+        self._hashed: dict[tuple[int, str], Data] = {}
+        for tensor in tensors_of(model):
+            found = raw_bytes(tensor)
+            if found is not None and not isinstance(found[0], Digest):
+                self._unhashed.setdefault(len(found[0]), []).append(found[0])
+
+    def get(self, digest: Digest) -> Data | None:
+        """The bytes of a digest; None if the model does not have them."""
+        for data in self._unhashed.pop(digest.length, ()):
+            self._hashed[digest.length, sha256_of(data)] = data
+        return self._hashed.get((digest.length, digest.sha256))
+
+
+def write_blobs(model: Model, folder: Path, name: str) -> int:
+    """Write the missing blobs of a text; valid ones stay, and none is removed.
+
+    Args:
+        model: the model.
+        folder: that of the text.
+        name: the folder of blobs, relative to it.
+
+    Returns:
+        The number of added blobs.
+
+    Raises:
+        WeightsMissingError: only the sha256 of a tensor is available, and the folder does not have the blob.
+        UntrustedError: the folder leads elsewhere.
+        OutputError, FileError, AccessDeniedError: a blob cannot be written.
+    """
+    target = checked_folder(folder, name)
+    written = 0
+    for data in _distinct(model):
+        place = target / sha256_of(data)
+        if _holds(place, data):
+            continue
+        if isinstance(data, Digest):
+            raise _missing_error(missing(model))
+        make_folder(target)
+        save_file(place, _writer(data))
+        written += 1
+    return written
+
+
+def bring_blobs(model: Model, folder: Path, name: str) -> int:
+    """Copy the blobs of a model that was read elsewhere to the folder of blobs of its new text.
+
+    Existing blobs, and those whose bytes are not available, are skipped.
+
+    Args:
+        model: the model.
+        folder: that of the text.
+        name: the folder of blobs, relative to it.
+
+    Returns:
+        The number of added blobs.
+
+    Raises:
+        MissingInputError, DecodeError: a blob is missing, or its bytes do not have the hash in its name.
+        UntrustedError: the folder leads elsewhere.
+        OutputError, FileError, AccessDeniedError: a blob cannot be written.
+    """
+    target = checked_folder(folder, name)
+    blobs = {data.sha256: data for data, _ in payloads(model) if isinstance(data, Blob)}
+    away = [(target / sha256, data) for sha256, data in blobs.items() if not os.path.lexists(target / sha256)]
+    # A blob that was removed from this very folder cannot be copied.
+    lost = {place for place, data in away if os.path.realpath(place) == os.path.realpath(data.place)}
+    for place, data in away:
+        if place not in lost:
+            make_folder(target)
+            save_file(place, _writer(data))
+    return len(away) - len(lost)
+
+
+def require_blobs(model: Model, folder: Path, name: str) -> None:
+    """Raise unless every blob that the text of a model names exists; another process may have removed some.
+
+    Raises:
+        ChangedUnderneathError: a blob is missing.
+    """
+    for data in _distinct(model):
+        if not (folder / name / sha256_of(data)).is_file():
+            place = visible(f"{name}/{sha256_of(data)}", None)
+            raise ChangedUnderneathError(f"the blob {place} was removed while the text was written; save again")
+
+
+def _distinct(model: Model) -> list[Data]:
+    probe = Weights("blobs")
+    found = {sha256_of(data): data for data, storage in payloads(model) if probe.kind(data, storage) == "blob"}
+    return list(found.values())
+
+
+def is_blob_of(path: Path, model: Model, folder: Path) -> bool:
+    """Whether a file is a blob that the text of a model in `folder` names."""
+    if not _NAME.fullmatch(path.name):
+        return False
+    return any(
+        (place := folder / str(data.folder) / data.sha256).exists() and place.samefile(path)
+        for tensor in tensors_of(model)
+        for data in (getattr(tensor, field) for field in _FIELDS)
+        if isinstance(data, Digest | Blob) and data.folder is not None and data.sha256 == path.name
+    )
+
+
+def checked_folder(folder: Path, name: str) -> Path:
+    """The folder of blobs that a text in `folder` names; it may not exist.
+
+    Raises:
+        UntrustedError: a text must not name such a folder, or its path has a link.
+        OutputError: something else is there.
+    """
+    place = folder
+    for part in location_parts(name, f"the folder of blobs {visible(name)!r}"):
+        place = place / part
+        if place.is_symlink():
+            raise UntrustedError(f"{visible(str(place), None)} is a link; blobs need a folder of their own")
+        if place.exists() and not place.is_dir():
+            raise OutputError(f"{visible(str(place), None)} is in the place of the folder of blobs")
+    return place
+
+
+def _holds(place: Path, data: Data) -> bool:
+    """Whether a blob exists and its bytes have the hash in its name; otherwise it is written again.
+
+    Raises:
+        UntrustedError: it is a link or has several names, so that writing it would change a file elsewhere.
+    """
+    try:
+        status = place.lstat()
+    except OSError:
+        return False
+    if stat.S_ISLNK(status.st_mode) or status.st_nlink > 1:
+        raise UntrustedError(f"{visible(str(place), None)} is a link; remove it, and save again")
+    return stat.S_ISREG(status.st_mode) and status.st_size == len(data) and sha256_of_file(place) == place.name
+
+
+def _writer(data: Data) -> Callable[[Sink], None]:
+    def write(sink: Sink) -> None:
+        for piece in pieces(data):
+            sink.write(piece)
+
+    return write
+
+
+_HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from a model that has the bytes"
+
+
+def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
+    """Report missing and unusable blobs of a model, each with the address of the tensor; no blob is read.
+
+    Args:
+        model: loaded with unbound blobs (``files.load(path, bind=False)``).
+        folder: the real folder of the text.
+    """
+    resolver = Resolver(folder)
+    for address, record in walk_with_addresses(model):
+        if not isinstance(record, Tensor):
+            continue
+        for field in _FIELDS:
+            digest = getattr(record, field)
+            if isinstance(digest, Digest) and digest.folder is not None:
+                mistake = _mistake(digest, resolver)
+                if mistake is not None:
+                    code, message = mistake
+                    yield Finding(severity="error", code=code, address=address, message=message, hint=_HINT)
+
+
+def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
+    """Code and message of the mistake; None if there is none."""
+    place = f"{blob.folder}/{blob.sha256}"
+    called = f"the blob {visible(place, None)}"
+    try:
+        found = resolver.resolve((StringStringEntry("location", place),), None, where=f"{called} cannot be used")
+    except MissingInputError:
+        return "missing-blob", f"{called} is missing"
+    except OnnxJsonError as error:
+        return "unusable-blob", str(error)
+    if len(found) != len(blob):
+        return "unusable-blob", f"{called} has {len(found):,} bytes; the tensor needs {len(blob):,}"
+    return None

@@ -1,0 +1,92 @@
+"""Runs the command line of onnxjson in forks of one process that has imported it: ``python output_server.py SOCKET``.
+
+Most of what a short command takes is imports; a fork has them already. Its standard streams, folder, arguments and
+environment are those that the client sends, see `CLIENT`.
+"""
+
+import importlib
+import json
+import os
+import pkgutil
+import socket
+import sys
+import time
+from contextlib import suppress
+from typing import Final
+
+CLIENT: Final = """\
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(sys.argv[1])
+    message = json.dumps([os.getcwd(), sys.argv[2:], dict(os.environ)]).encode()
+    socket.send_fds(connection, [len(message).to_bytes(8, "big")], [0, 1, 2])
+    connection.sendall(message)
+    sys.exit(int(connection.recv(8) or b"139"))
+"""
+"""The program that stands for ``onnxjson``: 139 is the code of one that crashed."""
+
+
+def _import_everything() -> None:
+    """Every module of the package but those that are programs; one that cannot be imported is left to the command."""
+    import onnxjson
+
+    for found in pkgutil.walk_packages(onnxjson.__path__, "onnxjson.", onerror=lambda _: None):
+        if not found.name.endswith("__main__"):
+            with suppress(Exception):
+                importlib.import_module(found.name)
+
+
+def _answer(connection: socket.socket) -> None:
+    """One command, in a process that ends with it."""
+    head, streams, _, _ = socket.recv_fds(connection, 8, 3)
+    size, message = int.from_bytes(head, "big"), b""
+    while len(message) < size and (more := connection.recv(size - len(message))):
+        message += more
+    folder, arguments, environment = json.loads(message)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    # New ones: those of the server know whether its own can be sought in. They are open to the end.
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    time.tzset()
+    sys.argv = ["onnxjson", *arguments]
+    code: object = 0
+    try:
+        from onnxjson.cli import main
+
+        main()
+    except SystemExit as error:
+        code = error.code
+    with suppress(OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+    connection.sendall(str(code if isinstance(code, int) else int(code is not None)).encode())
+
+
+def main(path: str) -> None:
+    """Answer at the socket `path` until the process is ended."""
+    _import_everything()
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        server.listen(16)
+        while True:
+            connection, _ = server.accept()
+            if os.fork() == 0:
+                server.close()
+                try:
+                    _answer(connection)
+                finally:
+                    os._exit(0)
+            connection.close()
+            with suppress(ChildProcessError):
+                while os.waitpid(-1, os.WNOHANG)[0]:
+                    pass
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,35 @@
+"""Big base64 values are cut out of a file before it is decoded, wherever they stand."""
+
+from pathlib import Path
+
+import pytest
+
+import onnxjson
+from onnxjson.codecs import text_file
+from onnxjson.model import document as d
+
+BYTES = b"\xff" * 5000
+"""Enough to be cut out, and no UTF-8."""
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        d.Node(op_type="Scale", attribute=(d.Attribute(name="s", s=BYTES, type=3),)),
+        d.Node(op_type="Scale", attribute=(d.Attribute(name="s", strings=(b"a", BYTES), type=8),)),
+        d.Node(op_type=BYTES.decode("utf-8", "surrogateescape")),
+        d.Node(unknown_fields=b"\xc2>\x88\x27" + BYTES),
+        d.Node(attribute=(d.Attribute(name="t", t=d.Tensor(dims=(1,), data_type=8, string_data=(BYTES,)), type=4),)),
+        d.Node(attribute=(d.Attribute(name="t", t=d.Tensor(dims=(5000,), data_type=2, raw_data=BYTES), type=4),)),
+        d.Node(attribute=(d.Attribute(name="t", t=d.Tensor(raw_data=BYTES), type=4),)),
+    ],
+    ids=["bytes", "list of bytes", "text", "unknown fields", "strings of a tensor", "short form", "full form"],
+)
+def test_a_long_value_in_a_big_file_is_read_wherever_it_stands(
+    node: d.Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = d.Model(ir_version=8, graph=d.Graph(name="g", node=(node,)))
+    path = tmp_path / "model.onnx.json"
+    onnxjson.save(model, path)
+    monkeypatch.setattr(text_file, "CUT_FROM", 1)
+    assert onnxjson.load(path) == model

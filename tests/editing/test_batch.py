@@ -1,0 +1,378 @@
+"""set-batch-size: acceptance of what sbi4onnx is for."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy
+import pytest
+from numpy.typing import NDArray
+
+from onnxjson.editing.applying import apply, plan, run
+from onnxjson.editing.batch import SetBatchSize
+from onnxjson.editing.batch_axes import BATCH, BlockedError, Factor, axis_of, regroup, resized
+from onnxjson.model.document import Model
+from onnxjson.model.errors import EditError, SelectorError
+from onnxjson.model.types import format_type
+from onnxjson.model.walking import walk
+from tests.editing.batch_graphs import random_model
+from tests.editing.graphs import exported, model_of, require_same_results, require_valid, sample_inputs
+from tests.editing.graphs import run as computed
+
+
+def _types(model: Model) -> list[str | None]:
+    assert model.graph is not None
+    return [format_type(each.type) for each in (*model.graph.input, *model.graph.output) if each.type]
+
+
+def _require_rows(before: Model, after: Model, samples: int, axis: int = 0, old: int = 1) -> None:
+    """Fails where a sample comes out otherwise in a batch than alone."""
+    alone = [sample_inputs(before, {"batch": 1, "length": 5}, seed=seed) for seed in range(samples)]
+    together = {name: numpy.concatenate([each[name][:1] for each in alone]) for name in alone[0]}
+    results = computed(after, together)[0]
+    assert results.shape[axis] == samples
+    for place, inputs in enumerate(alone):
+        single = computed(before, {name: numpy.repeat(value[:1], old, 0) for name, value in inputs.items()})[0]
+        numpy.testing.assert_allclose(numpy.take(results, place, axis), numpy.take(single, 0, axis), 1e-5, 1e-6)
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+@pytest.mark.parametrize("name", ["mobile_dynamo.onnx", "mobile_ts.onnx", "encoder_dynamo.onnx", "encoder_ts.onnx"])
+def test_sbi4onnx_three_samples_of_an_export_are_what_each_is_alone(name: str, size: int | str) -> None:
+    before = exported(name)
+    after = apply(before, SetBatchSize(size=size))
+    require_valid(after)
+    _require_rows(before, after, 3)
+    assert (_types(after)[0] or "").split("[")[1].startswith(f"{size},")
+
+
+ATTENTION = """g (float[1,6,8] x) => (float[1,6,8] y)
+<int64[4] heads = {1,6,2,4}, int64[4] other = {1,-1,2,4}, int64[3] back = {1,6,8}, int64[2] rows = {6,8},
+ float[1,6,8] position = {0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,
+   24,25,26,27,28,29,30,31,32,33,34,35,36,37,38,39,40,41,42,43,44,45,46,47}> {
+   p = Add(x, position)
+   q = Reshape(p, heads)
+   k = Reshape(p, other)
+   qt = Transpose <perm = [0,2,1,3]> (q)
+   kt = Transpose <perm = [0,2,3,1]> (k)
+   a = MatMul(qt, kt)
+   s = Softmax <axis = -1> (a)
+   v = MatMul(s, qt)
+   m = Transpose <perm = [0,2,1,3]> (v)
+   flat = Reshape(m, rows)
+   g = Sigmoid(flat)
+   y = Reshape(g, back)
+}"""
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_sbi4onnx_only_the_numbers_of_the_batch_change(size: int | str) -> None:
+    before = model_of(ATTENTION)
+    result = run(before, SetBatchSize(size=size))
+    require_valid(result.model)
+    _require_rows(before, result.model, 3)
+    from onnxjson.model.tensors import to_numpy
+
+    graph = result.model.graph
+    assert graph is not None
+    values = {tensor.name: to_numpy(tensor).reshape(-1).tolist() for tensor in graph.initializer[:4]}
+    if size == 3:
+        assert values == {"heads": [3, 6, 2, 4], "other": [3, -1, 2, 4], "back": [3, 6, 8], "rows": [18, 8]}
+    else:
+        assert values == {"heads": [0, 6, 2, 4], "other": [0, -1, 2, 4], "back": [-1, 6, 8], "rows": [-1, 8]}
+    assert graph.node == before.graph.node  # type: ignore[union-attr]
+    assert "constants that changed" in result.outcomes[0].notes[0]
+
+
+def test_sbi4onnx_old_size_changes_nothing_and_back_gives_the_function() -> None:
+    before = model_of(ATTENTION)
+    same = run(before, SetBatchSize(size=1))
+    assert same.model is before
+    assert same.outcomes[0].notes == ("the batch is 1 already",)
+    back = apply(before, [SetBatchSize(size=3), SetBatchSize(size=1)])
+    require_same_results(before, back, sample_inputs(before))
+    there = apply(before, SetBatchSize(size="N"))
+    require_same_results(before, there, sample_inputs(before))
+    assert plan(before, SetBatchSize(size="N")).invert().apply(there) == before
+
+
+def test_sbi4onnx_shape_with_a_minus_one_keeps_only_one() -> None:
+    before = model_of(
+        """g (float[1,4,6] x) => (float[1,24] y) <int64[2] s = {1,-1}, int64[3] t = {1,-1,3}> {
+           z = Reshape(x, t) y = Reshape(z, s)
+        }"""
+    )
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size))
+        require_valid(after)
+        _require_rows(before, after, 3)
+
+
+def test_sbi4onnx_constant_of_two_users_is_copied_for_the_one_that_needs_another() -> None:
+    before = model_of(
+        """g (float[1,4] x, float[4] w) => (float[1,2,2] y, float[1,2,2] z) <int64[3] s = {1,2,2}> {
+           y = Reshape(x, s) z = Reshape(w, s)
+        }"""
+    )
+    after = apply(before, SetBatchSize(size=3))
+    require_valid(after)
+    assert _types(after) == ["float32[3,4]", "float32[4]", "float32[3,2,2]", "float32[1,2,2]"]
+    assert [each.name for each in after.graph.initializer] == ["s", "s_1"]  # type: ignore[union-attr]
+
+
+def test_sbi4onnx_batch_that_is_merged_with_an_axis_comes_apart_again() -> None:
+    before = model_of(
+        """g (float[2,5,4] x) => (float[2,5,3] y) <int64[2] s = {10,4}, int64[3] t = {2,5,3}> {
+           w = RandomUniform <shape = [4,3], seed = 1.0> ()
+           f = Reshape(x, s) z = MatMul(f, w) y = Reshape(z, t)
+        }"""
+    )
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size))
+        require_valid(after)
+        assert computed(after, {"x": numpy.ones((3, 5, 4), numpy.float32)})[0].shape == (3, 5, 3)
+
+
+RECURRENT = """g (float[1,5,4] x) => (float[5,1,1,3] y) <float[1,1,3] h = {0,0,0}> {
+   t = Transpose <perm = [1,0,2]> (x)
+   w = RandomUniform <shape = [1,12,4], seed = 1.0> ()
+   r = RandomUniform <shape = [1,12,3], seed = 2.0> ()
+   y = LSTM <hidden_size = 3> (t, w, r, , , h, h)
+}"""
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_state_of_a_recurrent_layer_follows(size: int | str) -> None:
+    before = model_of(RECURRENT)
+    after = apply(before, SetBatchSize(size=size))
+    require_valid(after)
+    assert _types(after) == [f"float32[{size},5,4]", f"float32[5,1,{size},3]"]
+    inputs = sample_inputs(before)
+    one = computed(before, inputs)[0]
+    three = computed(after, {"x": numpy.repeat(inputs["x"], 3, 0)})[0]
+    assert one.shape == (5, 1, 1, 3)
+    assert three.shape == (5, 1, 3, 3)
+
+
+def test_state_that_is_not_zero_cannot_follow_a_name() -> None:
+    before = model_of(RECURRENT.replace("{0,0,0}", "{0,1,0}"))
+    require_valid(apply(before, SetBatchSize(size=3)))
+    with pytest.raises(EditError, match=r'LSTM.*"h", which has the old batch, must be a number'):
+        apply(before, SetBatchSize(size="N"))
+
+
+def test_rows_of_a_constant_are_for_all_samples_where_they_are_alike() -> None:
+    text = """g (float[2,3] x) => (float[2,3] y) <float[2,3] w = {1,2,3,1,2,3}> { y = Mul(x, w) }"""
+    after = apply(model_of(text), SetBatchSize(size="N"))
+    require_valid(after)
+    _require_rows(model_of(text), after, 3, old=2)
+    with pytest.raises(EditError, match="another row for each of the 2 samples"):
+        apply(model_of(text.replace("1,2,3,1", "1,2,4,1")), SetBatchSize(size="N"))
+
+
+def test_class_token_gets_a_row_for_each_sample() -> None:
+    text = (
+        """g (float[1,4,2] x) => (float[1,5,2] y) <float[1,1,2] token = {7,8}> { y = Concat <axis = 1> (token, x) }"""
+    )
+    after = apply(model_of(text), SetBatchSize(size=3))
+    _require_rows(model_of(text), after, 3)
+    with pytest.raises(EditError, match='"token"'):
+        apply(model_of(text), SetBatchSize(size="N"))
+
+
+def test_sizes_that_are_computed_out_of_constants_change_where_they_come_from() -> None:
+    before = model_of(
+        """g (float[1,4,6] x) => (float[1,24] y) <int64[1] one = {1}, int64[1] i = {1}, int64[1] j = {2}> {
+           s = Shape(x) a = Gather(s, i) b = Gather(s, j) c = Mul(a, b)
+           k = Concat <axis = 0> (one, c) y = Reshape(x, k)
+        }"""
+    )
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size))
+        _require_rows(before, after, 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("y = ReduceMean <axes = [0], keepdims = 0> (x)", "ReduceMean.*puts samples together"),
+        ("y = Softmax <axis = 0> (x)", "Softmax.*puts samples together"),
+        ("y = Squeeze <axes = [0]> (x)", "Squeeze.*removes the batch"),
+        ("t = Transpose(x) y = MatMul(x, t)", None),
+        ("t = Transpose(x) y = MatMul(t, x)", "MatMul.*puts samples together"),
+        ("y = local.Op(x)", "local:Op"),
+        ("y = Concat <axis = 0> (x, x)", "Concat.*puts samples together"),
+        ("i = Constant <value = int64[1] {0}> () y = Gather <axis = 0> (x, i)", "Gather.*selects some of the samples"),
+        ("y = NonZero(x)", "NonZero"),
+        ("s = Constant <value = float[2] {2.0, 1.0}> () y = Resize(x, , s)", "Resize.*scales the number of samples"),
+        ("p = Constant <value = int64[4] {1, 0, 0, 0}> () y = Pad(x, p)", "Pad.*adds samples"),
+        ("r = Constant <value = int64[2] {2, 1}> () y = Tile(x, r)", None),
+    ],
+)
+def test_sbi4onnx_what_cannot_be_followed_is_listed_and_nothing_changes(body: str, words: str | None) -> None:
+    model = model_of(
+        f'<ir_version: 10, opset_import: ["" : 12, "local" : 1]> g (float[1,4] x) => (float[?,?] y) {{ {body} }}'
+    )
+    if words is None:
+        # Every sample with every other one: rows and columns are both samples.
+        assert _types(apply(model, SetBatchSize(size=3)))[0] == "float32[3,4]"
+        return
+    with pytest.raises(EditError, match=words):
+        apply(model, SetBatchSize(size=3))
+    result = run(model, SetBatchSize(size=3, partial=True))
+    assert _types(result.model)[0] == "float32[3,4]"
+    assert any(note.startswith("not followed: /graph/node/") for note in result.outcomes[0].notes)
+
+
+def test_branches_are_followed() -> None:
+    before = model_of(
+        """g (float[1,4] x, bool c) => (float[1,2,2] y) <int64[3] s = {1,2,2}> {
+           y = If (c) <then_branch = t () => (float[1,2,2] r) <int64[3] q = {1,2,2}> { r = Reshape(x, q) },
+                       else_branch = e () => (float[1,2,2] o) { n = Neg(x) o = Reshape(n, s) }>
+        }"""
+    )
+    for size in (3, "N"):
+        after = apply(before, SetBatchSize(size=size, inputs={"x": 0}))
+        require_valid(after)
+        for choice in (True, False):
+            inputs = {"x": numpy.arange(12, dtype=numpy.float32).reshape(3, 4), "c": numpy.array(choice)}
+            assert computed(after, inputs)[0].shape == (3, 2, 2)
+
+
+LOOP = """g (float[1,4] x, int64 n) => (float[1,4] y, float[?,1,2,2] z) <bool yes = {1}, int64[3] s = {1,2,2}> {
+   y, z = Loop <body = b (int64 i, bool c, float[1,4] v) => (bool c2, float[1,4] w, float[1,2,2] q)
+                      { c2 = Identity(c) w = Add(v, x) q = Reshape(w, s) }> (n, yes, x)
+}"""
+
+SCAN = """g (float[1,4] h, float[5,1,4] x) => (float[1,4] y, float[5,1,4] z) {
+   y, z = Scan <num_scan_inputs = 1, body = b (float[1,4] s, float[1,4] e) => (float[1,4] t, float[1,4] o)
+                                     { t = Add(s, e) o = Neg(t) }> (h, x)
+}"""
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_loops_are_followed(size: int | str) -> None:
+    before = model_of(LOOP)
+    after = apply(before, SetBatchSize(size=size, inputs={"x": 0}))
+    require_valid(after)
+    x = numpy.arange(12, dtype=numpy.float32).reshape(3, 4)
+    together = computed(after, {"x": x, "n": numpy.array(2)})
+    alone = [computed(before, {"x": x[place : place + 1], "n": numpy.array(2)}) for place in range(3)]
+    assert together[0].tobytes() == numpy.concatenate([each[0] for each in alone]).tobytes()
+    assert together[1].tobytes() == numpy.concatenate([each[1] for each in alone], 1).tobytes()
+
+
+@pytest.mark.parametrize("size", [3, "N"])
+def test_scans_are_followed(size: int | str) -> None:
+    before = model_of(SCAN)
+    after = apply(before, SetBatchSize(size=size, inputs={"h": 0, "x": 1}))
+    require_valid(after)
+    assert _types(after)[1:] == [f"float32[5,{size},4]", f"float32[{size},4]", f"float32[5,{size},4]"]
+    inputs = {"h": numpy.ones((3, 4), numpy.float32), "x": numpy.ones((5, 3, 4), numpy.float32)}
+    assert [each.shape for each in computed(after, inputs)] == [(3, 4), (5, 3, 4)]
+    with pytest.raises(EditError, match="has the batch in another place afterwards"):
+        apply(before, SetBatchSize(size=size, inputs={"x": 1}))
+
+
+def test_inputs_without_the_batch_are_named_and_can_be_chosen() -> None:
+    before = model_of("g (float[1,4] x, float[4,1] state) => (float[1,4] y) { t = Transpose(state) y = Add(x, t) }")
+    with pytest.raises(EditError):
+        apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 0}))
+    after = apply(before, SetBatchSize(size=3, inputs={"x": 0, "state": 1}))
+    assert _types(after) == ["float32[3,4]", "float32[4,3]", "float32[3,4]"]
+    alone = run(before, SetBatchSize(size=3))
+    assert alone.outcomes[0].notes == ('"state" is assumed to have no batch',)
+    with pytest.raises(SelectorError):
+        apply(before, SetBatchSize(size=3, inputs={"other": 0}))
+    for wrong in ({"x": 2}, {}, {"y": 0}):
+        with pytest.raises(EditError):
+            apply(before, SetBatchSize(size=3, inputs=wrong))
+
+
+@pytest.mark.parametrize("size", [0, -1, "", "?"])
+def test_sizes_that_are_none_are_refused(size: int | str) -> None:
+    with pytest.raises(EditError):
+        apply(model_of(ATTENTION), SetBatchSize(size=size))
+
+
+@pytest.mark.parametrize(
+    ("axes", "sizes", "batch", "result"),
+    [
+        ([(BATCH,), (16,), (32,)], [1, 16, 2, 16], 1, [(BATCH,), (16,), (2,), (16,)]),
+        ([(BATCH,), (16,), (32,)], [16, 32], 1, [(BATCH, 16), (32,)]),
+        ([(BATCH, 16), (96,)], [1, 16, 96], 1, [(BATCH,), (16,), (96,)]),
+        ([(25,), (BATCH,), (37,)], [25, 37], 1, [(25, BATCH), (37,)]),
+        ([(), (BATCH,), (8,)], [1, 1, 8], 1, [(), (BATCH,), (8,)]),
+        ([(4,), (BATCH,), (4,)], [2, 8], 1, [(2,), (2, BATCH, 4)]),
+        ([(BATCH,), (6,)], [4, 3], 2, [(BATCH, 2), (3,)]),
+        ([(BATCH,), ("n",), (24,)], [1, "n", 4, 6], 1, [(BATCH,), ("n",), (4,), (6,)]),
+        ([(BATCH,), (16,), (32,)], [16, 1, 32], 1, None),
+        ([(BATCH,), (3,)], [3, 2], 2, None),
+    ],
+)
+def test_batch_stays_in_its_place_among_the_factors(
+    axes: Sequence[tuple[Factor, ...]], sizes: list[int | str | None], batch: int, result: Sequence[Any] | None
+) -> None:
+    if result is None:
+        with pytest.raises(BlockedError):
+            regroup(tuple(axes), sizes, batch)
+    else:
+        assert list(regroup(tuple(axes), sizes, batch)) == list(result)
+
+
+def test_axes_with_the_batch_are_called_by_its_name() -> None:
+    assert resized((BATCH,), "N") == "N"
+    assert resized((16, BATCH), "N") == "16*N"
+    assert resized((16, BATCH), 3) == 48
+    assert resized(("n", BATCH), 3) == "3*n"
+    assert resized((BATCH, "\0x"), 3) is None
+    assert axis_of([2, 1, 3, "n", 1, 4]) == (6, "n", 4)
+
+
+def _samples(array: NDArray[Any], axis: int, before: int, samples: int) -> NDArray[Any]:
+    """An array with the samples first."""
+    dims = array.shape
+    parted = array.reshape(*dims[:axis], before, samples, dims[axis] // before // samples, *dims[axis + 1 :])
+    return numpy.moveaxis(parted, axis + 1, 0)
+
+
+@pytest.mark.parametrize("start", range(0, 60, 20))
+def test_random_graphs_are_refused_or_keep_samples_apart(start: int) -> None:
+    """A batch is where the results of samples alone come out again: along one axis, within one of its factors."""
+    made = 0
+    for seed in range(start, start + 20):
+        old = 1 + seed % 2
+        before = random_model(seed, old, 6 + seed % 5)
+        for size in (3, "N"):
+            try:
+                after = apply(before, SetBatchSize(size=size))
+            except EditError:
+                continue
+            made += 1
+            x = numpy.random.default_rng(seed).standard_normal((3, 4, 6)).astype(numpy.float32)
+            together = computed(after, {"x": x})[0]
+            alone = [computed(before, {"x": numpy.repeat(x[place : place + 1], old, 0)})[0] for place in range(3)]
+            grown = [axis for axis in range(together.ndim) if together.shape[axis] != alone[0].shape[axis]]
+            assert len(grown) == 1, seed
+            rows = alone[0].shape[grown[0]] // old
+            assert any(
+                rows % before_rows == 0
+                and all(
+                    numpy.array_equal(
+                        _samples(together, grown[0], before_rows, 3)[place],
+                        _samples(alone[place], grown[0], before_rows, old)[0],
+                        equal_nan=True,
+                    )
+                    for place in range(3)
+                )
+                for before_rows in range(1, rows + 1)
+            ), seed
+    assert made
+
+
+def test_nothing_but_shapes_and_constants_changes() -> None:
+    before = exported("encoder_dynamo.onnx")
+    after = apply(before, SetBatchSize(size=2))
+    assert before.graph is not None
+    assert after.graph is not None
+    assert after.graph.node == before.graph.node
+    assert list(walk(after, Model)) == [after]

@@ -1,0 +1,233 @@
+"""set-shape and set-dim: acceptance of what sio4onnx is for."""
+
+import numpy
+import pytest
+from msgspec.structs import replace
+
+from onnxjson.editing.applying import apply, run
+from onnxjson.editing.shapes import SetDim, SetShape
+from onnxjson.model.dimensions import substitute
+from onnxjson.model.document import Dimension, Model
+from onnxjson.model.errors import EditError, SelectorError
+from onnxjson.model.types import format_type
+from tests.editing.graphs import exported, model_of, require_same_results, require_valid, sample_inputs
+from tests.editing.graphs import run as computed
+
+
+def _types(model: Model) -> dict[str | None, str | None]:
+    assert model.graph is not None
+    values = (*model.graph.input, *model.graph.output, *model.graph.value_info)
+    return {each.name: format_type(each.type) if each.type else None for each in values}
+
+
+@pytest.mark.parametrize("name", ["mobile_dynamo.onnx", "mobile_ts.onnx"])
+def test_sio4onnx_image_of_another_size_goes_all_the_way(name: str) -> None:
+    before = exported(name)
+    result = run(before, SetShape(tensor="image", shape=(1, 3, 64, 48)))
+    require_valid(result.model)
+    types = _types(result.model)
+    assert types["image"] == "float32[1,3,64,48]"
+    stale = [text for text in types.values() if text and text.endswith(",32,32]")]
+    assert not stale
+    assert computed(result.model, sample_inputs(result.model))[0].shape == (1, 10)
+    assert len(result.model.graph.node) == len(before.graph.node)  # type: ignore[union-attr]
+
+
+def test_sio4onnx_types_in_between_follow() -> None:
+    after = apply(exported("mobile_dynamo.onnx"), SetShape(tensor="image", shape=("N", 3, 64, "W")))
+    types = _types(after)
+    assert types["image"] == "float32[N,3,64,W]"
+    assert types["linear"] == "float32[N,10]"
+    require_valid(after)
+    values = {"image": numpy.zeros((2, 3, 64, 40), numpy.float32)}
+    assert computed(after, values)[0].shape == (2, 10)
+
+
+FLAT = """g (float[1,3,8,8] x) => (float[1,5] y) {
+   [flat] f = Flatten(x)
+   w = ConstantOfShape <value = float[1] {1}> (s)
+   [fc] y = Gemm(f, w)
+}"""
+
+
+def _flat() -> Model:
+    return model_of(FLAT.replace("(float[1,5] y)", "(float[1,5] y) <int64[2] s = {192, 5}>"))
+
+
+def test_sio4onnx_node_that_blocks_is_named() -> None:
+    with pytest.raises(EditError, match='Gemm "fc"'):
+        apply(_flat(), SetShape(tensor="x", shape=(1, 3, 16, 16)))
+    forced = run(_flat(), SetShape(tensor="x", shape=(1, 3, 16, 16), force=True))
+    assert any("Gemm" in note for note in forced.outcomes[0].notes)
+    assert _types(forced.model)["x"] == "float32[1,3,16,16]"
+
+
+@pytest.mark.parametrize(
+    ("text", "shape", "operator"),
+    [
+        ("g (float[2,6] x) => (float[3,4] y) <int64[2] s = {3,4}> { y = Reshape(x, s) }", (2, 5), "Reshape"),
+        ("g (float[2,6] x) => (float[3,4] y) <int64[2] s = {3,4}> { y = Reshape(x, s) }", ("N", 6), "Reshape"),
+        (
+            "g (float[2,6] x) => (float[2,3] y) { w = RandomNormal <shape = [6,3]> () y = MatMul(x, w) }",
+            (2, 5),
+            "MatMul",
+        ),
+        (
+            "g (float[1,3,8,8] x) => (float[1,4,6,6] y) { w = RandomNormal <shape = [4,3,3,3]> () y = Conv(x, w) }",
+            (1, 4, 8, 8),
+            "Conv",
+        ),
+        ("g (float[2,6] x) => (float[2,6] y) { w = RandomNormal <shape = [2,6]> () y = Add(x, w) }", (2, 5), "Add"),
+    ],
+)
+def test_sio4onnx_sizes_that_do_not_fit_are_found(text: str, shape: tuple[int | str, ...], operator: str) -> None:
+    with pytest.raises(EditError, match=f"cannot have the shapes: {operator}"):
+        apply(model_of(text), SetShape(tensor="x", shape=shape))
+
+
+def test_sio4onnx_any_subset_and_several_at_once() -> None:
+    before = model_of("g (float[2,3] a, float[2,3] b) => (float[2,3] y) { y = Add(a, b) }")
+    with pytest.raises(EditError, match="Add"):
+        apply(before, SetShape(tensor="a", shape=(4, 3)))
+    after = apply(before, SetShape(shapes={"a": (4, 3), "b": (4, 3)}))
+    assert set(_types(after).values()) == {"float32[4,3]"}
+
+
+def test_shape_of_an_output_or_value_must_be_what_is_made() -> None:
+    before = model_of("g (float[N,3] x) => (float[N,3] y) { a = Relu(x) y = Neg(a) }")
+    after = apply(before, SetShape(tensor="y", shape=("M", 3)))
+    assert _types(after)["y"] == "float32[M,3]"
+    for shape in (("N", 4), ("N",)):
+        with pytest.raises(EditError, match=r"has the shape \[N,3\]"):
+            apply(before, SetShape(tensor="y", shape=shape))
+    with pytest.raises(EditError, match='the dtype of "a" is not known'):
+        apply(before, SetShape(tensor="a", shape=("N", 3)))
+
+
+def test_stale_types_are_opened_where_nobody_knows() -> None:
+    before = model_of(
+        """<ir_version: 10, opset_import: ["" : 20, "local" : 1]>
+        g (float[2,3] x) => (float[2,3] y, float[2,3] z) <float[2,3] a, float[2,3] b> {
+           a = local.Unknown(x) b = Relu(x) y = Neg(a) z = Neg(b)
+        }"""
+    )
+    result = run(before, SetShape(tensor="x", shape=(4, 3)))
+    assert _types(result.model) == {"x": "float32[4,3]", "y": "float32[?,?]", "z": "float32[4,3]", "b": "float32[4,3]"}
+    assert any("Unknown" in note for note in result.outcomes[0].notes)
+
+
+def test_shape_alone_changes_if_nothing_is_to_follow() -> None:
+    before = _flat()
+    after = apply(before, SetShape(tensor="x", shape=(1, 3, 16, 16), propagate=False))
+    assert after.graph is not None
+    assert before.graph is not None
+    assert replace(after.graph, input=before.graph.input) == before.graph
+
+
+def test_denotations_of_dimensions_stay() -> None:
+    before = model_of("g (float[2,3] x) => (float[2,3] y) { y = Relu(x) }")
+    assert before.graph is not None
+    value = before.graph.input[0]
+    assert value.type is not None
+    assert value.type.tensor_type is not None
+    assert value.type.tensor_type.shape is not None
+    dims = (Dimension(dim_value=2, denotation="DATA_BATCH"), Dimension(dim_value=3, denotation="DATA_CHANNEL"))
+    tensor = replace(value.type.tensor_type, shape=replace(value.type.tensor_type.shape, dim=dims))
+    value = replace(value, type=replace(value.type, tensor_type=tensor))
+    after = apply(replace(before, graph=replace(before.graph, input=(value,))), SetShape(tensor="x", shape=("N", 3)))
+    shape = after.graph.input[0].type.tensor_type.shape  # type: ignore[union-attr]
+    assert shape is not None
+    assert [(each.dim_param, each.denotation) for each in shape.dim] == [("N", "DATA_BATCH"), (None, "DATA_CHANNEL")]
+
+
+def test_body_of_a_loop_follows() -> None:
+    before = exported("branches_ts.onnx")
+    after = apply(before, SetShape(tensor="numbers", shape=(5,)))
+    require_valid(after)
+    values = {"numbers": numpy.arange(5, dtype=numpy.float32), "rounds": numpy.array(2)}
+    assert computed(after, values)[0].shape == (5,)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        SetShape(tensor="x"),
+        SetShape(tensor="x", shape=(1,), shapes={"y": (1,)}),
+        SetShape(tensor="x", shape=(-1, 3)),
+        SetShape(tensor="x", shape=("", 3)),
+        SetShape(tensor="w", shape=(1,)),
+    ],
+)
+def test_shapes_that_are_none_are_refused(edit: SetShape) -> None:
+    with pytest.raises(EditError):
+        apply(model_of("g (float[2,3] x) => (float[2,3] y) <float[3] w = {1,2,3}> { y = Add(x, w) }"), edit)
+
+
+@pytest.mark.parametrize("name", ["encoder_dynamo.onnx", "encoder_ts.onnx"])
+def test_dimension_is_fixed_everywhere_and_freed_again(name: str) -> None:
+    before = exported(name)
+    fixed = apply(before, [SetDim(dim="batch", size=2), SetDim(dim="length", size=5)])
+    require_valid(fixed)
+    assert _types(fixed)["words"] == _types(fixed)["mask"] == "int64[2,5]"
+    assert _types(fixed)["states"] == "float32[2,5,24]"
+    require_same_results(before, fixed, sample_inputs(before, {"batch": 2, "length": 5}))
+    freed = apply(fixed, [SetDim(tensor=each, axis=0, size="batch") for each in ("words", "mask")])
+    require_valid(freed)
+    require_same_results(before, freed, sample_inputs(before, {"batch": 2, "length": 5}))
+
+
+def test_every_type_of_an_export_follows_a_fixed_dimension() -> None:
+    after = apply(exported("encoder_dynamo.onnx"), SetDim(dim="batch", size=4))
+    texts = [text for text in _types(after).values() if text]
+    assert not [text for text in texts if "batch" in text]
+    assert len(texts) == len(_types(exported("encoder_dynamo.onnx")))
+
+
+def test_size_that_a_node_cannot_take_is_refused() -> None:
+    model = model_of("g (float[N,3] x) => (float[2,3] y) { w = RandomNormal <shape = [2,3]> () y = Add(x, w) }")
+    with pytest.raises(EditError, match="Add"):
+        apply(model, SetDim(dim="N", size=5))
+    assert _types(apply(model, SetDim(dim="N", size=2)))["x"] == "float32[2,3]"
+
+
+def test_unknown_dimensions_are_refused() -> None:
+    model = model_of("g (float[batch,3] x) => (float[batch,3] y) { y = Relu(x) }")
+    with pytest.raises(SelectorError, match='did you mean "batch"'):
+        apply(model, SetDim(dim="bach", size=5))
+    for edit in (SetDim(tensor="x", axis=2, size=5), SetDim(size=5), SetDim(dim="batch", size="?")):
+        with pytest.raises(EditError):
+            apply(model, edit)
+
+
+@pytest.mark.parametrize(
+    ("text", "result"),
+    [
+        ("N", 4),
+        ("2*N", 8),
+        ("(N + 1)//2 - 1", 1),
+        ("N*M", "4*M"),
+        ("N//0", "4//0"),
+        ("-N", "-4"),
+        ("NM", "NM"),
+        ("N**2", "4**2"),
+        ("(" * 60 + "N" + ")" * 60, "(" * 60 + "4" + ")" * 60),
+        ("max(N, 2)", "max(N, 2)"),
+    ],
+)
+def test_names_in_expressions_become_sizes(text: str, result: int | str) -> None:
+    assert substitute(text, {"N": 4}) == result
+
+
+def test_only_the_nodes_at_fault_are_named_not_those_around_and_behind_them() -> None:
+    model = model_of(
+        """g (float[2,4] x, bool c) => (float[2,4] y) <float[2,4] w = {1,1,1,1,1,1,1,1}> {
+            a = Relu(x)
+            z = If(c) <then_branch = t () => (float[2,4] p) { p = Add(a, w) },
+                       else_branch = e () => (float[2,4] q) { q = Neg(a) }>
+            y = Neg(z)
+        }"""
+    )
+    with pytest.raises(EditError) as refused:
+        apply(model, SetShape(tensor="x", shape=(3, 4)))
+    said = str(refused.value)
+    assert said == "these nodes cannot have the shapes: Add: [ShapeInferenceError] Incompatible dimensions"

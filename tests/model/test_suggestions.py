@@ -1,0 +1,31 @@
+"""Names like one that does not exist."""
+
+import time
+
+from onnxjson.model.display import suggest
+
+
+def test_the_most_alike_come_first_and_are_at_most_three() -> None:
+    assert suggest("conv_1", ["conv_2", "relu", "conv_10"]) == 'did you mean "conv_10" or "conv_2"?'
+    assert suggest("abcd", ["abce", "abcf", "abcg", "abch"]).count('"') == 6
+
+
+def test_spelling_styles_are_alike() -> None:
+    assert suggest("opType", ["op_type", "output"]) == 'did you mean "op_type"?'
+    assert suggest("OP_TYPE", ["op_type"]) == 'did you mean "op_type"?'
+
+
+def test_nothing_is_said_where_nothing_is_alike() -> None:
+    assert suggest("x", ["weight", "bias"]) == ""
+    assert suggest("x", []) == ""
+
+
+def test_a_hundred_thousand_names_are_searched_in_a_moment() -> None:
+    names = [f"/model/layers.{number}/add" for number in range(100_000)]
+    start = time.perf_counter()
+    assert suggest("/model/layers.77/ad", names) != ""
+    assert time.perf_counter() - start < 2
+
+
+def test_names_are_made_visible() -> None:
+    assert suggest("abc\n", ["abc\n1"]).isprintable()

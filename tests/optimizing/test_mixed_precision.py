@@ -1,0 +1,202 @@
+"""mixed-precision and float16: which nodes stay float32, what is measured, what the models are."""
+
+import random
+import re
+
+import numpy
+import pytest
+from onnx import helper
+
+from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.document import Model
+from onnxjson.model.errors import ParameterError, PassError
+from onnxjson.optimizing.passes import Made, Pipeline, parse_step
+from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
+from onnxjson.optimizing.passes.mixed_precision import minimal
+from onnxjson.running.comparison import Tolerance
+from onnxjson.running.verification import verify
+from onnxjson.storage import api
+from tests.optimizing.number_models import model_of, perceptron, with_overflow
+
+
+def made_by(model: Model, spelled: str) -> Made:
+    with Pipeline() as pipeline:
+        (made,) = pipeline.run(model, [parse_step(spelled)])
+    return made
+
+
+def kept(made: Made) -> list[str]:
+    return [found[1] for note in made.notes if (found := re.fullmatch(r"float32: \w+ \((.*)\)", note))]
+
+
+def evaluated(data: bytes, x: numpy.ndarray) -> numpy.ndarray:
+    from onnxruntime import InferenceSession, SessionOptions, set_default_logger_severity
+
+    set_default_logger_severity(4)
+    session = InferenceSession(data, SessionOptions(), providers=["CPUExecutionProvider"])
+    given = x.astype(numpy.float16) if session.get_inputs()[0].type == "tensor(float16)" else x
+    return numpy.asarray(session.run(None, {"x": given})[0])
+
+
+@pytest.mark.parametrize("at", [(), (0,), (1,), (3,), (0, 2)])
+def test_exactly_the_nodes_that_overflow_stay_float32(at: tuple[int, ...]) -> None:
+    made = made_by(with_overflow(at), "mixed-precision")
+    assert kept(made) == [name for number in at for name in (f"up{number}", f"down{number}")]
+    count, nodes = 2 * len(at), 9 + 2 * len(at)
+    (note,) = [note for note in made.notes if "nodes stay float32" in note]
+    assert re.match(rf"{count} of {nodes} nodes stay float32; \d+ models? run to find them", note)
+    assert ("none of them can be omitted" in note) == bool(at)
+
+
+def test_the_result_computes_the_same_where_plain_float16_is_infinite() -> None:
+    model = with_overflow((1,))
+    mixed, plain = made_by(model, "mixed-precision"), made_by(model, "float16")
+    loose = {"float32": Tolerance(relative=1e-2, of_scale=5e-3)}
+    assert verify(model, mixed.after.model, tolerances=loose).equal
+    x = numpy.random.default_rng(1).standard_normal((2, 4)).astype(numpy.float32)
+    base = evaluated(message_bytes(model), x)
+    assert numpy.abs(evaluated(emulate(mixed.after.data), x) - base).max() < 0.01
+    assert not numpy.isclose(evaluated(emulate(plain.after.data), x), base, atol=0.01).all()
+    assert any("of the largest" in note for note in plain.notes)
+
+
+def test_between_two_nodes_in_float32_nothing_is_rounded() -> None:
+    made = made_by(with_overflow((1,)), "mixed-precision")
+    graph = made.after.model.graph
+    assert graph is not None
+    makers = {name: node for node in graph.node for name in node.output}
+    down = next(node for node in graph.node if node.name == "down1")
+    up = next(node for node in graph.node if node.name == "up1")
+    assert makers[str(down.input[0])] is up
+    assert [node.op_type for node in graph.node].count("Cast") == 4  # two at the ends, two around the pair
+
+
+def test_an_output_that_overflows_stays_float32_to_its_end() -> None:
+    nodes, weights = perceptron(2)
+    weights["up"] = numpy.full(1, 1e6, numpy.float32)
+    nodes.append(helper.make_node("Mul", ["t1", "up"], ["y"], "up"))
+    made = made_by(model_of(nodes, weights), "mixed-precision")
+    assert kept(made) == ["up"]
+    x = numpy.ones((2, 4), numpy.float32)
+    assert numpy.isfinite(evaluated(emulate(made.after.data), x)).all()
+
+
+def test_two_nodes_in_float32_may_take_one_value() -> None:
+    nodes, weights = perceptron(1)
+    weights |= {"up": numpy.full(1, 1e6, numpy.float32), "down": numpy.full(1, 1e-6, numpy.float32)}
+    for name in ("a", "b"):
+        nodes.append(helper.make_node("Mul", ["t0", "up"], [f"{name}0"], f"{name}0"))
+        nodes.append(helper.make_node("Mul", [f"{name}0", "down"], [f"{name}1"], f"{name}1"))
+    nodes.append(helper.make_node("Sub", ["a1", "b1"], ["zero"], "sub"))
+    nodes.append(helper.make_node("Add", ["zero", "a1"], ["y"], "add"))
+    made = made_by(model_of(nodes, weights), "mixed-precision")
+    assert set(kept(made)) == {"a0", "a1", "b0", "b1"}
+
+
+def test_nodes_without_a_name_get_none() -> None:
+    nodes, weights = perceptron(2)
+    for node in nodes:
+        node.name = "same" if node.op_type == "MatMul" else ""
+    nodes.append(helper.make_node("Relu", ["t1"], ["y"]))
+    graph = made_by(model_of(nodes, weights), "mixed-precision").after.model.graph
+    assert graph is not None
+    assert [node.name or "" for node in graph.node if node.op_type != "Cast"] == ["same", "", "same", "", ""]
+
+
+def test_a_tolerance_that_nothing_meets_is_told() -> None:
+    model = with_overflow((1,))
+    with pytest.raises(PassError, match="even with all nodes in float32 the outputs are too far off"):
+        made_by(model, "mixed-precision{relative=0,of_scale=0,keep_io_types=false}")
+
+
+def test_float16_tells_what_is_not_finite_any_more() -> None:
+    nodes, weights = perceptron(1)
+    weights["up"] = numpy.full(1, 6e4, numpy.float32)
+    nodes.append(helper.make_node("Mul", ["t0", "up"], ["once"], "once"))
+    nodes.append(helper.make_node("Mul", ["once", "up"], ["y"], "twice"))
+    made = made_by(model_of(nodes, weights), "float16{keep_io_types=true}")
+    assert any(re.search(r"\d+ elements are no longer finite", note) for note in made.notes), made.notes
+
+
+def test_the_emulation_rounds_as_float16_does() -> None:
+    nodes, weights = perceptron(3)
+    nodes.append(helper.make_node("Relu", ["t2"], ["y"], "last"))
+    model = model_of(nodes, weights)
+    half = made_by(model, "float16").after.data
+    x = numpy.random.default_rng(2).standard_normal((2, 4)).astype(numpy.float32)
+    value = x.astype(numpy.float16)
+    for number in range(3):
+        value = (value.astype("f") @ weights[f"w{number}"].astype(numpy.float16).astype("f")).astype(numpy.float16)
+        value = numpy.tanh(value.astype("f")).astype(numpy.float16)
+    found = evaluated(emulate(half), x)
+    assert found.dtype == numpy.float16
+    assert numpy.array_equal(found, numpy.maximum(value, 0))
+
+
+def test_a_model_without_float16_is_its_own_emulation() -> None:
+    data = message_bytes(with_overflow())
+    assert emulate(data) is data
+
+
+def test_what_cannot_be_emulated_says_so() -> None:
+    made = api.to_proto(with_overflow())
+    made.functions.add().name = "f"
+    with pytest.raises(CannotEmulateError, match="functions"):
+        emulate(made.SerializeToString())
+
+
+def test_a_minimal_set_is_enough_and_nothing_of_it_can_be_left_out() -> None:
+    generator = random.Random(0)
+    for _ in range(60):
+        count = generator.randrange(1, 60)
+        needed = [frozenset(generator.sample(range(count), generator.randrange(min(4, count) + 1))) for _ in range(3)]
+
+        def is_enough(items: frozenset[int], needed: list[frozenset[int]] = needed) -> bool:
+            return any(each <= items for each in needed)
+
+        found = minimal(count, is_enough)
+        assert found is not None
+        items = frozenset(found.items)
+        assert found.is_minimal
+        assert is_enough(items)
+        assert not any(is_enough(items - {each}) for each in items)
+
+
+def test_a_minimal_set_is_found_where_more_is_not_always_better() -> None:
+    def is_enough(items: frozenset[int]) -> bool:
+        return {7, 20} <= items and len(items) % 3 != 1
+
+    found = minimal(32, is_enough)
+    assert found is not None
+    assert is_enough(frozenset(found.items))
+    assert not any(is_enough(frozenset(found.items) - {each}) for each in found.items)
+
+
+def test_few_evaluations_find_a_few_of_many() -> None:
+    found = minimal(1024, lambda items: {3, 500, 501} <= items)
+    assert found is not None
+    assert found.items == (3, 500, 501)
+    assert found.evaluations < 60
+
+
+def test_a_search_that_is_cut_short_gives_what_it_has() -> None:
+    found = minimal(1024, lambda items: {3, 500, 501} <= items, most=10)
+    assert found is not None
+    assert {3, 500, 501} <= set(found.items)
+    assert not found.is_minimal
+    assert minimal(4, lambda items: False) is None
+
+
+@pytest.mark.parametrize(
+    ("spelled", "said"),
+    [
+        ("mixed-precision{relative=-1}", "found the number -1, expected a number from 0"),
+        ("mixed-precision{absolute=-0.5}", "expected a number from 0"),
+        ("mixed-precision{evaluations=1}", "expected a whole number from 2"),
+        ("quantize-static{samples=0}", "expected a whole number from 1"),
+        ("quantize-static{dims={N: -1}}", "expected a whole number from 0"),
+    ],
+)
+def test_figures_that_are_none_are_refused(spelled: str, said: str) -> None:
+    with pytest.raises(ParameterError, match=said):
+        parse_step(spelled)

@@ -1,0 +1,181 @@
+"""Models evaluated in the guarded process, values of every dtype in and out."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import onnxjson
+from onnxjson import Model
+from onnxjson.model.document import Tensor
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.tensors import from_numpy, to_numpy
+from onnxjson.running.random_values import random_tensor
+from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
+from onnxjson.running.values import Value
+from onnxjson.running.worker import Worker
+
+TYPES = [number for number in DATA_TYPE_NAMES if number]
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Worker]:
+    with Worker() as started:
+        yield started
+
+
+def model(nodes: Sequence[onnx.NodeProto], data_type: int = TensorProto.FLOAT, *, opset: int = 25) -> Model:
+    x = helper.make_tensor_value_info("x", data_type, [None])
+    graph = helper.make_graph(list(nodes), "g", [x], [onnx.ValueInfoProto(name="y")])
+    made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return onnxjson.from_proto(made)
+
+
+def identity(data_type: int) -> Model:
+    return model([helper.make_node("Identity", ["x"], ["y"])], data_type)
+
+
+RELU = model([helper.make_node("Relu", ["x"], ["y"])])
+X = {"x": from_numpy(np.array([-1, 2], np.float32))}
+
+# A trip count of 2 ** 62.
+ENDLESS = model(
+    [
+        helper.make_node("Constant", [], ["count"], value_int=2**62),
+        helper.make_node(
+            "Loop",
+            ["count", "", "x"],
+            ["y"],
+            body=helper.make_graph(
+                [
+                    helper.make_node("Identity", ["go"], ["still"]),
+                    helper.make_node("Add", ["state", "state"], ["next"]),
+                ],
+                "body",
+                [
+                    helper.make_tensor_value_info("number", TensorProto.INT64, []),
+                    helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+                    helper.make_tensor_value_info("state", TensorProto.FLOAT, None),
+                ],
+                [
+                    helper.make_tensor_value_info("still", TensorProto.BOOL, []),
+                    helper.make_tensor_value_info("next", TensorProto.FLOAT, None),
+                ],
+            ),
+        ),
+    ]
+)
+
+HUNGRY = model(
+    [
+        helper.make_node("Constant", [], ["shape"], value_ints=[1 << 20, 1 << 20]),
+        helper.make_node("ConstantOfShape", ["shape"], ["z"]),
+        helper.make_node("ReduceSum", ["z"], ["y"]),
+    ]
+)
+
+
+def array_of(value: Value) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    assert isinstance(value, Tensor)
+    return to_numpy(value)
+
+
+def first(results: Results) -> "np.ndarray[tuple[int, ...], np.dtype[np.float32]]":
+    run = results.runs[0]
+    assert not isinstance(run, str), run
+    return array_of(run["y"])
+
+
+@pytest.mark.parametrize("engine", ["onnxruntime", "reference"])
+def test_either_engine_evaluates(worker: Worker, engine: str) -> None:
+    (results,) = evaluate_all(worker, [evaluation_task(RELU, [X, X], engines=[engine])], timeout=3.0)  # type: ignore[list-item]
+    assert results.engine == engine
+    assert [array_of(run["y"]).tolist() for run in results.runs if not isinstance(run, str)] == [[0, 2], [0, 2]]
+
+
+def test_every_dtype_goes_in_and_out_bit_for_bit(worker: Worker) -> None:
+    values = {number: random_tensor(number, (5,), np.random.default_rng(number)) for number in TYPES}
+    tasks = [evaluation_task(identity(number), [{"x": tensor}]) for number, tensor in values.items()]
+    for number, results in zip(TYPES, evaluate_all(worker, tasks, timeout=3.0), strict=True):
+        run = results.runs[0]
+        assert not isinstance(run, str), (DATA_TYPE_NAMES[number], run)
+        given, found = values[number], run["y"]
+        assert isinstance(found, Tensor)
+        assert (found.raw_data, found.string_data, found.dims) == (given.raw_data, given.string_data, given.dims)
+
+
+def test_operator_set_that_onnxruntime_does_not_know_is_left_to_the_reference(worker: Worker) -> None:
+    (results,) = evaluate_all(
+        worker, [evaluation_task(model([helper.make_node("Relu", ["x"], ["y"])], opset=28), [X])], timeout=3.0
+    )
+    assert results.engine == "reference"
+    (results,) = evaluate_all(
+        worker, [evaluation_task(model([helper.make_node("Relu", ["x"], ["y"])], opset=999), [X])], timeout=3.0
+    )
+    assert results.engine is None
+    assert "onnxruntime: " in results.problem
+    assert "reference: " in results.problem
+
+
+def test_model_that_is_wrong_is_not_left_to_a_more_lenient_engine(worker: Worker) -> None:
+    wrong = model([helper.make_node("Gemm", ["x", "x"], ["y"])])
+    (results,) = evaluate_all(worker, [evaluation_task(wrong, [X])], timeout=3.0)
+    assert results.engine is None
+    assert "ShapeInferenceError" in results.problem
+    assert "reference" not in results.problem
+
+
+def test_run_that_fails_does_not_stop_the_next(worker: Worker) -> None:
+    gather = model([helper.make_node("Gather", ["x", "x"], ["y"])], TensorProto.INT64)
+    feeds = [{"x": from_numpy(np.array(each))} for each in ([9], [0], [-9])]
+    (results,) = evaluate_all(worker, [evaluation_task(gather, feeds)], timeout=3.0)
+    assert [isinstance(run, str) for run in results.runs] == [True, False, True]
+    assert "indices element out of data bounds" in str(results.runs[0])
+
+
+@pytest.mark.parametrize(("trouble", "said"), [(ENDLESS, "does not come to an end"), (HUNGRY, "memory|alloc")])
+def test_evaluation_that_hangs_or_fills_the_memory_costs_the_others_nothing(
+    worker: Worker, trouble: Model, said: str
+) -> None:
+    results = evaluate_all(
+        worker, [evaluation_task(each, [X], engines=["onnxruntime"]) for each in (RELU, trouble, RELU)], timeout=3.0
+    )
+    assert [first(results[number]).tolist() for number in (0, 2)] == [[0, 2], [0, 2]]
+    found = results[1].problem or str(results[1].runs[0])
+    assert any(word in found.lower() for word in said.split("|"))
+
+
+def test_crash_is_named(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxjson.running import worker as worker_module
+
+    crashing = worker_module._START.replace(
+        "main()\n",
+        "import os\nfrom onnxjson.running import executing\nexecuting.execute_task = lambda *_: os.abort()\nmain()\n",
+    )
+    monkeypatch.setattr(worker_module, "_START", crashing)
+    with Worker() as fragile:
+        results = evaluate_all(fragile, [evaluation_task(RELU, [X])] * 2, timeout=3.0)
+    assert [each.engine for each in results] == [None, None]
+    assert all("crashed" in each.problem and "SIGABRT" in each.problem for each in results)
+
+
+def test_outputs_that_are_sequences_come_out_too(worker: Worker) -> None:
+    sequence = model([helper.make_node("SequenceConstruct", ["x", "x"], ["y"])])
+    (results,) = evaluate_all(worker, [evaluation_task(sequence, [X])], timeout=3.0)
+    assert not isinstance(results.runs[0], str)
+    items = results.runs[0]["y"]
+    assert isinstance(items, tuple)
+    assert [array_of(each).tolist() for each in items] == [[-1, 2], [-1, 2]]
+
+
+def test_nothing_is_evaluated_in_this_process() -> None:
+    import subprocess
+    import sys
+
+    code = (
+        "import sys, onnxjson.running.proof, onnxjson.running.sandbox\n"
+        "assert not {'onnx', 'onnxruntime'} & set(sys.modules), 'evaluators are loaded'"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,54 @@
+"""The folder of a guarded job disappears, whatever the job left in it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from onnxjson import example
+from onnxjson.optimizing.passes import Pipeline, parse_step
+from onnxjson.running.scratch import scratch_folder
+from onnxjson.storage import api
+
+NESTED = """
+import os
+
+def optimize(model):
+    for _ in range(3000):
+        os.mkdir("0")
+        os.chdir("0")
+    return model
+"""
+
+
+def test_a_pass_that_nests_folders_deeper_than_python_recurses_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "nests.py").write_text(NESTED)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with Pipeline() as pipeline:
+        assert (
+            len(list(pipeline.run(api.from_proto(example.make_example()), [parse_step(str(tmp_path / "nests.py"))])))
+            == 1
+        )
+    assert os.listdir(tmp_path / "temporary") == []
+
+
+def test_closed_folders_are_removed_and_links_not_followed(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "x").write_text("x")
+    kept.chmod(0o755)
+    with scratch_folder("onnxjson-test-") as folder:
+        (folder / "0").mkdir()
+        (folder / "1").write_text("x")
+        for name in ("0", "a", "b"):
+            (folder / "0" / name).mkdir()
+            (folder / "0" / name / "link").symlink_to(kept)
+            (folder / "0" / name).chmod(0)
+        (folder / "link").symlink_to(kept)
+        (folder / "0").chmod(0)
+    assert not folder.exists()
+    assert (kept / "x").read_text() == "x"
+    assert kept.stat().st_mode & 0o777 == 0o755

@@ -1,0 +1,46 @@
+"""Keys and styles of screens: one reader for each kind of screen, one style sheet."""
+
+from pathlib import Path
+
+from textual.events import Key
+
+import onnxjson_tui
+from onnxjson_tui.screens import comparison, conflicts, tracing
+from onnxjson_tui.screens.dialogs import pressed_key
+
+FOLDER = Path(onnxjson_tui.__file__).parent
+
+READERS = {
+    "workbench/screen.py",  # the table of actions
+    "screens/keyed.py",  # tables of full screens
+    "screens/dialogs.py",  # tables of dialogs
+    "screens/form_controls.py",  # options of a form
+    "widgets/prompt.py",  # the line to type in
+}
+
+
+def _with(text: str) -> set[str]:
+    return {str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.py") if text in path.read_text(encoding="utf-8")}
+
+
+def test_keys_are_read_once_for_each_kind_of_screen() -> None:
+    assert _with("def on_key(") == READERS
+
+
+def test_styles_are_in_the_sheet_of_the_program() -> None:
+    assert _with("CSS = ") == set()
+    assert (FOLDER / "workbench" / "app.tcss").is_file()
+
+
+def test_every_key_of_a_table_names_a_method_of_its_screen() -> None:
+    for screen in (comparison.ComparisonScreen, conflicts.ConflictsScreen, tracing.TraceScreen):
+        assert screen.KEYS
+        for key in screen.KEYS:
+            assert callable(getattr(screen, key.run)), key
+
+
+def test_a_key_is_its_character_or_its_name() -> None:
+    assert [pressed_key(Key(key, character)) for key, character in PRESSED] == ["G", "space", "ctrl+s", "pagedown"]
+
+
+PRESSED = (("upper_g", "G"), ("space", " "), ("ctrl+s", "\x13"), ("pagedown", None))

@@ -1,0 +1,287 @@
+"""Look closer: tensors and problems in the drawer, documentation of an operator, the drawing around a node."""
+
+from typing import Final
+
+from textual import events
+from textual.widget import Widget
+
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Function, Model, SparseTensor, Tensor
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.operators import documentation, function_key, operator_key, operator_name
+from onnxjson.model.selectors import TensorRef, select_tensor
+from onnxjson.rendering.constants import tensor_type_text
+from onnxjson.rendering.node import documentation_lines, opset_of
+from onnxjson.rendering.tables import cells, padded, wrapped
+from onnxjson.rendering.values import value_type
+from onnxjson_tui.actions.editing import require_here
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.pages.problems import ProblemsPage
+from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.screens.dialogs import PickerScreen, TextScreen
+from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+_AROUND = 6
+"""Columns of the frame of the dialog."""
+
+_WIDEST = 104
+
+
+class DocumentationScreen(TextScreen):
+    """The documentation of the operator of a node, wrapped for the width of the screen."""
+
+    def __init__(self, model: Model, ref: NodeRef) -> None:
+        node = ref.node
+        super().__init__(operator_name(node.domain, node.op_type, node.overload), ())
+        self._model = model
+        self._ref = ref
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Wrap the text again."""
+        width = max(min(_WIDEST, event.size.width * 96 // 100 - _AROUND), 30)
+        self._rows = TextRows(operator_lines(self._model, self._ref, width))
+        found: list[Widget] = list(self.query(LineList))
+        for lines in found:
+            assert isinstance(lines, LineList)
+            lines.show(self._rows, 0)
+
+
+def operator_lines(model: Model, ref: NodeRef, width: int) -> list[str]:
+    """Return the documentation of the operator of a node, in visible lines of at most `width` columns."""
+    key = operator_key(ref.node)
+    function = next((each for each in model.functions if function_key(each) == key), None)
+    if function is not None:
+        return _of_function(function, width)
+    opset = opset_of(model, ref)
+    found = documentation(ref.node.domain, ref.node.op_type, opset)
+    if found is not None:
+        lines = documentation_lines(found, width)
+        return [piece for line in lines for piece in _cut(line, width)]
+    name = visible(operator_name(*key))
+    imported = f"opset {opset} of its domain is imported" if opset is not None else "its domain is not imported"
+    return wrapped(
+        f"{name} is neither an operator of the installed onnx nor a function of the model; {imported}.",
+        width,
+        indent=0,
+    )
+
+
+def _of_function(function: Function, width: int) -> list[str]:
+    name = visible(operator_name(function.domain, function.name, function.overload), 200)
+    inputs = ", ".join([visible(each, 100) for each in function.input])
+    outputs = ", ".join([visible(each, 100) for each in function.output])
+    attributes = [visible(each, 100) for each in function.attribute]
+    attributes += [f"{visible(each.name or '?', 100)} (has a default)" for each in function.attribute_proto]
+    lines = wrapped(f"{name}, a function of the model", width, indent=0)
+    lines += wrapped(f"{outputs or '()'} = {name}({inputs})", width, indent=2)
+    if attributes:
+        lines += ["", "  attributes", *[piece for each in attributes for piece in wrapped(each, width, indent=4)]]
+    opsets = ", ".join([f"{visible(each.domain or 'ai.onnx', 60)} {each.version}" for each in function.opset_import])
+    lines += [
+        "",
+        *wrapped(f"{counted(len(function.node), 'node')}; opsets {opsets or 'of the model'}; gs enters it", width),
+    ]
+    if function.doc_string:
+        lines += ["", *wrapped(function.doc_string, width, indent=0)]
+    return lines
+
+
+def _cut(line: str, width: int) -> list[str]:
+    """Split a long line; tables in the documentation have no spaces to wrap at."""
+    if len(line) <= width:
+        return [line]
+    return [line[start : start + width] for start in range(0, len(line), width)]
+
+
+async def tensor(bench: Bench, given: Given) -> None:
+    """Show a tensor of the node under the cursor; ask which one if it has several constants."""
+    here = require_here(bench)
+    found = tensors_of(bench, here)
+    if not found:
+        bench.say("the node has no inputs and no outputs")
+        return
+    constants = [each for each in found if each[1].tensor is not None]
+    chosen: str | None = "0"
+    if len(constants) != 1 or given.number is not None:
+        most = max([cells(label) for label, _, _ in found])
+        choices = [
+            Choice(str(place), f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
+            for place, (label, ref, detail) in enumerate(found)
+        ]
+        chosen = await bench.app.push_screen_wait(PickerScreen("Which tensor?", choices))
+    else:
+        found = constants
+    if chosen is not None:
+        page = _tensor_page(bench, opened=True)
+        page.show_tensor(found[int(chosen)][1])
+        bench.focus_pane("drawer")
+
+
+def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
+    """Return the tensors in attributes, inputs and outputs of a node, constants first, with place and type."""
+    index = bench.session.index
+    found: list[tuple[str, TensorRef, str]] = []
+    for segment, attribute in zip(attribute_segments(here.node.attribute), here.node.attribute, strict=True):
+        address = f"{here.address}/attribute/{escape(segment)}"
+        held: list[tuple[str, Tensor | SparseTensor]] = [
+            (f"{address}/{field}", value)
+            for field, value in (("t", attribute.t), ("sparse_tensor", attribute.sparse_tensor))
+            if value is not None
+        ]
+        held += [(f"{address}/tensors/{place}", each) for place, each in enumerate(attribute.tensors)]
+        for where, each in held:
+            named = each.values if isinstance(each, SparseTensor) else each
+            kind = (tensor_type_text(named) if named is not None else None) or ""
+            ref = TensorRef((named.name if named is not None else None) or "", where, each, None)
+            found.append((f"attribute {visible(attribute.name or '?', 60)}", ref, visible(kind, 100)))
+    for what, names in (("in", here.node.input), ("out", here.node.output)):
+        for slot, name in enumerate(names):
+            ref_found = _value(bench, index, here, what, slot, name) if name else None
+            if ref_found is not None:
+                kind = value_type(here.scope, name) or ""
+                found.append((f"{what}[{slot}]", ref_found, visible(kind, 100)))
+    return sorted(found, key=lambda each: each[1].tensor is None)
+
+
+def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name: str) -> TensorRef | None:
+    home = index.defining_scope(here.scope, name)
+    if home is not None and (position := home.initializers.get(name)) is not None:
+        return TensorRef(name, f"{home.address}/initializer/{position}", home.initializer(name), home)
+    field = "input" if what == "in" else "output"
+    try:
+        return select_tensor(bench.session.model, index, f"@{here.address}/{field}/{slot}")
+    except OnnxJsonError:
+        return None  # An undefined name is not a tensor.
+
+
+def _tensor_page(bench: Bench, *, opened: bool = False) -> TensorPage:
+    page = bench.drawer.open("tensor") if opened else bench.drawer.pages["tensor"]
+    assert isinstance(page, TensorPage)
+    return page
+
+
+def statistics(bench: Bench, given: Given) -> None:
+    """Compute statistics of the tensor."""
+    page = bench.drawer.page
+    if isinstance(page, TensorPage):
+        page.count()
+    else:
+        bench.say("statistics need a tensor; t on a node shows one")
+
+
+def take_slice(bench: Bench, given: Given) -> None:
+    """Ask for a slice of the tensor in the notation of NumPy."""
+    page = bench.drawer.page
+    if not isinstance(page, TensorPage) or not page.slice:
+        bench.say("a slice needs a tensor; t on a node shows one")
+        return
+    bench.prompt.ask("slice", lambda text: _sliced(bench, page, text), text=page.slice)
+
+
+def _sliced(bench: Bench, page: TensorPage, text: str | None) -> None:
+    bench.focus_pane("drawer")
+    if text is not None:
+        page.pick(text)
+
+
+def right(bench: Bench, given: Given) -> None:
+    """Scroll to the right."""
+    if bench.drawer.page is not None:
+        bench.drawer.page.sideways(given.number or 1)
+
+
+def left(bench: Bench, given: Given) -> None:
+    """Scroll to the left."""
+    if bench.drawer.page is not None:
+        bench.drawer.page.sideways(-(given.number or 1))
+
+
+def edit_tensor(bench: Bench, given: Given) -> None:
+    """Offer the command that sets the values, with the current values."""
+    from onnxjson_tui.actions.commanding import run_line
+
+    page = bench.drawer.page
+    text = page.command() if isinstance(page, TensorPage) else ""
+    if not text:
+        bench.say("there is no constant to edit here; t on a node shows one")
+        return
+
+    def answered(line: str | None) -> None:
+        bench.focus_pane("drawer")
+        if line and line.strip():
+            run_line(bench, line.strip())
+
+    bench.prompt.ask(":", answered, text=text)
+
+
+def check(bench: Bench, given: Given) -> None:
+    """Run the checker and the shape inference of onnx."""
+    page = bench.drawer.open("problems")
+    assert isinstance(page, ProblemsPage)
+    page.ask_onnx()
+
+
+def only_errors(bench: Bench, given: Given) -> None:
+    """Hide warnings, or show them again."""
+    page = bench.drawer.page
+    if isinstance(page, ProblemsPage):
+        page.turn_warnings()
+    else:
+        bench.say("f5 shows the problems, which may have warnings")
+
+
+def read_row(bench: Bench, given: Given) -> None:
+    """Show the row unabridged."""
+    page = bench.drawer.page
+    if isinstance(page, ProblemsPage):
+        page.read(bench.drawer.lines.cursor)
+
+
+def show_documentation(bench: Bench, given: Given) -> None:
+    """Show the documentation of the operator under the cursor."""
+    here = require_here(bench)
+    model = bench.session.model
+    # In a thread, since onnx is imported for the first answer.
+    bench.jobs.start(
+        "documentation",
+        "looking up the operator",
+        lambda: operator_lines(model, here, 80),
+        lambda _: bench.app.push_screen(DocumentationScreen(model, here)),
+        holds_keys=True,
+    )
+
+
+async def neighbourhood(bench: Bench, given: Given) -> None:
+    """Draw the nodes around the one under the cursor."""
+    here = require_here(bench)
+    chosen = await bench.app.push_screen_wait(
+        NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=given.number)
+    )
+    if chosen is not None:
+        bench.go(chosen)
+
+
+ACTIONS: Final = (
+    Action("tensor", "show a tensor of the node: values, statistics", ("t",), tensor, "See", footer="tensor"),
+    Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
+    Action("documentation", "documentation of the operator", ("g D",), show_documentation, "Graph"),
+    Action(
+        "neighbourhood",
+        "draw the nodes around the node; a count limits the distance",
+        ("g v",),
+        neighbourhood,
+        "Graph",
+    ),
+    Action("statistics", "statistics and histogram of the tensor", ("S",), statistics, "See", "drawer"),
+    Action("slice", "a slice of the tensor, such as [0, :, 3]", ("s",), take_slice, "See", "drawer"),
+    Action("right", "columns to the right", ("l", "right"), right, "Move", "drawer"),
+    Action("left", "columns to the left", ("h", "left"), left, "Move", "drawer"),
+    Action("edit-tensor", "edit the values of the tensor", ("e",), edit_tensor, "Edit", "drawer", changes=True),
+    Action("only-errors", "hide warnings, or show them again", ("w",), only_errors, "See", "drawer"),
+    Action("read-row", "show the row unabridged", ("space",), read_row, "See", "drawer"),
+)  # fmt: skip

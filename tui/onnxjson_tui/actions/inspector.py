@@ -1,0 +1,182 @@
+"""The inspector: go where a row leads, edit what is in it."""
+
+from typing import Final
+
+from onnxjson.editing.annotations import SetDoc, SetMetadata
+from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.nodes import Rewire
+from onnxjson.editing.spelling import json_or_text
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef
+from onnxjson_tui.actions.editing import ask, made, ready, rename_output, rename_this, require_here, rewire_input
+from onnxjson_tui.actions.forms import fill_in
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.attribute_values import can_be_typed, expected, value_mistake, written
+from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.names.words import node_selector, parse_typed, typed
+from onnxjson_tui.rows.choices import Searchable
+from onnxjson_tui.rows.inspector import Entry, InspectorRows
+from onnxjson_tui.screens.dialogs import PickerScreen
+from onnxjson_tui.session.edited_model import READ_ONLY
+from onnxjson_tui.shell.bench import Bench
+
+
+def entry_here(bench: Bench) -> Entry | None:
+    """Return the row of the inspector under its cursor."""
+    rows = bench.inspector.rows
+    if not isinstance(rows, InspectorRows) or bench.inspector.cursor >= len(rows):
+        return None
+    return rows.entries[bench.inspector.cursor]
+
+
+async def open_entry(bench: Bench, given: Given) -> None:
+    """Go to the producer of an input or to a consumer; edit other rows."""
+    entry = entry_here(bench)
+    if entry is None:
+        return
+    if entry.kind in ("input", "consumer") and entry.address:
+        bench.go(entry.address)
+    elif bench.session.readonly:
+        bench.say(READ_ONLY, "bad")
+    else:
+        await edit_entry(bench, given)
+
+
+async def edit_entry(bench: Bench, given: Given) -> None:
+    """Edit the contents of a row."""
+    entry, ref = entry_here(bench), require_here(bench)
+    await ready(bench)
+    match entry.kind if entry is not None else "":
+        case "operator":
+            await fill_in(bench, "replace-node", {"node": node_selector(bench.session.index, ref)}, focus="op_type")
+        case "name":
+            await rename_this(bench, ref)
+        case "input":
+            assert entry is not None
+            await rewire_input(bench, ref, entry.slot)
+        case "output":
+            assert entry is not None
+            if entry.name:
+                await rename_output(bench, ref, entry.name)
+        case "attribute":
+            assert entry is not None
+            await edit_attribute(bench, ref, entry.name)
+        case "add":
+            await add_attribute(bench, ref)
+        case "metadata":
+            assert entry is not None
+            await edit_metadata(bench, ref, entry.name)
+        case "doc":
+            await edit_documentation(bench, ref)
+        case "consumer":
+            bench.say("a consumer is edited at its own place; enter goes there", "plain")
+
+
+async def remove_entry(bench: Bench, given: Given) -> None:
+    """Remove an attribute, an entry of the metadata, the doc string, or an optional input."""
+    entry, ref = entry_here(bench), require_here(bench)
+    await ready(bench)
+    words = node_selector(bench.session.index, ref)
+    if entry is None:
+        return
+    match entry.kind:
+        case "attribute":
+            await made(bench, RemoveAttribute(node=words, attribute=entry.name))
+        case "metadata":
+            await made(bench, SetMetadata(key=entry.name, node=words, remove=True))
+        case "doc":
+            await made(bench, SetDoc(text="", node=words))
+        case "input":
+            await made(bench, Rewire(node=words, input=entry.slot, tensor=""))
+        case _:
+            bench.say("attributes, metadata, doc strings and optional inputs can be removed here", "changed")
+
+
+async def edit_attribute(bench: Bench, ref: NodeRef, name: str) -> None:
+    """Ask for the value of an attribute, checked while the user types."""
+    session = bench.session
+    there = next((each for each in ref.node.attribute if each.name == name), None)
+    if there is not None and not can_be_typed(there):
+        bench.say(f"{visible(name, 100)} is too big to type; E opens the node in an editor", "changed")
+        return
+    hint = await bench.jobs.run("edit", "looking up the operator", lambda: expected(session, ref, name))
+    answer = await ask(
+        bench,
+        f"{visible(name, 60)} = ",
+        text=written(ref, name),
+        hint=hint,
+        mistake=lambda text: "" if not text.strip() else value_mistake(ref, name, text.strip()),
+    )
+    if answer is None or not answer.strip():
+        return
+    await made(bench, _set(session_words(bench, ref), name, answer.strip()))
+
+
+def session_words(bench: Bench, ref: NodeRef) -> str:
+    """Return a selector of a node."""
+    return node_selector(bench.session.index, ref)
+
+
+def _set(words: str, name: str, text: str) -> Edit:
+    return SetAttribute(node=words, attribute=name, value=json_or_text(text))
+
+
+async def add_attribute(bench: Bench, ref: NodeRef) -> None:
+    """Offer the missing attributes of the operator, then ask for the value."""
+    offers, words = Offers(bench.session, ref), session_words(bench, ref)
+    there = {each.name for each in ref.node.attribute}
+
+    def find() -> Searchable:
+        return Searchable([each for each in offers.attributes(words) if each.key not in there])
+
+    choices = await bench.jobs.run("edit", "looking up the operator", find)
+    if choices:
+        name = await bench.app.push_screen_wait(PickerScreen("Which attribute", choices))
+    else:
+        # The operator is unknown, or the node has all its attributes.
+        hint = "the operator has no other known attributes"
+        name = await ask(bench, "name of the attribute: ", hint=hint)
+    if name:
+        await edit_attribute(bench, ref, name)
+
+
+async def edit_metadata(bench: Bench, ref: NodeRef, key: str) -> None:
+    """Ask for the value of an entry of the metadata of a node."""
+    value = next((each.value or "" for each in ref.node.metadata_props if each.key == key), "")
+    answer = await ask(bench, f"{visible(key, 60)} = ", text=typed(value) if value else "")
+    if answer is not None and parse_typed(answer) != value:
+        await made(bench, SetMetadata(key=key, value=parse_typed(answer), node=session_words(bench, ref)))
+
+
+async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
+    """Ask for the doc string of a node, in a form if it has several lines."""
+    old, words = ref.node.doc_string or "", session_words(bench, ref)
+    lines = old.split("\n")
+    if len(lines) > 1 and all(visible(line, None) == line for line in lines):
+        await fill_in(bench, "set-doc", {"text": old, "node": words}, focus="text")
+        return
+    answer = await ask(bench, "doc string: ", text=typed(old) if old else "")
+    if answer is not None and parse_typed(answer) != old:
+        await made(bench, SetDoc(text=parse_typed(answer), node=words))
+
+
+def to_inspector(bench: Bench, given: Given) -> None:
+    """Go to the first attribute in the inspector."""
+    bench.settle()
+    rows = bench.inspector.rows
+    bench.focus_pane("inspector")
+    if isinstance(rows, InspectorRows):
+        places = [number for number, entry in enumerate(rows.entries) if entry.kind in ("attribute", "add")]
+        bench.inspector.move_to(places[0] if places else 0)
+
+
+ACTIONS: Final = (
+    Action("inspect", "edit a field of the node in the inspector", ("e",), to_inspector, "Edit", footer="edit"),
+    Action("open-row", "go where the row leads, or edit it", ("enter",), open_entry, "Edit", "inspector",
+           footer="go or edit"),
+    Action("edit-row", "edit the row", ("e",), edit_entry, "Edit", "inspector", changes=True,
+           footer="edit"),
+    Action("remove-row", "remove the attribute, entry or optional input", ("d", "delete"), remove_entry, "Edit",
+           "inspector", changes=True, footer="remove"),
+)  # fmt: skip

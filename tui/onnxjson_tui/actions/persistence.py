@@ -1,0 +1,197 @@
+"""Undo and redo, save, open another file, export a script, leave."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import shortened
+from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.path_completion import expanded
+from onnxjson_tui.screens import saving
+from onnxjson_tui.screens.dialogs import ConfirmScreen
+from onnxjson_tui.session.answers import Changed
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.bench import Bench
+
+_LOOKED: Final = 0.05
+"""Seconds between two checks whether a save is done."""
+
+_SHOWN: Final = 10
+"""Unsaved steps that are listed when the user leaves."""
+
+
+def undo(bench: Bench, given: Given) -> None:
+    """Undo steps."""
+    _go(bench, bench.session.undo, given.number or 1, "undone", "nothing to undo")
+
+
+def redo(bench: Bench, given: Given) -> None:
+    """Redo steps."""
+    _go(bench, bench.session.redo, given.number or 1, "redone", "nothing to redo")
+
+
+def _go(bench: Bench, step: Callable[[], Changed | None], count: int, word: str, nothing: str) -> None:
+    last: Changed | None = None
+    is_restructured = False
+    done = 0
+    while done < count and (changed := step()) is not None:
+        last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
+    if last is None:
+        bench.say(nothing)
+        return
+    bench.changed(last._replace(is_restructured=is_restructured))
+    bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
+
+
+async def save(bench: Bench, given: Given) -> None:
+    """Save to the opened file, or to a given path."""
+    if given.text:
+        await saving.save(bench, expanded(given.text))
+        return
+    if not bench.session.is_changed and bench.session.opened.path is not None:
+        bench.say(f"{bench.session.opened.name} is already saved; :save-as writes another file")
+        return
+    await saving.save(bench)
+
+
+async def save_as(bench: Bench, given: Given) -> None:
+    """Save under another name; its extension determines the form."""
+    here = bench.session.opened.path
+    path = expanded(given.text) if given.text else None
+    if path is None:
+        path = await saving.ask_path(bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), ())
+    if path is not None:
+        await saving.save(bench, path)
+
+
+async def save_and_quit(bench: Bench, given: Given) -> None:
+    """Save, and leave if that succeeds."""
+    if not bench.session.is_changed or await saving.save(bench):
+        _end(bench)
+
+
+async def leave(bench: Bench, given: Given) -> None:
+    """Leave the program; ask first if changes are not saved."""
+    if await may_leave(bench, "leave"):
+        _end(bench)
+
+
+def discard_and_quit(bench: Bench, given: Given) -> None:
+    """Leave the program without saving."""
+    if bench.session.is_saving:
+        bench.say("the model is being saved; leave afterwards", "changed")
+        return
+    bench.session.discard()
+    bench.app.exit(0)
+
+
+def _end(bench: Bench) -> None:
+    bench.session.close()
+    bench.app.exit(0)
+
+
+async def may_leave(bench: Bench, word: str) -> bool:
+    """Return whether the session may end; ask first if it has changes, and save or discard them.
+
+    Args:
+        bench: the workbench of the session.
+        word: the reason, for the question: "leave", "open the other file".
+    """
+    session = bench.session
+    while session.is_saving:
+        await asyncio.sleep(_LOOKED)
+    if not session.is_changed:
+        return True
+    answer = await bench.app.push_screen_wait(
+        ConfirmScreen(
+            f"{shortened(visible(session.opened.name, None), 36)} has unsaved changes",
+            [("s", "stay", "stay"), ("w", f"save and {word}", "save"), ("D", f"discard them and {word}", "discard")],
+            lines=_unsaved(bench),
+        )
+    )
+    if answer == "save":
+        return await saving.save(bench)
+    if answer == "discard":
+        session.discard()
+    return answer == "discard"
+
+
+def _unsaved(bench: Bench) -> list[Line]:
+    """Return the steps since the last save, the newest last."""
+    history = bench.session.history
+    made = history.made
+    since = made[history.saved :] if history.saved is not None and history.saved < len(made) else made
+    if not since:
+        return [(Span("Saved steps are undone.", "quiet"),)]
+    lines: list[Line] = []
+    if len(since) > _SHOWN:
+        lines.append((Span(f"{counted(len(since) - _SHOWN, 'step')} before these:", "quiet"),))
+    return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
+
+
+async def open_other(bench: Bench, given: Given) -> None:
+    """Open another file instead of this one."""
+    from onnxjson_tui.screens.opening import OpeningScreen
+    from onnxjson_tui.shell.entering import enter, opened
+
+    name: str | None = given.text
+    if not name:
+        name = await bench.app.push_screen_wait(OpeningScreen(bench.session.opened.folder))
+    if not name:
+        return
+    wanted = str(expanded(name)) if name.startswith("~") else name
+    readonly = bench.session.readonly
+    found = await bench.jobs.awaited("open", "opening", partial(opened, wanted, readonly=readonly))
+    if await may_leave(bench, "open the other file"):
+        bench.jobs.drop_all()
+        enter(bench.app, found, readonly=readonly, left=bench.session)
+    elif isinstance(found, Session):
+        found.close()
+
+
+async def export(bench: Bench, given: Given) -> None:
+    """Export the steps of the session as a rewrite script."""
+    session = bench.session
+    if not session.history.made:
+        bench.say("there are no edits to export")
+        return
+    exported = await bench.jobs.awaited("export", "converting the steps to edits", session.export_script)
+    if not exported.script.edits:
+        await saving.tell_no_script(bench, exported.left_out)
+        return
+    if given.text:
+        path = expanded(given.text)
+    else:
+        asked = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json")
+        if asked is None:
+            return
+        path = asked
+    await saving.write_edits(bench, path, exported.script, exported.left_out)
+
+
+def suspend(bench: Bench, given: Given) -> None:
+    """Return to the shell until ``fg``."""
+    bench.session.sync()
+    bench.app.action_suspend_process()
+
+
+ACTIONS: Final = (
+    Action("undo", "undo the last step", ("u",), undo, "Edit", changes=True, footer="undo"),
+    Action("redo", "redo a step", ("ctrl+r", "U"), redo, "Edit", changes=True),
+    Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
+    Action(
+        "save-as", "save under another name", (), save_as, "Keep", changes=True, argument="[PATH]",
+        help="The extension determines the form.",
+    ),
+    Action("open", "open another file", ("ctrl+l",), open_other, "Keep", argument="[PATH]"),
+    Action(
+        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="[PATH]"
+    ),
+    Action("suspend", "return to the shell until fg", ("ctrl+z",), suspend, "Keep"),
+    Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), leave, "Keep", footer="quit"),
+    Action("save-quit", "save, and leave", (), save_and_quit, "Keep", changes=True),
+    Action("discard-quit", "leave without saving", (), discard_and_quit, "Keep"),
+)  # fmt: skip

@@ -1,0 +1,297 @@
+"""Completion of the command line: commands, edits, their parameters, and names of the model by role."""
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+from onnxjson.editing.catalogue import NAMES
+from onnxjson.editing.declaration import summary
+from onnxjson.editing.parameters import Parameter
+from onnxjson.editing.spelling import candidates, expected, option_of, positional, scan
+from onnxjson.model.display import visible
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.selector_syntax import KEYS, Value, parse, spelled
+from onnxjson_tui.keys.action import Action
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.offers import Offers
+from onnxjson_tui.names.path_completion import complete_path
+from onnxjson_tui.names.words import constant_of, is_plain, value_selector
+from onnxjson_tui.session.session import Session
+
+MOST: Final = 60
+"""Maximum number of completions; typing more narrows them down."""
+
+_NAMES_LOOKED_AT: Final = 200_000
+"""Maximum number of names of a model that are searched for one completion."""
+
+
+class Typed(NamedTuple):
+    """A command line up to the cursor."""
+
+    head: str
+    """Everything before the last word, as typed."""
+    words: tuple[str, ...]
+    """The words of the head, unquoted."""
+    last: str
+    """The unfinished word, unquoted; "" after a space."""
+
+    def with_last(self, word: str) -> str:
+        """Return the line with another last word."""
+        return self.head + shlex.quote(word)
+
+
+def typed_words(line: str) -> Typed:
+    """Split a line into words as a shell does; an open quote belongs to the last word."""
+    words: list[str] = []
+    word: list[str] = []
+    start, quote, is_begun = 0, "", False
+    place = 0
+    while place < len(line):
+        character = line[place]
+        if quote:
+            if character == quote:
+                quote = ""
+            elif character == "\\" and quote == '"' and line[place + 1 : place + 2] in ('"', "\\"):
+                place += 1
+                word.append(line[place])
+            else:
+                word.append(character)
+        elif character in "'\"":
+            quote, is_begun = character, True
+        elif character == "\\" and place + 1 < len(line):
+            place += 1
+            word.append(line[place])
+        elif character.isspace():
+            if word or is_begun:
+                words.append("".join(word))
+            word, is_begun, start = [], False, place + 1
+        else:
+            word.append(character)
+        place += 1
+    return Typed(line[:start], tuple(words), "".join(word))
+
+
+def command_offers(
+    session: Session, here: NodeRef | None, actions: Sequence[Action[Any]], names: Mapping[str, str], line: str
+) -> list[str]:
+    """Return the completions of a command line as whole lines.
+
+    Args:
+        session: the session.
+        here: the node under the cursor.
+        actions: commands other than edits.
+        names: aliases such as ``w``, and the ids of their actions.
+        line: the text so far.
+    """
+    typed = typed_words(line)
+    if not typed.words:
+        known = [*NAMES, *[each.id for each in actions], *names]
+        return [typed.head + word + " " for word in _beginning(sorted(dict.fromkeys(known)), typed.last)]
+    if typed.words[0] in NAMES:
+        return [typed.with_last(word) for word in islice(_edit_words(session, here, typed), MOST)]
+    name = names.get(typed.words[0], typed.words[0])
+    action = next((each for each in actions if each.id == name), None)
+    return [] if action is None else _argument_offers(session, action.argument, typed, line)
+
+
+def argument_kinds(argument: str) -> list[str]:
+    """Return the kinds of argument that `Action.argument` allows."""
+    return argument.strip("[]").split("|") if argument else []
+
+
+def _argument_offers(session: Session, argument: str, typed: Typed, line: str) -> list[str]:
+    found: list[str] = []
+    for kind in argument_kinds(argument):
+        if kind == "SELECTOR":
+            rest = line[len(line.split(" ", 1)[0]) + 1 :]
+            found += [line[: len(line) - len(rest)] + offer for offer in selector_offers(session, rest)]
+        elif len(typed.words) == 1:
+            found += [typed.with_last(word) for word in _argument_words(kind, typed.last)]
+    return found
+
+
+def _argument_words(kind: str, last: str) -> list[str]:
+    match kind:
+        case "PATH":
+            return complete_path(last)[:MOST]
+        case "DIR":
+            return [path for path in complete_path(last) if path.endswith("/")][:MOST]
+        case "EDIT":
+            return _beginning(list(NAMES), last)
+        case "PASS":
+            from onnxjson.optimizing.passes.catalogue import NAMES as PASSES
+
+            return _beginning(list(PASSES), last)
+        case _:
+            return _beginning([kind], last) if kind.islower() else []
+
+
+def selector_offers(session: Session, line: str) -> list[str]:
+    """Return the completions of a selector: the selector with its last term completed."""
+    head, _, last = line.rpartition(" ")
+    start = line[: len(line) - len(last)]
+    mark = "!" if last.startswith("!") else ""
+    key, colon, value = last.removeprefix("!").partition(":")
+    index = session.index
+    if not colon:
+        keys = [f"{each}:" for each in (*KEYS, "in")]
+        names = map(_selector_of_name, _node_names(index, key)) if key and not head else ()
+        found = [*_beginning(keys, key), *names]
+        return [start + mark + word for word in found[:MOST]]
+    texts = _texts_of(index, key, value)
+    return [start + mark + spelled(key, text) for text in texts[:MOST]]
+
+
+def _texts_of(index: Index, key: str, value: str) -> list[str]:
+    match key:
+        case "op":
+            return _beginning(sorted({name.rpartition("::")[2] for name in index.operator_counts()}), value)
+        case "name":
+            return list(islice(_node_names(index, value), MOST))
+        case "output" | "input":
+            return list(islice(_value_names(index, value, lambda scope, name: True), MOST))
+        case "dtype":
+            return _beginning([name for number, name in DATA_TYPE_NAMES.items() if number], value)
+        case "domain":
+            return _beginning([each.domain or "ai.onnx" for each in index.model.opset_import], value)
+        case "attr":
+            nodes = islice((node for scope in index.scopes for node in scope.graph.node), _NAMES_LOOKED_AT)
+            names = {each.name or "" for node in nodes for each in node.attribute}
+            return _beginning(sorted(names), value)
+        case "in":
+            return _beginning(["main"], value)
+        case _:
+            return []
+
+
+def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
+    """Yield the words that may come next in an edit."""
+    for candidate in candidates(typed.words, typed.last):
+        yield candidate.word
+    if typed.last.startswith("--"):
+        return
+    parameter = expected(typed.words, typed.last)
+    if parameter is None or parameter.shape.form == "choice":
+        return
+    index = session.index
+    match parameter.role:
+        case "node" | "nodes":
+            if not typed.last:
+                yield from (".", "%") if session.places.selected else (".",)
+            if typed.last.startswith("op:"):
+                yield from [f"op:{name}" for name in _texts_of(index, "op", typed.last[3:])]
+            yield from map(_selector_of_name, _node_names(index, typed.last))
+        case "tensor" | "tensors":
+            yield from _value_names(index, typed.last, lambda scope, name: True)
+        case "constant":
+            yield from _value_names(index, typed.last, constant_of)
+        case _:
+            yield from _offered(session, here, typed, parameter)
+
+
+def _offered(session: Session, here: NodeRef | None, typed: Typed, parameter: Parameter) -> Iterator[str]:
+    """Yield the choices that the same field of the edit's form has."""
+    edit = NAMES[typed.words[0]]
+    given, free = _scanned(typed)
+    texts = dict(given)
+    for place, word in zip([each for each in positional(edit) if each.name not in given], free, strict=False):
+        texts[place.name] = [word]
+    filling = Filling(edit, {name: "\n".join(words) for name, words in texts.items()})
+    if filling.texts.get("node") == "." and here is not None:
+        filling.texts["node"] = session.selector_of(here)
+    filling.texts[parameter.name] = typed.last if parameter.role == "file" else ""
+    for choice in Offers(session, here).of(filling, parameter):
+        if not choice.refused and choice.key.lower().startswith(typed.last.lower()):
+            yield choice.key
+
+
+def _scanned(typed: Typed) -> tuple[dict[str, list[str]], list[str]]:
+    edit = NAMES[typed.words[0]]
+    words = list(typed.words[1:])
+    if words and words[-1].startswith("--"):
+        words.pop()
+    try:
+        return scan(edit, words)
+    except OnnxJsonError:
+        return {}, []
+
+
+def hint(line: str) -> str:
+    """Describe what comes next in the command line of an edit; "" if nothing."""
+    typed = typed_words(line)
+    if not typed.words:
+        return summary(NAMES[typed.last]) if typed.last in NAMES else ""
+    edit = NAMES.get(typed.words[0])
+    if edit is None:
+        return ""
+    parameter = expected(typed.words, typed.last)
+    if parameter is None:
+        options = " ".join([option_of(each) for each in positional(edit)])
+        return f"{typed.words[0]} {options}" if not typed.last else ""
+    description = parameter.description or parameter.shape.fits
+    return f"{option_of(parameter)} {parameter.metavar}: {description}"
+
+
+def _beginning(words: Sequence[str], start: str) -> list[str]:
+    """Return the words with a prefix, ignoring case; if there are none, the words that contain it."""
+    wanted = start.lower()
+    found = [word for word in words if word.lower().startswith(wanted)]
+    return (found or [word for word in words if wanted in word.lower()])[:MOST]
+
+
+def _node_names(index: Index, start: str) -> Iterator[str]:
+    """Yield names of nodes with a prefix, then names that contain it."""
+    wanted = start.lower()
+    later: list[str] = []
+    found = 0
+    names = (node.name for scope in index.scopes for node in scope.graph.node)
+    for name in islice(names, _NAMES_LOOKED_AT):
+        if not name or wanted not in (lowered := name.lower()):
+            continue
+        is_start = lowered.startswith(wanted)
+        if not (is_start or len(later) < MOST) or not is_plain(name):
+            continue
+        if is_start:
+            yield name
+            found += 1
+            if found >= MOST:
+                return
+        else:
+            later.append(name)
+    yield from later
+
+
+def _selector_of_name(name: str) -> str:
+    """Return a name as a selector, which usually is the name itself."""
+    return name if not name.startswith(("@", "re:")) and parse(name).name == Value(name) else spelled("name", name)
+
+
+def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool]) -> Iterator[str]:
+    """Yield selectors of values of all graphs with a prefix, then of values whose name contains it."""
+    wanted = start.lower()
+    later: list[tuple[Scope, str]] = []
+    found = 0
+    for scope in index.scopes:
+        for name in (*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.producers):
+            lowered = name.lower()
+            if wanted not in lowered:
+                continue
+            is_start = lowered.startswith(wanted)
+            if not (is_start or len(later) < MOST) or not is_plain(name):
+                continue
+            if not is_start:
+                later.append((scope, name))
+            elif fits(scope, name):
+                yield value_selector(scope, name)
+                found += 1
+                if found >= MOST:
+                    return
+    yield from [value_selector(scope, name) for scope, name in later if fits(scope, name)]
+
+
+def offers_text(lines: Sequence[str]) -> str:
+    """Return completions for the footer: their last words."""
+    return "  ".join([visible(typed_words(line.rstrip()).last or line, 40) for line in lines[:20]])

@@ -1,0 +1,147 @@
+"""Texts in the fields of the form of an edit, and the edit that they describe."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
+from onnxjson.editing.parameters import Parameter, Shape, parameters
+from onnxjson.editing.spelling import build, in_form_order, parse_value, spell_value
+from onnxjson.editing.values import ValueMistakeError, write_value
+from onnxjson.model.errors import ParameterError
+from onnxjson_tui.names.words import is_plain
+
+EMPTY: Final = '""'
+"""Text that represents an empty string, since an empty field is omitted."""
+
+YES: Final = "yes"
+NO: Final = "no"
+
+_JOINED: Final = ("integer", "number", "size")
+
+
+class Filling:
+    """A form that is being filled in; every field contains a text."""
+
+    def __init__(self, edit: type[Edit], texts: Mapping[str, str] | None = None) -> None:
+        """Create a form.
+
+        Args:
+            edit: the class of the edit.
+            texts: initial texts by field; lists have one item per line, flags are "yes" or "no".
+        """
+        self.edit_type = edit
+        self.name = name_of(edit)
+        self.title = self.name.replace("-", " ").capitalize()
+        self.help = paragraphs(edit)
+        self.fields = tuple(in_form_order(edit))
+        """The parameters in the order of the form."""
+        self.texts: dict[str, str] = {field.name: "" for field in self.fields} | dict(texts or {})
+        self._parameters = {each.name: each for each in parameters(edit)}
+
+    @classmethod
+    def of(cls, edit: Edit) -> "Filling":
+        """Return the form of an existing edit, filled in."""
+        filling = cls(type(edit))
+        for name, value in non_default_parameters(edit).items():
+            filling.texts[name] = _text_of(filling._parameters[name].shape, value)
+        return filling
+
+    def has_lines(self, field: Parameter) -> bool:
+        """Whether a field may have several lines."""
+        shape = self._parameters[field.name].shape
+        is_list = shape.form == "list" and _item(shape).form not in _JOINED
+        return is_list or shape.form == "mapping" or field.role == "text"
+
+    def options(self, field: Parameter) -> tuple[str, ...]:
+        """Return the values that a field may have; () for a text field."""
+        return (NO, YES) if field.shape.form == "flag" else field.shape.choices
+
+    def parts(self, field: Parameter) -> tuple[str, ...]:
+        """Return the values that each item of a list may have."""
+        shape = self._parameters[field.name].shape
+        return _item(shape).choices if shape.form == "list" else ()
+
+    def default(self, field: Parameter) -> str:
+        """Return the default of an empty field, or ""."""
+        parameter = self._parameters[field.name]
+        if parameter.required or parameter.default is None or parameter.default in ((), {}, ""):
+            return ""
+        return _text_of(parameter.shape, parameter.default).replace("\n", ", ")
+
+    def may_be_empty(self, field: Parameter) -> bool:
+        """Whether an empty string is a valid value of a required field."""
+        shape = self._parameters[field.name].shape
+        return field.required and shape.form == "text" and not shape.least
+
+    def fits(self, field: Parameter) -> str:
+        """Describe the values that a field accepts."""
+        return self._parameters[field.name].shape.fits
+
+    def given(self) -> dict[str, list[str]]:
+        """Return the texts of the filled-in fields, as `onnxjson.editing.spelling.build` expects them."""
+        found: dict[str, list[str]] = {}
+        for name, parameter in self._parameters.items():
+            texts = _texts(parameter, self.texts.get(name, ""))
+            if texts is not None:
+                found[name] = texts
+        return found
+
+    def missing(self) -> tuple[Parameter, ...]:
+        """Return the required fields that are empty."""
+        given = self.given()
+        return tuple([field for field in self.fields if field.required and field.name not in given])
+
+    def mistake(self, name: str) -> str:
+        """Return what is wrong with the text of one field on its own, or ""."""
+        texts = self.given().get(name)
+        if texts is None:
+            return ""
+        try:
+            parse_value(self._parameters[name], texts)
+        except ValueMistakeError as mistake:
+            path = "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake.path])
+            return f"{path}: {mistake}".removeprefix(": ")
+        except ParameterError as error:
+            return str(error)
+        return ""
+
+    def edit(self) -> Edit:
+        """Return the edit of the form.
+
+        Raises:
+            ParameterError: a field is invalid or missing.
+        """
+        return build(self.edit_type, self.given(), ())
+
+
+def _item(shape: Shape) -> Shape:
+    return shape.item or Shape("value")
+
+
+def _texts(parameter: Parameter, text: str) -> list[str] | None:
+    """Split the text of a field into words; None if the field is empty."""
+    shape = parameter.shape
+    if shape.form == "flag":
+        is_default = text in ("", YES if parameter.default else NO)
+        return None if is_default and not parameter.required else [] if text == YES else [NO]
+    if shape.form in ("list", "mapping"):
+        lines = text.splitlines()
+        while lines and not lines[-1].strip():
+            lines.pop()
+        # An empty line between others represents an omitted value.
+        lines = [line for line in lines if line.strip() or parameter.role == "tensors"]
+        return lines or None
+    if not text.strip():
+        return None
+    return [""] if text.strip() == EMPTY and shape.form == "text" else [text if shape.form == "text" else text.strip()]
+
+
+def _text_of(shape: Shape, value: object) -> str:
+    """Return a value as the text of a field."""
+    if shape.form == "flag":
+        return YES if value else NO
+    texts = spell_value(shape, value)
+    if shape.form in ("list", "mapping"):
+        is_clear = all([is_plain(text) and not text.startswith("{") for text in texts])
+        return "\n".join(texts) if is_clear else write_value(value)
+    return EMPTY if texts == [""] and shape.form in ("text", "size", "value") else texts[0]

@@ -1,0 +1,311 @@
+"""Choices for the fields of a form, from the edited model: names by role, operators, types, dimensions."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from onnxjson.editing.parameters import Parameter
+from onnxjson.model.dimensions import dimension_names
+from onnxjson.model.display import counted, visible
+from onnxjson.model.dtypes import DATA_TYPE_NAMES
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.node_properties import attribute_text
+from onnxjson.model.operator_signatures import typed_signature
+from onnxjson.model.operators import attribute_defaults, documentation, known_operators, operator_name, plain_domain
+from onnxjson.model.selectors import select_nodes
+from onnxjson.model.types import format_type
+from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
+from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.words import constant_of, node_selector, value_selector
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.session.session import Session
+
+SELECTION: Final = "%"
+"""Represents the selected nodes in a field for nodes."""
+
+_MOST_FILES: Final = 500
+_LONGEST: Final = 300
+
+
+class Offers:
+    """Choices for the fields of one form; use it in a thread for a big model."""
+
+    def __init__(self, session: Session, here: NodeRef | None) -> None:
+        """Use the current model of a session.
+
+        Args:
+            session: the session.
+            here: the node under the cursor, whose values are listed first.
+        """
+        self._session = session
+        self._here = here
+
+    def of(self, filling: Filling, field: Parameter) -> list[Choice]:
+        """Return the choices of a field; none if they are unknown."""
+        parts = filling.options(field) or filling.parts(field)
+        if parts:
+            return [Choice(part, visible(part)) for part in parts]
+        match field.role:
+            case "nodes" | "node":
+                return list(self._nodes())
+            case "tensor" | "tensors" | "join":
+                return list(self._values())
+            case "constant":
+                return list(self._constants())
+            case "input" | "output":
+                return list(self._places(filling, field))
+            case "attribute":
+                return list(self.attributes(filling.texts.get("node", "")))
+            case "attribute-value":
+                return list(self._attribute_values(filling))
+            case "operator":
+                return list(self.operators(filling.texts.get("domain", "")))
+            case "name":
+                return list(self._names(filling, field))
+            case "domain":
+                imports = self._session.model.opset_import
+                return [_plain(each.domain or '""', f"version {each.version}") for each in imports]
+            case "graph":
+                return [
+                    _plain(each.address, f"{each.kind}, {counted(len(each.graph.node), 'node')}")
+                    for each in self._index.scopes
+                ]
+            case "type":
+                return list(self._types(filling))
+            case "dtype":
+                return [_plain(name) for number, name in DATA_TYPE_NAMES.items() if number]
+            case "dim" | "shape":
+                return [_plain(name) for name in dimension_names(self._session.model)]
+            case "metadata":
+                return [_plain(each.key or "", each.value or "") for each in self._session.model.metadata_props]
+            case "file":
+                return list(self._files(filling.texts.get(field.name, "")))
+        return []
+
+    @property
+    def _index(self) -> Index:
+        return self._session.index
+
+    def _nodes(self) -> Iterator[Choice]:
+        """Yield the selection, the node under the cursor, every operator, every node."""
+        selected = self._session.places.selected
+        if selected:
+            yield Choice(SELECTION, f"{SELECTION}  the selection", counted(len(selected), "node"))
+        if self._here is not None:
+            yield _node(self._index, self._here)
+        for operator, count in sorted(self._index.operator_counts().items()):
+            yield _plain(f"op:{operator.rpartition('::')[2]}", counted(count, "node"))
+        for ref in self._index.node_refs:
+            if ref != self._here:
+                yield _node(self._index, ref)
+
+    def _scopes(self) -> list[Scope]:
+        """Return all graphs, starting with that of the node under the cursor and its outer graphs."""
+        first = [] if self._here is None else list(self._here.scope.chain())
+        return [*first, *[each for each in self._index.scopes if each not in first]]
+
+    def _values(self) -> Iterator[Choice]:
+        """Yield values of all graphs, starting with those of the node under the cursor."""
+        scopes = self._scopes()
+        known = {scope: (*scope.inputs, *scope.initializers, *scope.producers) for scope in scopes}
+        counts = Counter(name for names in known.values() for name in dict.fromkeys(names))
+        near: dict[tuple[Scope, str], None] = {}
+        if self._here is not None:
+            for name in (*self._here.node.output, *self._here.node.input):
+                home = Index.defining_scope(self._here.scope, name) if name else None
+                if home is not None:
+                    near[home, name] = None
+        for scope, name in near:
+            yield _value(scope, name, is_unique=counts[name] == 1)
+        for scope in scopes:
+            for name in dict.fromkeys(known[scope]):
+                if (scope, name) not in near:
+                    yield _value(scope, name, is_unique=counts[name] == 1)
+
+    def _constants(self) -> Iterator[Choice]:
+        scopes = self._scopes()
+        known = {
+            scope: [name for name in (*scope.initializers, *scope.producers) if constant_of(scope, name)]
+            for scope in scopes
+        }
+        counts = Counter(name for names in known.values() for name in names)
+        taken = () if self._here is None else (*self._here.node.input, *self._here.node.output)
+        for scope in scopes:
+            for name in sorted(known[scope], key=lambda each: each not in taken):
+                yield _value(scope, name, is_unique=counts[name] == 1)
+
+    def _places(self, filling: Filling, field: Parameter) -> Iterator[Choice]:
+        """Yield inputs or outputs of the model, or the inputs of the node to rewire."""
+        if field.name == "input":
+            for slot, name in enumerate(self._inputs_of(filling.texts.get("node", ""))):
+                yield Choice(str(slot), str(slot), visible(name, _LONGEST) or "(omitted)")
+            return
+        scope = self._index.main
+        if scope is not None:
+            names = list(scope.inputs) if field.role == "input" else [each for each in scope.output_names if each]
+            if filling.name == "transpose-input":
+                names += [each for each in scope.output_names if each]
+            for name in names:
+                yield _plain(name, _type(scope, name))
+
+    def _inputs_of(self, selector: str) -> Sequence[str]:
+        refs = self._selected(selector)
+        return refs[0].node.input if refs else ()
+
+    def _selected(self, selector: str) -> Sequence[NodeRef]:
+        """Return the nodes that a field selects; none if it is invalid."""
+        if selector == SELECTION:
+            return [ref for ref in self._index.node_refs if ref.address in self._session.places.selected]
+        try:
+            return select_nodes(self._session.model, self._index, selector) if selector else ()
+        except OnnxJsonError:
+            return ()
+
+    def attributes(self, selector: str) -> Iterator[Choice]:
+        """Yield attributes of the first selected node: existing ones, then others of its operator."""
+        refs = self._selected(selector)
+        if not refs:
+            return
+        ref = refs[0]
+        view = view_node(self._session.model, self._index, ref, "")
+        there = {each.name: each for each in view.attributes}
+        for name, attribute in there.items():
+            yield _plain(name or "", f"{attribute.type or ''}  now {attribute_value_text(attribute)}")
+        found = documentation(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
+        for each in found.attributes if found is not None else ():
+            if each.name not in there:
+                default = "required" if each.required else f"default {each.default}" if each.default is not None else ""
+                yield _plain(each.name, f"{each.type}  {default}".strip())
+
+    def _attribute_values(self, filling: Filling) -> Iterator[Choice]:
+        """Yield the values of the attribute in nodes with the same operator, and its default."""
+        name, refs = filling.texts.get("attribute", ""), self._selected(filling.texts.get("node", ""))
+        if not refs or not name:
+            return
+        node = refs[0].node
+        values: Counter[str] = Counter()
+        for ref in (*refs[:1], *self._index.nodes_with("op_type", node.op_type or "")):
+            for attribute in ref.node.attribute:
+                if attribute.name == name and (text := attribute_text(attribute)) is not None:
+                    values[text] += 1
+        default = attribute_defaults(node.domain, node.op_type, opset_of(self._session.model, refs[0])).get(name)
+        if default is not None and (text := attribute_text(default)) is not None:
+            yield _plain(text, "the default")
+            values.pop(text, None)
+        for text, count in values.most_common(100):
+            yield _plain(text, counted(count, "node"))
+
+    def operators(self, domain: str, *, take_inputs: bool = False) -> Iterator[Choice]:
+        """Yield operators of a domain in the model's opset version, and model functions; those in use first.
+
+        Args:
+            domain: the domain; "" for the default ONNX domain.
+            take_inputs: whether to leave out operators without inputs, such as Constant.
+        """
+        model, wanted = self._session.model, plain_domain(domain)
+        opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
+        counts = Counter(
+            ref.node.op_type or "" for ref in self._index.node_refs if plain_domain(ref.node.domain) == wanted
+        )
+        names = dict.fromkeys(sorted(counts, key=lambda name: (-counts[name], name)))
+        names |= dict.fromkeys(sorted(known_operators(domain)))
+        functions = [each for each in model.functions if plain_domain(each.domain) == wanted]
+        names |= dict.fromkeys(each.name or "" for each in functions)
+        without_inputs = {each.name or "" for each in functions if not each.input}
+        for name in names:
+            found = typed_signature(wanted, name, opset) if opset is not None else None
+            if found is not None and found.deprecated:
+                continue
+            if found is None and name not in counts and name in known_operators(domain):
+                continue
+            if take_inputs and (not found.inputs if found is not None else name in without_inputs):
+                continue
+            taken = f"({', '.join([each.name for each in found.inputs])})" if found is not None else ""
+            used = f"  {counts[name]:,} here" if counts[name] else ""
+            yield _plain(name, f"{taken}{used}")
+
+    def _names(self, filling: Filling, field: Parameter) -> Iterator[Choice]:
+        """Yield names that can be changed."""
+        if field.name != "from":
+            return
+        match filling.texts.get("kind", ""):
+            case "node":
+                for ref in self._index.node_refs:
+                    if ref.node.name:
+                        yield _plain(ref.node.name, visible(ref.node.op_type or ""))
+            case "dim":
+                for name in dimension_names(self._session.model):
+                    yield _plain(name)
+            case "metadata":
+                for each in self._session.model.metadata_props:
+                    yield _plain(each.key or "", each.value or "")
+            case "input" | "output" as kind:
+                scope = self._index.main
+                if scope is not None:
+                    for name in scope.inputs if kind == "input" else [each for each in scope.output_names if each]:
+                        yield _plain(name, _type(scope, name))
+            case "tensor":
+                for scope in self._scopes():
+                    for name in dict.fromkeys((*scope.producers, *scope.initializers, *scope.inputs)):
+                        yield _plain(name, _type(scope, name))
+
+    def _types(self, filling: Filling) -> Iterator[Choice]:
+        """Yield types of values of the model, most frequent first, then dtypes."""
+        counts: Counter[str] = Counter()
+        for scope in self._index.scopes:
+            counts.update([format_type(each) or "" for each in scope.types.values()])
+        for text, count in counts.most_common(200):
+            if text:
+                yield _plain(text, counted(count, "value"))
+        for number, name in DATA_TYPE_NAMES.items():
+            if number:
+                yield _plain(name, "a dtype")
+
+    def _files(self, typed: str) -> Iterator[Choice]:
+        """Yield the files of the folder that is typed so far."""
+        start = typed[: typed.rfind("/") + 1]
+        folder = self._session.edits_folder / start
+        try:
+            entries = sorted(folder.iterdir(), key=lambda each: (not each.is_dir(), each.name))[:_MOST_FILES]
+        except OSError:
+            return
+        for each in entries:
+            yield _plain(f"{start}{each.name}{'/' if each.is_dir() else ''}")
+
+
+def _node(index: Index, ref: NodeRef) -> Choice:
+    operator = visible(operator_name(ref.node.domain, ref.node.op_type), 40)
+    words = node_selector(index, ref)
+    return Choice(words, visible(words, _LONGEST), f"{operator}  {ref.position}")
+
+
+def _value(scope: Scope, name: str, *, is_unique: bool) -> Choice:
+    words = value_selector(scope, name, is_unique=is_unique)
+    where = "" if scope.kind == "main" else f"  in {visible(scope.address, 80)}"
+    return Choice(words, visible(name, _LONGEST), f"{origin(scope, name)}  {_type(scope, name)}{where}")
+
+
+def origin(scope: Scope, name: str) -> str:
+    """Return the origin of a value: constant, input, or position and operator of its producer."""
+    if name in scope.initializers or name in scope.sparse_initializers:
+        return "constant"
+    if name in scope.inputs:
+        return "input"
+    position, _ = scope.producers[name]
+    return f"{position} {visible(scope.graph.node[position].op_type or '?', 40)}"
+
+
+def _type(scope: Scope, name: str) -> str:
+    found = Index.type_of(scope, name)
+    if found is None:
+        constant = scope.initializer(name)
+        if constant is not None:
+            from onnxjson.model.constants import type_of_constant
+
+            found = type_of_constant(constant)
+    return "" if found is None else visible(format_type(found) or "?", 120)
+
+
+def _plain(text: str, detail: str = "") -> Choice:
+    return Choice(text, visible(text, _LONGEST), visible(detail, _LONGEST))

@@ -1,0 +1,83 @@
+"""Selectors and names of a model as editable text: plain, quoted, or as an address."""
+
+from onnxjson.codecs.reading import tree as json_tree
+from onnxjson.editing.values import write_text, write_value
+from onnxjson.model.constants import own_constant
+from onnxjson.model.display import visible
+from onnxjson.model.document import SparseTensor
+from onnxjson.model.errors import EditError
+from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.selector_syntax import Value, parse, spelled
+from onnxjson_tui.session.selection import selector_of
+
+
+def is_plain(text: str) -> bool:
+    """Whether a text can be shown and edited unchanged: it has no control characters and no outer spaces."""
+    return bool(text) and visible(text, None) == text and text.strip() == text
+
+
+def node_selector(index: Index, ref: NodeRef) -> str:
+    """Return a selector for one node, without control characters."""
+    found = selector_of(index, ref)
+    return found if is_plain(found) else f"@{ref.address}"
+
+
+def value_selector(scope: Scope, name: str, *, is_unique: bool = True) -> str:
+    """Return a selector for a value of a graph: its name, or its address if the name is ambiguous.
+
+    Args:
+        scope: the graph that defines the value.
+        name: the name of the value.
+        is_unique: whether no other graph has a value with this name.
+    """
+    if is_unique and is_plain(name):
+        if not name.startswith(("@", "re:", '"')) and parse(name).name == Value(name):
+            return name
+        return spelled("name", name).removeprefix("name:")
+    return "@" + value_address(scope, name)
+
+
+def value_address(scope: Scope, name: str) -> str:
+    """Return the address of a value that a graph defines.
+
+    Raises:
+        EditError: the graph does not define it, as in an invalid model.
+    """
+    for field, places in (
+        ("initializer", scope.initializers),
+        ("sparse_initializer", scope.sparse_initializers),
+        ("input", scope.inputs),
+    ):
+        if name in places:
+            return f"{scope.address}/{field}/{places[name]}"
+    if name not in scope.producers:
+        raise EditError(
+            f'"{visible(name)}" has no producer, so it cannot be edited' if name else "the value has no name"
+        )
+    position, slot = scope.producers[name]
+    return f"{scope.address}/node/{position}/output/{slot}"
+
+
+def typed(text: str) -> str:
+    """Return a string of a model as editable text: unchanged, or as JSON if it has invisible characters."""
+    return text if is_plain(text) and not text.startswith(('"', "{")) else write_text(text)
+
+
+def parse_typed(text: str) -> str:
+    """Parse editable text: JSON if it begins with a quote, otherwise the text itself."""
+    if text.startswith('"'):
+        is_clean, found = json_tree.parse(text.encode("utf-8", "surrogateescape"))
+        if is_clean and isinstance(found, str):
+            return found
+    return text
+
+
+def item_line(text: str) -> str:
+    """Return an item of a list of strings as one line."""
+    return write_value([text]) if not text.strip() or text.startswith("[") or "\n" in text else text
+
+
+def constant_of(scope: Scope, name: str) -> bool:
+    """Whether a value is a dense initializer of a graph or the output of a Constant node."""
+    found = own_constant(scope, name)
+    return found is not None and not isinstance(found.value, SparseTensor)

@@ -1,0 +1,364 @@
+"""Dialogs over another screen: choose one of a list, answer a question, read a text, preview a change."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import ClassVar, Final
+
+from textual import events
+from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
+from textual.containers import Vertical
+from textual.screen import ModalScreen, Screen, ScreenResultType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from onnxjson.model.display import counted, visible
+from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.diff_text import diff_lines
+from onnxjson.rendering.spans import Line, Span, plain
+from onnxjson.rendering.tables import wrapped
+from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
+from onnxjson_tui.session.answers import Preview
+from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.field import Field
+from onnxjson_tui.widgets.lines import LineList, TextRows
+
+_DIALOG: Final = 72
+"""Columns of a small dialog with its border; see .dialog in app.tcss."""
+
+_NARROWEST_DIFF: Final = 60
+"""Columns of a diff at least; narrower terminals cut its lines."""
+
+_WIDEST_DIFF: Final = 104
+
+_PREVIEW: Final = "preview"
+"""The group of the job that computes a preview."""
+
+
+def pressed_key(event: events.Key) -> str:
+    """Return the character of a key, or its name if it has none: ``G``, ``space``, ``ctrl+s``, ``pagedown``."""
+    return (event.character if event.is_printable and event.character != " " else None) or event.key
+
+
+def key_spans(keys: Iterable[tuple[str, str]]) -> list[Span]:
+    """Return keys, each followed by what it does."""
+    return [span for key, word in keys for span in (Span(key, "title"), Span(f" {word}  ", "quiet"))]
+
+
+class AnsweringScreen(Screen[ScreenResultType]):
+    """A screen that returns one answer and then closes.
+
+    Keys may arrive faster than the screen opens and closes: a second escape must not close the screen below, and one
+    that arrives before the screen is complete must wait until it is.
+    """
+
+    _is_complete = False
+    is_answered = False
+    """Whether the answer was given, so that the screen is about to close."""
+
+    def on_mount(self) -> None:
+        """Note that all widgets exist; Textual calls the handlers of subclasses before."""
+        self._is_complete = True
+
+    def dismiss(self, result: ScreenResultType | None = None) -> AwaitComplete:
+        """Return the answer, once."""
+        if self.is_answered:
+            return AwaitComplete()
+        if not self._is_complete:
+            self.call_later(self._answer, result)
+            return AwaitComplete()
+        self.is_answered = True
+        # Textual caches styles of the last 1,024 widgets, and with them every line that those widgets have drawn.
+        for widget in (self, *self.walk_children(Widget)):
+            widget._styles_cache.clear()
+        return super().dismiss(result)
+
+    def _answer(self, result: ScreenResultType | None) -> None:
+        """Call `dismiss` without returning its awaitable, which Textual would await in a callback."""
+        self.dismiss(result)
+
+
+class ListScreen(AnsweringScreen[ScreenResultType]):
+    """A screen with a list, and a few keys that need no counts and no sequences."""
+
+    LIST: ClassVar[str] = "#dialog-rows"
+    """Selector of the list that moves with the keys that `keys` does not name."""
+
+    HAS_FIELD: ClassVar[bool] = False
+    """Whether a text field has the focus and gets all remaining keys."""
+
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Return the keys of the screen, as `pressed_key` names them, and what each one does now."""
+        return {}
+
+    def ignored_key(self) -> None:
+        """Handle a key that means nothing here."""
+
+    def on_key(self, event: events.Key) -> None:
+        """Run what `keys` assigns to the key; otherwise move the list, or leave the key to the field."""
+        key = pressed_key(event)
+        run = self.keys().get(key)
+        if run is not None:
+            run()
+        elif not self._moved(key):
+            if self.HAS_FIELD:
+                return
+            self.ignored_key()
+        event.stop()
+        event.prevent_default()
+
+    def _moved(self, key: str) -> bool:
+        """Move the list if the key is one that moves lists; return whether it is."""
+        lists = self.query(self.LIST).results(LineList)
+        return any(lines.move_with_key(" " if key == "space" else key, is_typing=self.HAS_FIELD) for lines in lists)
+
+
+# ModalScreen comes first, since Textual takes a style sheet from the first of several bases.
+class Dialog(ModalScreen[ScreenResultType], ListScreen[ScreenResultType]):
+    """A screen with a frame, a title and a line of keys, drawn over the screen that asks."""
+
+    def show_title(self, title: str, *more: Span) -> None:
+        """Write the first line; `title` must be visible."""
+        self.query_one("#dialog-title", Bar).show((Span(title, "title"), *more))
+
+    def show_hint(self, *spans: Span) -> None:
+        """Write the last line."""
+        self.query_one("#dialog-hint", Bar).show(spans)
+
+
+class PickerScreen(Dialog[str | None]):
+    """Chooses one of many by a part of its text; returns its key, or None."""
+
+    HAS_FIELD = True
+
+    def __init__(
+        self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "", is_wide: bool = False
+    ) -> None:
+        super().__init__()
+        self._is_wide = is_wide
+        self._title = visible(title, 200)
+        self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
+        self._typed = typed
+        self._hint = hint or "enter choose   esc cancel   type to search"
+
+    def compose(self) -> ComposeResult:
+        """Title, field, list, keys."""
+        with Vertical(classes="dialog tall wide" if self._is_wide else "dialog tall"):
+            yield Bar(id="dialog-title")
+            yield Field(self._typed, id="dialog-input", select_on_focus=False)
+            yield LineList(id="dialog-rows")
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """Focus the field."""
+        self.show_title(self._title)
+        self.query_one(LineList).can_focus = False
+        self.query_one(Input).focus()
+        self._find(self._typed)
+
+    def choices_for(self, typed: str) -> Sequence[Choice]:
+        """Return the choices that contain every typed word; those that begin with it come first."""
+        words = typed.lower().split()
+        return self._choices.having(words) if words else self._choices
+
+    def _find(self, typed: str) -> None:
+        found = self.choices_for(typed)
+        self.query_one(LineList).show(ChoiceRows(found), 0)
+        # Also replaces the reason why the last choice was refused.
+        self.show_hint(Span(self._hint, "quiet") if found else Span("no match   esc cancel", "changed"))
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Search."""
+        event.stop()
+        self._find(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Choose."""
+        event.stop()
+        self._choose(self.query_one(LineList).cursor)
+
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+        """Choose with the mouse."""
+        self._choose(event.number)
+
+    def _choose(self, number: int) -> None:
+        rows = self.query_one(LineList).rows
+        if not isinstance(rows, ChoiceRows) or not rows.choices:
+            return
+        choice = rows.choices[number]
+        if choice.refused:
+            self.show_hint(Span(choice.refused, "bad"))
+        else:
+            self.dismiss(choice.key)
+
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Cancel."""
+        return dict.fromkeys(("escape", "ctrl+c"), partial(self.dismiss, None))
+
+
+class ConfirmScreen(Dialog[str]):
+    """Asks one question; the first answer is the default."""
+
+    def __init__(
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        *,
+        lines: "Sequence[Line] | Sequence[str]" = (),
+        escape: str = "",
+    ) -> None:
+        """Prepare the question.
+
+        Args:
+            question: one line.
+            answers: for each answer its key, its text, and the value that is returned; enter chooses the first.
+            lines: text to read before answering; must be visible.
+            escape: the value that escape returns; that of the first answer if "".
+        """
+        super().__init__()
+        self._question = visible(question, 500)
+        self._answers = answers
+        self._lines = lines
+        self._escape = escape or answers[0][2]
+
+    def compose(self) -> ComposeResult:
+        """Question, text, answers."""
+        with Vertical(classes="dialog"):
+            yield Bar(id="dialog-title")
+            if self._lines:
+                yield LineList(TextRows(list(self._lines)), id="dialog-rows", has_cursor=False)
+            for number in range(len(self._hints())):
+                yield Bar(id=f"dialog-hint-{number}")
+
+    def on_mount(self) -> None:
+        """Write the answers."""
+        self.show_title(self._question)
+        for number, hint in enumerate(self._hints()):
+            self.query_one(f"#dialog-hint-{number}", Bar).show((Span(hint),))
+        for lines in self.query(LineList):
+            room = self.app.size.height - 6 - len(self._hints())
+            lines.styles.height = min(len(self._lines), max(room, 3))
+
+    def _hints(self) -> list[str]:
+        """Return the answers, in as many lines as they need."""
+        width = min(_DIALOG, self.app.size.width * 96 // 100) - 4
+        hints = [""]
+        for number, (key, word, _) in enumerate(self._answers):
+            part = f"{key} {word}" + (" (enter)" if number == 0 else "")
+            if not hints[-1]:
+                hints[-1] = part
+            elif len(hints[-1]) + len(part) + 3 <= width:
+                hints[-1] += f"   {part}"
+            else:
+                hints.append(part)
+        return hints
+
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """The keys of the answers."""
+        values = {key: value for key, _, value in self._answers}
+        values |= {"enter": self._answers[0][2], "escape": self._escape, "ctrl+c": self._escape}
+        return {key: partial(self.dismiss, value) for key, value in values.items()}
+
+
+class TextScreen(Dialog[None]):
+    """A text to read: help, documentation, a drawing."""
+
+    def __init__(self, title: str, lines: "Sequence[Line] | Sequence[str]", *, hint: str = "") -> None:
+        super().__init__()
+        self._title = visible(title, 500)
+        self._rows = TextRows(list(lines))
+        self._hint = hint or "esc close   arrows scroll"
+
+    def compose(self) -> ComposeResult:
+        """Title, text, keys."""
+        with Vertical(classes="dialog tall wide"):
+            yield Bar(id="dialog-title")
+            yield LineList(self._rows, id="dialog-rows", has_cursor=False)
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """Focus the text."""
+        self.show_title(self._title)
+        self.show_hint(Span(self._hint, "quiet"))
+        self.query_one(LineList).focus()
+
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Close."""
+        return dict.fromkeys(("escape", "q", "enter", "ctrl+c"), partial(self.dismiss, None))
+
+
+class PreviewScreen(Dialog[bool]):
+    """Shows the diff of a change before it is made; returns whether to make it."""
+
+    def __init__(self, bench: Bench, preview: Preview, title: str = "") -> None:
+        """Prepare the screen.
+
+        Args:
+            bench: the workbench on whose model the change would be made.
+            preview: the change.
+            title: the title; the number of changed places if "".
+        """
+        super().__init__()
+        self._bench = bench
+        self._preview = preview
+        self._title = title or f"This changes {counted(preview.matches, 'place')}."
+        self._details = False
+
+    def compose(self) -> ComposeResult:
+        """Title, diff, keys."""
+        with Vertical(classes="dialog tall wide"):
+            yield Bar(id="dialog-title")
+            yield LineList(id="dialog-rows", has_cursor=False)
+            yield Bar(id="dialog-hint")
+
+    def on_mount(self) -> None:
+        """Compute the diff."""
+        self.show_title(visible(self._title, 300))
+        keys = (("enter", "make the change "), ("esc", "leave the model as it is "), ("d", "details"))
+        self.show_hint(*key_spans(keys))
+        self.query_one(LineList).focus()
+        self.query_one(LineList).show(TextRows([*self._notes(), (Span("computing the diff ...", "quiet"),)]))
+        self._start()
+
+    def _start(self) -> None:
+        width, details, preview = max(self.app.size.width - 8, _NARROWEST_DIFF), self._details, self._preview
+
+        def find() -> list[Line]:
+            found = report(preview.difference(), "before", "after")
+            # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
+            lines = list(diff_lines(found, min(width, _WIDEST_DIFF), details=details))[1:]
+            return [line for line in lines if "--test-rewrites" not in plain(line)]
+
+        self._bench.jobs.start(_PREVIEW, "computing the diff", find, self._show, self._failed)
+
+    def _show(self, lines: list[Line]) -> None:
+        if self.is_mounted:
+            self.query_one(LineList).show(TextRows([*self._notes(), *lines]))
+
+    def _failed(self, error: BaseException) -> None:
+        if self.is_mounted:
+            self.query_one(LineList).show(TextRows([*self._notes(), (Span(visible(error_text(error), 1000), "bad"),)]))
+
+    def _notes(self) -> list[Line]:
+        width = max(min(self.app.size.width - 8, _WIDEST_DIFF), 40)
+        lines = [line for note in self._preview.notes for line in wrapped(note, width, indent=0)]
+        return [*[(Span(line, "changed"),) for line in lines], *([()] if lines else [])]
+
+    def keys(self) -> Mapping[str, Callable[[], object]]:
+        """Make the change, drop it, show its details."""
+        make, drop = partial(self._leave, make=True), partial(self._leave, make=False)
+        return {
+            **dict.fromkeys(("enter", "y"), make),
+            **dict.fromkeys(("escape", "q", "n", "ctrl+c"), drop),
+            "d": self._toggle_details,
+        }
+
+    def _toggle_details(self) -> None:
+        self._details = not self._details
+        self._start()
+
+    def _leave(self, *, make: bool) -> None:
+        self._bench.jobs.drop(_PREVIEW)
+        self.dismiss(make)

@@ -1,0 +1,133 @@
+"""Results of session operations: previews, changes, saves, merges and exports."""
+
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from onnxjson.editing.applying import Change, Result
+from onnxjson.editing.declaration import Edit
+from onnxjson.editing.script import Script
+from onnxjson.patching import Patch
+from onnxjson_tui.session.history import Step
+from onnxjson_tui.session.opening import Opened
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.difference import Diff
+    from onnxjson.diffing.unified import DiffLine
+    from onnxjson.model.document import Model
+    from onnxjson.model.errors import Conflict
+
+
+class Preview:
+    """Preview of edits. The session does not change until `Session.accept` is called with it."""
+
+    def __init__(
+        self,
+        base: "Model",
+        result: Result,
+        changes: tuple[Change, ...],
+        revision: int,
+        title: str,
+        path: Path | None = None,
+    ) -> None:
+        self.base = base
+        self.result = result
+        self.changes = changes
+        self.revision = revision
+        """Revision of the session at the time of the preview."""
+        self.title = title
+        self.path = path
+        """The file relative to which both models find their external data."""
+
+    @property
+    def model(self) -> "Model":
+        """The model after the change."""
+        return self.result.model
+
+    @cached_property
+    def patch(self) -> Patch:
+        """The patch from the model before to the model after."""
+        return Patch.between(self.base, self.model)
+
+    @property
+    def edits(self) -> tuple[Edit, ...]:
+        """The previewed edits; () if a change is not expressed as edits."""
+        return edits_in(self.changes)
+
+    @property
+    def matches(self) -> int:
+        """Number of elements that the edits match."""
+        return self.result.matches
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes for the user, such as which nodes could not be changed."""
+        return tuple([note for outcome in self.result.outcomes for note in outcome.notes])
+
+    def difference(self) -> "Diff":
+        """Return the diff of both models, grouped into events."""
+        from onnxjson.diffing.difference import diff_models
+
+        return diff_models(self.base, self.model, paths=(self.path, self.path), names=("before", "after"))
+
+    def lines(self, name: str) -> "Iterator[DiffLine]":
+        """Return the line diff of the texts of both models, with weights as digests."""
+        from onnxjson.diffing.unified import diff_models
+
+        return diff_models(self.base, self.model, name, f"{name} (edited)")
+
+
+def edits_in(changes: tuple[Change, ...]) -> tuple[Edit, ...]:
+    """Return the edits of some changes; () if one of them is a patch, since the edits would be incomplete."""
+    found: list[Edit] = []
+    for change in changes:
+        if isinstance(change, Edit):
+            found.append(change)
+        elif isinstance(change, Script):
+            found += change.edits
+        else:
+            return ()
+    return tuple(found)
+
+
+class Changed(NamedTuple):
+    """A change of the session's model."""
+
+    kind: Literal["made", "undone", "redone", "recovered"]
+    step: Step
+    patch: Patch
+    """From the previous model to the current one."""
+    is_restructured: bool
+    """Whether nodes or graphs were added, removed or moved, so that rows must be rebuilt."""
+
+
+class SaveAnswer(NamedTuple):
+    """Result of a save. Only "saved" means that the file contains the model."""
+
+    kind: Literal["saved", "changed-on-disk", "takes-back", "exists", "weights-elsewhere"]
+    path: Path
+    message: str
+    exit_code: int
+    """Exit code of the command line for this result: 0, 75 or 73."""
+    locations: tuple[str, ...] = ()
+    """For "weights-elsewhere": the files with weights, as the model refers to them."""
+
+
+class MergeAnswer(NamedTuple):
+    """Merge of the steps of a session with the file that another program wrote."""
+
+    preview: Preview
+    """Changes of the session's model by the merge; for review, then for `Session.accept_merge`."""
+    conflicts: "tuple[Conflict, ...]"
+    """Slots that both sides changed; the merged model has the session's value."""
+    theirs: Opened
+    """The current file."""
+
+
+class Exported(NamedTuple):
+    """The edits of a session as a script."""
+
+    script: Script
+    left_out: tuple[str, ...]
+    """Steps that cannot be expressed as edits, and why."""

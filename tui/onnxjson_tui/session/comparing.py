@@ -1,0 +1,145 @@
+"""Comparison of two models for the screens that show a difference."""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from onnxjson.diffing.events import Event
+from onnxjson.model.document import Model
+from onnxjson.model.errors import DecodeError
+from onnxjson.model.index import Index
+from onnxjson.optimizing.trace_records import Size
+from onnxjson.rendering.diff_report import Count, Report, report
+from onnxjson_tui.session.opening import Unreadable, open_model
+
+if TYPE_CHECKING:
+    from onnxjson.diffing.difference import Diff
+
+FEW: Final = 12
+"""Maximum rows of places and details that are all unfolded."""
+
+MATCHED: Final = 3_000
+"""Number of nodes below which matching two models takes less than a second."""
+
+
+class Side(NamedTuple):
+    """One of the two compared models."""
+
+    name: str
+    """Name that the user gave; control characters are not escaped."""
+    model: Model
+    path: Path | None = None
+    """Its file; weights are looked for in the same folder."""
+    problems: tuple[str, ...] = ()
+    """Problems with files that it depends on, a sentence each."""
+
+
+class Compared(NamedTuple):
+    """Everything that is shown of a difference."""
+
+    base: Side
+    target: Side
+    events: tuple[Event, ...]
+    nodes: Count
+    matched: int | None
+    """Number of nodes with a counterpart; None if not counted."""
+    operators: tuple[Count, ...]
+    """Operators, those with a changed count first."""
+    parameters: Count
+    bytes: Count
+    indexes: tuple[Index, Index]
+    equal: bool
+    incomplete: tuple[str, ...] = ()
+    """What could not be compared, in sentences."""
+    notes: tuple[str, ...] = ()
+    """Other notes for the user, without control characters."""
+    diff: "Diff | None" = None
+    report: Report | None = None
+    """The report, for writing it to a file."""
+
+    @property
+    def places(self) -> int:
+        """Number of changed places."""
+        return sum([event.count for event in self.events])
+
+    @property
+    def is_short(self) -> bool:
+        """Whether everything fits on a screen when unfolded."""
+        return sum([1 + len(member.details) for event in self.events for member in event.members]) <= FEW
+
+
+def opened_side(name: str, resources: ExitStack) -> Side:
+    """Open a model for a comparison: a file, or ``REV:path``.
+
+    Raises:
+        DecodeError: it is not a model.
+        MissingInputError, AccessDeniedError, FileError: it cannot be read.
+    """
+    found = open_model(name, resources)
+    if isinstance(found, Unreadable):
+        raise DecodeError(found.message, found.findings)
+    return Side(name, found.model, found.path, found.problems)
+
+
+def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
+    """Compare two models; this takes seconds for big ones."""
+    from onnxjson.diffing.difference import diff_models
+
+    found = diff_models(base.model, target.model, paths=(base.path, target.path), names=(base.name, target.name))
+    return of_diff(found, base, target, notes)
+
+
+def compared_edits(base: Side, target: Side) -> Compared:
+    """Compare a model with its edited version; unchanged nodes of a big model are not matched again."""
+    from onnxjson.diffing.edited_models import diff_edited
+
+    if base.model.graph is None or len(base.model.graph.node) < MATCHED:
+        return compared(base, target)
+    return of_diff(diff_edited(base.model, target.model, target.path, (base.name, target.name)), base, target)
+
+
+def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
+    """Return everything that is shown of a diff."""
+    shown = report(found, base.name, target.name)
+    problems = (*base.problems, *target.problems, *shown.incomplete)
+    shown = shown._replace(incomplete=problems, equal=shown.equal and not problems)
+    return Compared(
+        base=base,
+        target=target,
+        events=shown.events,
+        nodes=shown.nodes,
+        matched=shown.matched,
+        operators=shown.operators,
+        parameters=shown.parameters,
+        bytes=shown.bytes,
+        indexes=(shown.alignment.base, shown.alignment.target),
+        equal=shown.equal,
+        incomplete=problems,
+        notes=tuple(notes),
+        diff=found,
+        report=shown,
+    )
+
+
+def of_sizes(
+    base: Side, target: Side, sizes: tuple[Size, Size], events: Sequence[Event], incomplete: Sequence[str] = ()
+) -> Compared:
+    """Return everything that is shown of given events, such as those of a trace."""
+    before, after = sizes
+    names = sorted(before.operators.keys() | after.operators.keys())
+    operators = [Count(name, before.operators.get(name, 0), after.operators.get(name, 0)) for name in names]
+    operators.sort(key=lambda each: (-abs(each.change), -each.after, each.what))
+    return Compared(
+        base=base,
+        target=target,
+        events=tuple(events),
+        nodes=Count("nodes", before.nodes, after.nodes),
+        matched=None,
+        operators=tuple(operators),
+        parameters=Count("parameters", before.parameters, after.parameters),
+        bytes=Count("bytes", before.bytes, after.bytes),
+        indexes=(Index(base.model), Index(target.model)),
+        equal=not events and not incomplete,
+        incomplete=tuple(incomplete),
+    )

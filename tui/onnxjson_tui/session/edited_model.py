@@ -1,0 +1,298 @@
+"""Model that is edited in steps, with previews, undo and redo; each step is in a journal."""
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from onnxjson.editing.applying import Change, Result, run
+from onnxjson.editing.declaration import Edit, name_of
+from onnxjson.editing.parameters import parameters
+from onnxjson.editing.script import Script
+from onnxjson.model.document import Model
+from onnxjson.model.errors import (
+    AccessDeniedError,
+    EditError,
+    Finding,
+    OnnxJsonError,
+    ParameterError,
+)
+from onnxjson.model.index import Index, NodeRef
+from onnxjson.model.selectors import select_nodes
+from onnxjson.model.structure import check_structure
+from onnxjson.patching import Patch
+from onnxjson_tui.session.answers import Changed, Exported, Preview
+from onnxjson_tui.session.history import History, Step
+from onnxjson_tui.session.index_following import follow
+from onnxjson_tui.session.opening import Opened
+from onnxjson_tui.session.recording import Base, Recorder
+from onnxjson_tui.session.selection import Lost, Places, selector_of
+
+READ_ONLY: Final = "the model is open read-only; start without --readonly to change it"
+"""Message about an attempt to change a read-only session."""
+
+
+class EditedModel:
+    """A model with its history, selection, marks and journal; `Session` opens, saves and recovers it."""
+
+    def __init__(self, opened: Opened, *, readonly: bool = False) -> None:
+        """Begin with an opened model.
+
+        Args:
+            opened: the model and its origin.
+            readonly: whether to refuse every change.
+        """
+        self.opened = opened
+        """Origin of the model, or its file since the last save."""
+        self.readonly = readonly
+        self._model = opened.model
+        self._index: Index | None = None
+        self._former_index: Index | None = None
+        """Index of the previous model, whose results the next index reuses."""
+        self.history = History()
+        self.places = Places()
+        self.revision = 0
+        """Increases with every change of the model; results about other revisions are stale."""
+        self.edits_folder = Path()
+        """Folder of files that edits refer to."""
+        self._saved_model = opened.model
+        self._changing = threading.Lock()
+        """Held while the model changes or is saved, possibly in another thread."""
+        self._lost: dict[int, Lost] = {}
+        """Places whose elements each applied step removed, by the identity of the step."""
+        base = Base(opened.key, opened.name, opened.model, opened.identity)
+        self._recorder = Recorder(base, lambda: self._model)
+
+    # State
+
+    @property
+    def model(self) -> Model:
+        """The current model."""
+        return self._model
+
+    @property
+    def index(self) -> Index:
+        """Index of the current model; valid until the next change that moves nodes."""
+        if self._index is None:
+            self._index = Index(self._model)
+            if self._former_index is not None:
+                self._index.take_over(self._former_index)
+                self._former_index = None
+        return self._index
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether the model differs from the saved one; False again after undoing everything."""
+        return self.history.is_changed
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether another thread is saving the model, so that it cannot be changed now."""
+        return self._changing.locked()
+
+    @property
+    def trouble(self) -> str:
+        """Why the last step would be lost if this process ended now; "" if it would not."""
+        return self._recorder.trouble
+
+    @property
+    def journal_path(self) -> Path | None:
+        """File of the journal; None if nothing was changed."""
+        return None if self._recorder.journal is None else self._recorder.journal.path
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Findings of the reader about the file."""
+        return self.opened.findings
+
+    def check(self) -> tuple[Finding, ...]:
+        """Check the structure of the current model."""
+        return check_structure(self._model)
+
+    def unsaved(self) -> Preview:
+        """Return a preview of everything that changed since the model was opened or saved."""
+        result = Result(self._model, (), {})
+        return Preview(self._saved_model, result, (), self.revision, "unsaved changes", self.opened.path)
+
+    def select(self, selector: str) -> tuple[NodeRef, ...]:
+        """Replace the selection by the nodes that a selector finds.
+
+        Raises:
+            SelectorError: the selector is invalid or finds nothing.
+        """
+        found = select_nodes(self._model, self.index, selector)
+        self.places.select([ref.address for ref in found])
+        return found
+
+    def selector_of(self, ref: NodeRef) -> str:
+        """Return a selector for one node: by name or output if they are unique, otherwise by address."""
+        return selector_of(self.index, ref)
+
+    # Edits
+
+    def preview(self, *changes: Change, title: str = "") -> Preview:
+        """Preview edits, scripts or patches as one step.
+
+        Raises:
+            EditError: an edit cannot be applied.
+            SelectorError: a selector finds nothing.
+            PatchError: a patch does not match the model.
+        """
+        model, revision = self._model, self.revision
+        result = run(model, changes, folder=self.edits_folder, model_folder=self.opened.folder)
+        preview = Preview(model, result, changes, revision, title, self.opened.path)
+        # Computed here, possibly in a thread, and not in `accept`.
+        assert preview.patch is not None
+        return preview
+
+    def preview_model(self, model: Model, title: str, edits: Sequence[Edit] = ()) -> Preview:
+        """Preview another model as a change: from an editor, a pass or a merge.
+
+        Args:
+            model: the model after the change, which shares unchanged parts with the session's model.
+            title: title of the step, such as the command that repeats it.
+            edits: edits with the same effect, if there are any.
+        """
+        return Preview(self._model, Result(model, (), {}), tuple(edits), self.revision, title, self.opened.path)
+
+    def accept(self, preview: Preview) -> Changed | None:
+        """Apply a previewed change and write it to the journal; return None if it changes nothing.
+
+        Raises:
+            AccessDeniedError: the session is read-only.
+            EditError: the model changed since the preview.
+        """
+        with self._alone():
+            if preview.revision != self.revision or preview.base is not self._model:
+                raise EditError("the model changed since the preview; preview the edit again")
+            if not preview.patch:
+                return None
+            title = preview.title or ("" if preview.edits else "patch")
+            step = Step(preview.patch, preview.edits, title, preview.notes, preview.result.files)
+            restructured = self._go_to(preview.model, step.forward, step)
+            self.history.add(step)
+            self._recorder.made(step)
+            return Changed("made", step, step.forward, restructured)
+
+    def edit(self, *changes: Change, title: str = "") -> Changed | None:
+        """Preview and accept changes.
+
+        Raises:
+            EditError, SelectorError, PatchError, AccessDeniedError: see `preview` and `accept`.
+        """
+        self._require_writable()
+        return self.accept(self.preview(*changes, title=title))
+
+    def on_selection(self, edit: Edit, parameter: str = "node") -> tuple[Edit, ...]:
+        """Return an edit for each selected node, last node first, so that the positions of the others stay valid.
+
+        Args:
+            edit: the edit, in which `parameter` is replaced.
+            parameter: its field that selects nodes.
+
+        Raises:
+            ParameterError: the edit has no such field.
+            EditError: nothing is selected.
+        """
+        if not any(each.field == parameter and each.role in ("node", "nodes") for each in parameters(type(edit))):
+            raise ParameterError(f"{name_of(edit)} is not for a selection of nodes")
+        if not self.places.selected:
+            raise EditError("no node is selected")
+        wanted = self.places.selected
+        refs = [ref for ref in self.index.node_refs if ref.address in wanted]
+        return tuple([msgspec.structs.replace(edit, **{parameter: self.selector_of(ref)}) for ref in reversed(refs)])
+
+    def undo(self) -> Changed | None:
+        """Undo the last step; return None if there is none.
+
+        Raises:
+            AccessDeniedError: the session is read-only.
+        """
+        with self._alone():
+            step = self.history.to_undo()
+            if step is None:
+                return None
+            restructured = self._go_to(step.backward.apply(self._model), step.backward, None)
+            lost = self._lost.pop(id(step), None)
+            if lost is not None:
+                self.places.restore(lost)
+            self.history.position -= 1
+            self._recorder.taken_back(step)
+            return Changed("undone", step, step.backward, restructured)
+
+    def redo(self) -> Changed | None:
+        """Redo the step that was undone last; return None if there is none.
+
+        Raises:
+            AccessDeniedError: the session is read-only.
+        """
+        with self._alone():
+            step = self.history.to_redo()
+            if step is None:
+                return None
+            restructured = self._go_to(step.forward.apply(self._model), step.forward, step)
+            self.history.position += 1
+            self._recorder.made(step)
+            return Changed("redone", step, step.forward, restructured)
+
+    def _go_to(self, model: Model, patch: Patch, step: Step | None) -> bool:
+        """Set the current model; return whether nodes or graphs were added, removed or moved."""
+        followed = self._index is not None and follow(self._index, model, patch.root)
+        if not followed and self._index is not None:
+            self._index, self._former_index = None, self._index
+        self._model = model
+        self.revision += 1
+        lost = self.places.follow(patch)
+        if step is not None:
+            self._lost[id(step)] = lost
+        return not followed
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Prevent other changes and saves of the model.
+
+        Raises:
+            AccessDeniedError: the session is read-only.
+            EditError: the model is being saved.
+        """
+        self._require_writable()
+        if not self._changing.acquire(blocking=False):
+            raise EditError("the model is being saved; try again when the save has finished")
+        try:
+            yield
+        finally:
+            self._changing.release()
+
+    def _require_writable(self) -> None:
+        if self.readonly:
+            raise AccessDeniedError(READ_ONLY)
+
+    # Scripts
+
+    def export_script(self) -> Exported:
+        """Return the steps as a rewrite script; other changes are expressed as edits where possible."""
+        parts: list[tuple[Edit, ...]] = []
+        left_out: list[str] = []
+        model = self._model
+        is_plain = all(step.edits for step in self.history.made)
+        for step in reversed(self.history.made):
+            before = model if is_plain else step.backward.apply(model)
+            found, reason = (step.edits, "") if step.edits else _expressed(before, model)
+            parts.append(found)
+            left_out += [f"{step.title}: {reason}"] if reason else []
+            model = before
+        return Exported(Script(tuple([edit for found in reversed(parts) for edit in found])), tuple(left_out[::-1]))
+
+
+def _expressed(before: Model, after: Model) -> tuple[tuple[Edit, ...], str]:
+    from onnxjson.diffing.difference import diff
+    from onnxjson.editing.expressing import express
+
+    try:
+        found = express(before, after, diff(before, after).alignment)
+    except OnnxJsonError as error:
+        return (), str(error)
+    return found.edits, found.reason

@@ -1,0 +1,138 @@
+"""Opening of models: files of any form, files at a revision, and files that cannot be read as a model."""
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from onnxjson.codecs.text_file import looks_like_text
+from onnxjson.model.display import visible
+from onnxjson.model.document import Model
+from onnxjson.model.errors import (
+    DecodeError,
+    Finding,
+    LimitError,
+    MissingInputError,
+    OnnxJsonError,
+    UntrustedError,
+    WireError,
+)
+from onnxjson.storage import files
+from onnxjson.storage.files import Format
+from onnxjson.storage.identity import Identity, open_source
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """An opened model and its origin."""
+
+    name: str
+    """Name that the user gave."""
+    key: str
+    """Key of its journals: the real path of the file, or the folder, revision and path."""
+    path: Path | None
+    """The file that a save replaces; None for a revision."""
+    model: Model
+    format: Format
+    identity: Identity
+    """Identity of the opened file."""
+    findings: tuple[Finding, ...] = ()
+    """Findings of the reader."""
+    problems: tuple[str, ...] = ()
+    """Problems with files that it depends on, a sentence each."""
+    folder: Path | None = None
+    """Folder of its external data."""
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """A file that does not contain a model."""
+
+    name: str
+    path: Path
+    message: str
+    findings: tuple[Finding, ...]
+    """All findings of the reader, with line and column in a text."""
+    offset: int | None
+    """Offset of the first invalid byte of a binary file, if known."""
+    is_text: bool
+    """Whether it can be corrected in a text editor."""
+    exit_code: int = 65
+
+
+def open_model(name: str | Path, resources: ExitStack) -> Opened | Unreadable:
+    """Open a file or a revision; a file with exactly this name takes precedence.
+
+    Args:
+        name: the file, or ``REV:path``.
+        resources: receives the resources that the model needs while it is in use.
+
+    Raises:
+        MissingInputError: there is neither such a file nor such a revision.
+        AccessDeniedError, FileError: the file cannot be read.
+    """
+    text = str(name)
+    if ":" in text and not os.path.lexists(text):
+        from onnxjson.git import repository
+
+        if repository.is_revision_spec(text):
+            found = resources.enter_context(repository.open_revision(text))
+            key = f"{os.path.realpath(Path.cwd())}:{text}"
+            loaded = found.loaded
+            return Opened(
+                text,
+                key,
+                None,
+                loaded.model,
+                loaded.format,
+                loaded.identity,
+                loaded.warnings,
+                tuple(found.problems),
+                found.path.parent,
+            )
+    return open_file(Path(name))
+
+
+def open_file(path: Path) -> Opened | Unreadable:
+    """Open a file; see `open_model`."""
+    name = str(path)
+    problems: tuple[str, ...] = ()
+    try:
+        try:
+            loaded = files.load(path)
+        except (MissingInputError, UntrustedError) as error:
+            if not path.is_file():
+                raise
+            # Digests replace missing blobs; a text with digests can be read, edited and saved.
+            loaded = files.load(path, bind=False)
+            problems = (str(error),)
+    except (DecodeError, LimitError) as error:
+        return _unreadable(path, error)
+    real = Path(os.path.realpath(path))
+    return Opened(
+        name,
+        str(real),
+        path,
+        loaded.model,
+        loaded.format,
+        loaded.identity,
+        loaded.warnings,
+        problems,
+        real.parent,
+    )
+
+
+def _unreadable(path: Path, error: OnnxJsonError) -> Unreadable:
+    source = open_source(path)
+    is_text = source.size == 0 or looks_like_text(source.read_at(0, min(source.size, 4096)))
+    findings = error.findings if isinstance(error, DecodeError) else ()
+    return Unreadable(
+        visible(str(path), None), path, str(error), findings, _offset(error), is_text, type(error).exit_code
+    )
+
+
+def _offset(error: BaseException | None) -> int | None:
+    while error is not None:
+        if isinstance(error, WireError):
+            return error.offset
+        error = error.__cause__
+    return None

@@ -1,0 +1,219 @@
+"""Comparison with the saved model, node by node: which nodes are changed or new.
+
+The nodes of a saved graph are indexed once, by output and by name. Then a node of the current model is compared with
+its counterpart when its row is drawn, and undo only has to redraw.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal, NamedTuple
+
+from msgspec.structs import replace
+
+from onnxjson.model.addresses import attribute_segments, parse_address
+from onnxjson.model.document import Attribute, Function, Model, Node
+from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.index import Scope
+from onnxjson.model.operators import function_key
+
+Mark = Literal["", "~", "+"]
+"""Unchanged, changed, new."""
+
+_NEAR: Final = 16
+"""Maximum distance of the neighbours between which a node with another name and output is looked for."""
+
+_SEVERAL: Final = -1
+"""Represents several positions."""
+
+_BIG: Final = 4096
+"""Bytes above which constants are not compared."""
+
+_TWINS: Final = 16
+"""Maximum number of producers of the same value that are compared; such a model is invalid."""
+
+
+class SavedNodes:
+    """The saved nodes of one graph."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        """Index the nodes, which takes about 50 ms for 100,000 nodes."""
+        self.nodes = nodes
+        self._makers = _places([_made(node) for node in nodes])
+        self._names = _places([node.name for node in nodes])
+        self._twins: dict[str, list[int]] = {}
+        if _SEVERAL in self._makers.values():
+            for at, node in enumerate(nodes):
+                made = _made(node)
+                if made and self._makers[made] == _SEVERAL:
+                    self._twins.setdefault(made, []).append(at)
+
+    def mark(self, nodes: Sequence[Node], position: int) -> Mark:
+        """Return how a node differs from its counterpart.
+
+        The counterpart produces the same value, or has the same name, or, if there is none, the same operator at the
+        same place between others. A node without outputs and name has no known counterpart.
+
+        Args:
+            nodes: the current nodes of the graph.
+            position: the position of the node.
+        """
+        node = nodes[position]
+        made = _made(node)
+        if made in self._twins:
+            near = [self.nodes[each] for each in self._twins[made][:_TWINS]]
+            return "" if any(is_as_saved(each, node) for each in near) else "~"
+        saved = self.counterpart(nodes, position)
+        if saved is None:
+            return "+" if made or node.name else ""
+        return "" if is_as_saved(saved, node) else "~"
+
+    def counterpart(self, nodes: Sequence[Node], position: int) -> Node | None:
+        """Return the saved node of a current one; None if there is none, or several."""
+        place = self._place(nodes[position])
+        if place is None:
+            place = self._between(nodes, position)
+        return None if place is None or place == _SEVERAL else self.nodes[place]
+
+    def _place(self, node: Node) -> int | None:
+        """Return the position of the saved node with the same output or name."""
+        made = _made(node)
+        place = self._makers.get(made) if made else None
+        if place is None and node.name:
+            place = self._names.get(node.name)
+            # A name of several nodes identifies none of them.
+            return None if place == _SEVERAL else place
+        return place
+
+    def _between(self, nodes: Sequence[Node], position: int) -> int | None:
+        """Return the position of a node with the same operator, if as many nodes were between its neighbours as now."""
+        before, after = self._neighbour(nodes, position, -1), self._neighbour(nodes, position, 1)
+        if before is None or after is None:
+            # No known neighbours, as if all nodes were renamed; if the number is unchanged, so are the positions.
+            before, after = (-1, -1), (len(nodes), len(self.nodes))
+        if after[0] - before[0] != after[1] - before[1]:
+            return None
+        place = before[1] + position - before[0]
+        return place if self.nodes[place].op_type == nodes[position].op_type else None
+
+    def _neighbour(self, nodes: Sequence[Node], position: int, step: Literal[1, -1]) -> tuple[int, int] | None:
+        """Return the current and saved position of the nearest known node, or of the end of the graph."""
+        for at in range(position + step, position + step * _NEAR, step):
+            if at < 0:
+                return -1, -1
+            if at == len(nodes):
+                return at, len(self.nodes)
+            place = self._place(nodes[at])
+            if place is not None and place != _SEVERAL:
+                return at, place
+        return None
+
+
+def is_as_saved(saved: Node, node: Node) -> bool:
+    """Whether a node equals its saved counterpart.
+
+    Big constants are compared by identity, without reading their bytes, since this runs for each drawn row.
+    """
+    if saved is node:
+        return True
+    if len(saved.attribute) != len(node.attribute):
+        return False
+    if replace(saved, attribute=()) != replace(node, attribute=()):
+        return False
+    return all(map(_is_same, saved.attribute, node.attribute))
+
+
+def _is_same(saved: Attribute, now: Attribute) -> bool:
+    if saved is now:
+        return True
+    if saved.t is not None and now.t is not None:
+        one, other = saved.t.raw_data, now.t.raw_data
+        if one is not other and one is not None and other is not None and len(one) > _BIG:
+            return False
+    try:
+        return saved == now
+    except OnnxJsonError:
+        return False  # The file with the bytes has changed.
+
+
+def _made(node: Node) -> str | None:
+    return next((each for each in node.output if each), None)
+
+
+def _places(texts: Iterable[str | None]) -> dict[str, int]:
+    """Return the position of each text; `_SEVERAL` for repeated ones."""
+    found: dict[str, int] = {}
+    for at, text in enumerate(texts):
+        if text:
+            found[text] = _SEVERAL if text in found else at
+    return found
+
+
+class GraphPath(NamedTuple):
+    """Path to a graph that is valid in the saved model, too."""
+
+    graph: str
+    """Address of the outermost graph or of a function."""
+    function: tuple[str, str, str] | None
+    """Key of the function, if any."""
+    steps: tuple[tuple[Sequence[Node], int, str], ...]
+    """From the outside in: nodes of a graph, position of one, and its field with the next graph."""
+
+
+def path_of_graph(scope: Scope) -> GraphPath:
+    """Return the path to a graph of the current model."""
+    steps: list[tuple[Sequence[Node], int, str]] = []
+    while (owner := scope.owner) is not None:
+        steps.append((owner.scope.graph.node, owner.position, scope.address[len(owner.address) :]))
+        scope = owner.scope
+    function = function_key(scope.graph) if isinstance(scope.graph, Function) else None
+    return GraphPath(scope.address, function, tuple(reversed(steps)))
+
+
+class SavedModel:
+    """The graphs of a saved model, each indexed on first use."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self._graphs: dict[int, SavedNodes] = {}
+
+    def find(self, path: GraphPath, *, may_wait: bool = True) -> SavedNodes | None:
+        """Return the counterpart of a graph; without nodes if there is none.
+
+        Args:
+            path: see `path_of_graph`.
+            may_wait: whether to index new graphs; otherwise None is returned for them.
+        """
+        found = self._indexed(self._outermost(path), may_wait)
+        for nodes, position, field in path.steps:
+            if found is None:
+                return None
+            owner = found.counterpart(nodes, position)
+            found = self._indexed(() if owner is None else _inner(owner, field), may_wait)
+        return found
+
+    def _outermost(self, path: GraphPath) -> Sequence[Node]:
+        if path.function is not None:
+            return next((each.node for each in self.model.functions if function_key(each) == path.function), ())
+        if path.graph == "/graph":
+            return () if self.model.graph is None else self.model.graph.node
+        _, kind, number, field = (*path.graph.split("/"), "", "", "")[:4]
+        trained = self.model.training_info[int(number) : int(number) + 1] if kind == "training_info" else ()
+        graph = getattr(trained[0], field, None) if trained else None
+        return () if graph is None else graph.node
+
+    def _indexed(self, nodes: Sequence[Node], may_wait: bool) -> SavedNodes | None:
+        # By identity: the model keeps the nodes alive.
+        found = self._graphs.get(id(nodes))
+        if found is None and may_wait:
+            found = self._graphs[id(nodes)] = SavedNodes(nodes)
+        return found
+
+
+def _inner(owner: Node, field: str) -> Sequence[Node]:
+    """Return the nodes of the graph in a field of a node, such as ``/attribute/body/g``."""
+    _, name, kind, *number = parse_address(field)
+    for segment, attribute in zip(attribute_segments(owner.attribute), owner.attribute, strict=True):
+        if segment == name:
+            if kind == "g":
+                return () if attribute.g is None else attribute.g.node
+            return next((each.node for each in attribute.graphs[int(number[0]) : int(number[0]) + 1]), ())
+    return ()

@@ -1,0 +1,99 @@
+"""Search in the list of nodes."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from onnxjson.model.index import Scope
+from onnxjson_tui.rows.node_text import NodeText, Wanted
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.widgets.bars import Tone
+
+_T = TypeVar("_T")
+
+
+class SearchedList(Protocol):
+    """The list of nodes that is searched, and where the result is reported."""
+
+    session: Session
+
+    @property
+    def scope(self) -> Scope | None:
+        """The graph that is shown, if there is one."""
+        ...
+
+    @property
+    def filter(self) -> str:
+        """The text of the filter; "" if all nodes are listed."""
+        ...
+
+    @property
+    def chosen(self) -> list[int] | None:
+        """Positions of the nodes that the filter found; None if all nodes are listed."""
+        ...
+
+    def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
+        """Show a message in the footer."""
+
+    def compute(
+        self,
+        group: str,
+        label: str,
+        work: Callable[[], _T],
+        then: Callable[[_T], object],
+        failed: Callable[[BaseException], None] | None = None,
+        *,
+        holds_keys: bool = False,
+    ) -> None:
+        """Run work, in a thread if the model is big, and pass its result on; report its error without `failed`."""
+
+
+class Finder:
+    """Search of one workbench. Places are rows of its list of nodes."""
+
+    def __init__(self, bench: SearchedList) -> None:
+        self._bench = bench
+        self._text: NodeText | None = None
+        self._text_of: object = None
+        self._places: Sequence[int] = ()
+        self._places_of: object = None
+        self.wanted: Wanted | None = None
+        """The search that ``n`` continues."""
+        self.selector = ""
+        """Selector of the filter, for editing it; "" if the nodes were chosen in another way."""
+
+    def with_text(self, then: Callable[[NodeText], None]) -> None:
+        """Pass the text of the listed nodes to `then`; built in a thread for a big graph."""
+        bench, scope = self._bench, self._bench.scope
+        if scope is None:
+            bench.say("there are no nodes")
+            return
+        shown = (bench.session.revision, scope.address, bench.filter)
+        if self._text is not None and self._text_of == shown:
+            then(self._text)
+            return
+        positions = bench.chosen
+        graph = scope
+
+        def made(text: NodeText) -> None:
+            if (bench.session.revision, graph.address, bench.filter) == shown:
+                self._text, self._text_of = text, shown
+                then(text)
+
+        bench.compute("search", "reading the names", lambda: NodeText(graph, positions), made)
+
+    def with_places(self, what: Wanted, then: Callable[[Sequence[int]], None]) -> None:
+        """Pass every match to `then`; found in a thread for a big graph. An invalid pattern is reported."""
+
+        bench = self._bench
+
+        def look(text: NodeText) -> None:
+            def keep(found: list[int]) -> None:
+                self._places, self._places_of = found, (what, id(text))
+                then(found)
+
+            if self._places_of == (what, id(text)):
+                then(self._places)
+            else:
+                bench.compute("search", "searching", lambda: text.all(what), keep)
+
+        self.with_text(look)

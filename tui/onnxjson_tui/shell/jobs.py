@@ -1,0 +1,242 @@
+"""Background jobs: work in threads, shown in the footer after a second, and cancelled with escape."""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from onnxjson.model.display import visible
+from onnxjson.model.errors import OnnxJsonError
+
+if TYPE_CHECKING:
+    from textual.screen import Screen
+
+_T = TypeVar("_T")
+
+QUIET: Final = 1.0
+"""Seconds before a job is shown."""
+
+SAID_AFTER: Final = 0.3
+"""Seconds before a job that holds the keys is shown, since the keys have no other visible effect."""
+
+
+_HARDLY: Final = 0.01
+"""Minimum seconds of a timer, for what is already late."""
+
+_AT_ONCE: Final = 0.05
+"""Maximum seconds between two jobs of the same action."""
+
+
+class Job:
+    """A piece of work."""
+
+    def __init__(self, group: str, label: str, *, is_kept: bool = False, holds_keys: bool = False) -> None:
+        self.group = group
+        self.label = label
+        self.is_kept = is_kept
+        """Whether it cannot be cancelled, such as a save."""
+        self.holds_keys = holds_keys
+        """Whether it may lead to a question, to which the keys that are typed meanwhile belong."""
+        self.started = time.monotonic()
+        self.keys_wait_since = self.started
+        """When the keys began to wait: the start of the first of several successive jobs of an action."""
+        self.is_dropped = False
+        """Whether it is cancelled, so that the result is ignored. Long work may check this and stop."""
+        self.dropped: Callable[[], object] | None = None
+        """Called when the job is cancelled."""
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.started
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether it has been running long enough to be shown."""
+        if self.holds_keys:
+            return time.monotonic() - self.keys_wait_since >= SAID_AFTER
+        return self.seconds >= QUIET
+
+    @property
+    def said(self) -> str:
+        """Text for the footer: label, seconds, and how to cancel. Without control characters."""
+        seconds = f" {self.seconds:.0f} s" if self.seconds >= QUIET else ""
+        return f"{visible(self.label)} ...{seconds}{'' if self.is_kept else '   esc cancels'}"
+
+
+class Jobs:
+    """The jobs of one screen. A new job of a group cancels the previous one."""
+
+    def __init__(
+        self, screen: "Screen[Any]", failed: Callable[[BaseException], None], looked: Callable[[], None]
+    ) -> None:
+        """Start without jobs.
+
+        Args:
+            screen: the screen that receives results; later results are ignored when it is removed.
+            failed: called with the error of a job that has no handler of its own.
+            looked: called when a job starts and ends, and every half second in between.
+        """
+        self._screen = screen
+        self._app = screen.app
+        self._failed = failed
+        self._looked = looked
+        self._jobs: dict[str, Job] = {}
+        self._timer: Any = None
+        self._last_holder: tuple[Job, float] | None = None
+        """The last job that held the keys, and when it ended."""
+
+    @property
+    def running(self) -> tuple[Job, ...]:
+        """The running jobs, oldest first."""
+        return tuple(self._jobs.values())
+
+    @property
+    def hold_keys(self) -> bool:
+        """Whether one of them may lead to a question."""
+        return any(job.holds_keys for job in self._jobs.values())
+
+    def start(
+        self,
+        group: str,
+        label: str,
+        work: Callable[[], _T],
+        done: Callable[[_T], object],
+        failed: Callable[[BaseException], None] | None = None,
+        *,
+        holds_keys: bool = False,
+    ) -> Job:
+        """Run work in a thread; `done` is called on the event loop unless the job was cancelled.
+
+        Args:
+            group: name of the group; only its newest job counts.
+            label: text for the footer.
+            work: the function to run, which must not use widgets.
+            done: called with the result.
+            failed: called with the error.
+            holds_keys: whether keys that are typed meanwhile wait for the result.
+        """
+        self.drop(group)
+        job = self._jobs[group] = Job(group, label, holds_keys=holds_keys)
+
+        def answer(outcome: Callable[[], object]) -> None:
+            if self._jobs.get(group) is job:
+                del self._jobs[group]
+                self._ended(job)
+            if not job.is_dropped:
+                outcome()
+
+        def run() -> None:
+            try:
+                result = work()
+            except BaseException as error:
+                raised = error
+                self._post(answer, lambda: (failed or self._failed)(raised))
+            else:
+                self._post(answer, lambda: done(result))
+
+        threading.Thread(target=run, name=f"onnxjson-{group}", daemon=True).start()
+        self._tick(job)
+        return job
+
+    async def awaited(self, group: str, label: str, work: Callable[[], _T], *, holds_keys: bool = True) -> _T:
+        """Run work in a thread and return its result; it cannot be cancelled. Raises what `work` raises."""
+        job = Job(group, label, is_kept=True, holds_keys=holds_keys)
+        # In addition to a running job of the same group: both continue.
+        key = f"{group} {id(job)}"
+        self._jobs[key] = job
+        self._tick(job)
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            del self._jobs[key]
+            self._ended(job)
+
+    async def run(self, group: str, label: str, work: Callable[[], _T]) -> _T:
+        """Run work in a thread, hold the keys meanwhile, and return its result.
+
+        Raises:
+            asyncio.CancelledError: the job was cancelled.
+            Exception: whatever `work` raises.
+        """
+        future: asyncio.Future[_T] = asyncio.get_running_loop().create_future()
+
+        def failed(error: BaseException) -> None:
+            if not future.done():
+                future.set_exception(error)
+
+        def done(result: _T) -> None:
+            if not future.done():
+                future.set_result(result)
+
+        job = self.start(group, label, work, done, failed, holds_keys=True)
+        job.dropped = future.cancel
+        return await future
+
+    def drop(self, group: str) -> None:
+        """Cancel the job of a group."""
+        job = self._jobs.pop(group, None)
+        if job is not None:
+            job.is_dropped = True
+            if job.dropped is not None:
+                job.dropped()
+            self._look()
+
+    def drop_all(self) -> bool:
+        """Cancel all jobs that can be cancelled; return whether there were any."""
+        groups = [group for group, job in self._jobs.items() if not job.is_kept]
+        for group in groups:
+            self.drop(group)
+        return bool(groups)
+
+    def _ended(self, job: Job) -> None:
+        if job.holds_keys:
+            self._last_holder = (job, time.monotonic())
+        self._look()
+
+    def _tick(self, job: Job) -> None:
+        if job.holds_keys and self._last_holder is not None and job.started - self._last_holder[1] < _AT_ONCE:
+            job.keys_wait_since = self._last_holder[0].keys_wait_since
+        self._look()
+        if job.holds_keys:
+            rest = SAID_AFTER - (time.monotonic() - job.keys_wait_since)
+            self._app.set_timer(max(rest, _HARDLY), lambda: self._look() if job in self.running else None)
+        if self._timer is None:
+            self._timer = self._app.set_interval(0.5, self._look)
+
+    def _look(self) -> None:
+        if not self._jobs and self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._looked()
+
+    def _post(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
+        loop = getattr(self._app, "_loop", None)
+        if loop is None or loop.is_closed():
+            return
+        try:
+            loop.call_soon_threadsafe(self._answered, answer, outcome)
+        except RuntimeError:
+            return  # The program ended meanwhile.
+
+    def _answered(self, answer: Callable[[Callable[[], object]], None], outcome: Callable[[], object]) -> None:
+        if not self._app._running or self._screen._pruning or getattr(self._screen, "is_answered", False):
+            return  # It is about to end: its widgets are removed.
+        with self._app._context():
+            try:
+                answer(outcome)
+            except Exception as error:
+                self._failed(error)
+
+
+def is_own_error(error: BaseException) -> bool:
+    """Whether an error is internal, and not caused by the user's request."""
+    return not isinstance(error, OnnxJsonError | OSError)
+
+
+def error_text(error: BaseException) -> str:
+    """Return an error as a message for the footer."""
+    if is_own_error(error):
+        return f"internal error of onnxjson, nothing was changed: {type(error).__name__}: {error}"
+    return str(error)

@@ -1,0 +1,120 @@
+"""The Textual program: terminal, theme, and the screen for what was opened."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual import events
+from textual.app import App
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.theme import Theme
+
+from onnxjson_tui.keys.key_order import KeyOrder
+from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.driver import driver_class
+from onnxjson_tui.shell.entering import opened
+from onnxjson_tui.shell.jobs import Jobs
+from onnxjson_tui.shell.terminal import Terminal, detect
+from onnxjson_tui.workbench.screen import Workbench
+
+_THEME = Theme(
+    name="onnxjson",
+    primary="#7aa2c8",
+    secondary="#8fa3b0",
+    accent="#c8a96a",
+    warning="#d0a85c",
+    error="#d27a7a",
+    success="#86b58a",
+    foreground="#d4d8dc",
+    background="#16191d",
+    surface="#1b1f24",
+    panel="#23282e",
+    dark=True,
+)
+
+
+class WorkbenchApp(App[int], inherit_bindings=False):
+    """Shows one screen after the other; their state is in their sessions."""
+
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = []
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it
+        (0, "-one"),
+        (80, "-two"),
+        (120, "-three"),
+        (150, "-four"),
+    ]
+
+    def __init__(self, first: "Screen[Any]", terminal: Terminal | None = None) -> None:
+        self.terminal = terminal or detect()
+        self._first = first
+        super().__init__(driver_class=driver_class(self.terminal.glyphs))
+        self.register_theme(_THEME)
+        self.theme = self.terminal.theme
+        self.animation_level = "none"
+        self.sessions: list[Session] = []
+        """Sessions whose edits must reach the disk when the program is ended from outside."""
+        self.keys = KeyOrder(self, super().on_event, self._holds_keys)
+        self.failures: list[BaseException] = []
+        """Errors of the program itself that were shown to the user; tests allow none."""
+
+    async def on_event(self, event: events.Event) -> None:
+        """Queue keys and pasted texts; see `onnxjson_tui.keys.key_order`."""
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded:
+            self.keys.put(event)
+        else:
+            await super().on_event(event)
+
+    def _holds_keys(self) -> bool:
+        """Whether running work may ask a question, so that keys must wait for it."""
+        jobs = [getattr(screen, "jobs", None) for screen in self.screen_stack]
+        return any(isinstance(each, Jobs) and each.hold_keys for each in jobs)
+
+    def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
+        """Return the screen for what was opened, and register its session."""
+        screen, session = screen_of(found, self.terminal, readonly=readonly)
+        if session is not None:
+            self.sessions.append(session)
+        return screen
+
+    async def on_mount(self) -> None:
+        """Show the first screen."""
+        await self.push_screen(self._first)
+
+
+def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -> tuple[Screen[Any], Session | None]:
+    """Return the first screen for the arguments of the command line, and its session if there is one.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: a model cannot be read.
+    """
+    if not models:
+        from onnxjson_tui.screens.opening import StartScreen
+
+        return StartScreen(readonly=readonly), None
+    if len(models) == 2:
+        from onnxjson_tui.screens.comparison import comparison_of_files
+
+        return comparison_of_files(models[0], models[1], terminal), None
+    if is_trace(models[0]):
+        from onnxjson_tui.screens.tracing import trace_of_folder
+
+        return trace_of_folder(models[0], terminal), None
+    return screen_of(opened(models[0], readonly=readonly), terminal, readonly=readonly)
+
+
+def is_trace(name: str) -> bool:
+    """Return whether a folder contains a trace."""
+    return (Path(name) / "trace.json").is_file()
+
+
+def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
+    """Return the screen for what was opened, and its session if there is one."""
+    if isinstance(found, Unreadable):
+        from onnxjson_tui.screens.findings import FindingsScreen
+
+        return FindingsScreen(found, readonly=readonly), None
+    return Workbench(found, terminal), found

@@ -1,0 +1,146 @@
+"""The ways into the program from the command line, and its end: exit code, signals, the state of the terminal."""
+
+import gc
+import os
+import signal
+import sys
+import termios
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.terminal import Choice, Terminal, detect
+
+if TYPE_CHECKING:
+    from onnxjson.merging.resolution_session import ResolutionSession
+    from onnxjson_tui.workbench.app import WorkbenchApp
+
+LONGEST_END: Final = 1.5
+"""Seconds after a signal when the program ends in any case, even if disk or terminal do not answer."""
+
+_RESTORE: Final = (
+    b"\x1b[?2004l"  # no bracketed paste
+    b"\x1b[?7h"  # long lines wrap
+    b"\x1b[?2048l\x1b[?1004l"  # no reports of size and focus
+    b"\x1b[?1000l\x1b[?1003l\x1b[?1015l\x1b[?1006l"  # no reports of the mouse
+    b"\x1b[<u"  # legacy key codes
+    b"\x1b[?1049l\x1b[?25h"  # the main screen, with a cursor
+)
+"""Restores a terminal: xterm control sequences, and kitty's keyboard protocol."""
+
+
+def start(models: Sequence[str], *, readonly: bool, remote: Choice, ascii_only: bool | None, mouse: bool) -> int:
+    """Run the program until the user leaves; return the exit code.
+
+    Args:
+        models: none, one, or two to compare.
+        readonly: whether changes are refused.
+        remote: whether the connection is slow.
+        ascii_only: draw with ASCII characters only; None asks the terminal.
+        mouse: whether to use the mouse.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: a model cannot be read.
+    """
+    from onnxjson.cli import output
+
+    terminal = detect(remote=remote, ascii_only=ascii_only, mouse=mouse)
+    with output.working(f"reading {' and '.join(models)}"):
+        from onnxjson_tui.workbench.app import first_screen
+
+        first, session = first_screen(models, readonly=readonly, terminal=terminal)
+    return run_program(first, terminal, () if session is None else (session,))
+
+
+def run_program(first: Any, terminal: Terminal, sessions: Sequence[Session] = ()) -> int:
+    """Run the program with a first screen until the user leaves; return the exit code.
+
+    Args:
+        first: the screen.
+        terminal: the terminal.
+        sessions: sessions whose edits must reach the disk when the program is ended from outside.
+    """
+    from onnxjson_tui.workbench.app import WorkbenchApp
+
+    # Each full garbage collection would otherwise visit all records of a big model, which takes 0.2 s.
+    gc.collect()
+    gc.freeze()
+    app = WorkbenchApp(first, terminal)
+    app.sessions += sessions
+    former = {number: signal.signal(number, _ending(app)) for number in (signal.SIGHUP, signal.SIGTERM)}
+    # ctrl+c is a key of the program; while an editor starts or ends it must do nothing.
+    former[signal.SIGINT] = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        code = app.run(mouse=terminal.has_mouse)
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+    if app.failures:
+        print(f"onnxjson: {len(app.failures)} internal errors were shown", file=sys.stderr)  # noqa: T201
+    return code or app.return_code or 0
+
+
+def resolve(settling: "ResolutionSession", terminal: Terminal | None = None) -> None:
+    """Run the screen of conflicts until the user leaves, as ``onnxjson mergetool`` does.
+
+    Args:
+        settling: the conflicts; its `exit_code` is the result.
+        terminal: the terminal; that of this process if None.
+    """
+    from onnxjson_tui.screens.conflicts import ConflictsScreen
+
+    terminal = terminal or detect()
+    run_program(ConflictsScreen(settling, terminal), terminal)
+
+
+def resolve_file(path: str, *, remote: Choice, ascii_only: bool | None, mouse: bool) -> int:
+    """Resolve the conflicts in a file, as ``onnxjson tui --merge`` does; return 0 if none is left.
+
+    Raises:
+        OnnxJsonError: the file cannot be read.
+    """
+    from onnxjson.merging.resolution_session import open_session
+
+    settling = open_session(Path(path))
+    if settling.conflicts:
+        resolve(settling, detect(remote=remote, ascii_only=ascii_only, mouse=mouse))
+    return settling.exit_code
+
+
+def _ending(app: "WorkbenchApp") -> Callable[[int, object], None]:
+    """Return the signal handler for a closed connection or a kill: write the journals and restore the terminal."""
+
+    def end(number: int, _: object) -> None:
+        code = 128 + number
+        timer = threading.Timer(LONGEST_END, os._exit, (code,))
+        timer.daemon = True
+        timer.start()
+        with suppress(Exception):
+            for session in app.sessions:
+                session.sync()
+        _give_back(app)
+        # An exception from a handler would be caught by the running code, and the loop would wait for its threads.
+        os._exit(code)
+
+    return end
+
+
+def _give_back(app: "WorkbenchApp") -> None:
+    """Restore the terminal, if there still is one, without waiting."""
+    driver = app._driver
+    before = getattr(driver, "attrs_before", None)
+    descriptor = getattr(driver, "fileno", None)
+    if descriptor is None or before is None:
+        return
+    with suppress(OSError, termios.error):
+        was_blocking = os.get_blocking(descriptor)
+        os.set_blocking(descriptor, False)
+        try:
+            os.write(descriptor, _RESTORE)
+        finally:
+            os.set_blocking(descriptor, was_blocking)
+    with suppress(OSError, termios.error):
+        termios.tcsetattr(descriptor, termios.TCSANOW, before)
