@@ -18,10 +18,10 @@ def interrupted(folder: Path, count: int, mark: bytes, *arguments: str | Path) -
         command_line(*arguments), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
     )
     until = time.monotonic() + 60
-    while process.poll() is None and time.monotonic() < until:
-        if any(each.read_bytes().count(mark) >= count for each in folder.glob("onnxjson-run-*/reports")):
-            break
-        time.sleep(0.05)
+    while not any(each.read_bytes().count(mark) >= count for each in folder.glob("onnxjson-run-*/reports")):
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < until, f"{mark!r} was not told {count} times in a minute"
+        time.sleep(0.02)
     process.send_signal(signal.SIGINT)
     stdout, stderr = process.communicate(timeout=30)
     return process.returncode, json.loads(stdout), stderr
