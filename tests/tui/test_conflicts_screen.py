@@ -13,7 +13,7 @@ from onnxjson.model.errors import ChangedUnderneathError, Conflict
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson.storage import files
-from onnxjson_tui.rows.conflicts import ConflictRows, place_rows
+from onnxjson_tui.rows.side_texts import ConflictRows, place_rows
 from onnxjson_tui.screens.conflicts import ConflictsScreen
 from tests.merging.models import BASE
 from tests.merging.test_conflicted_texts import MANY

@@ -12,7 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
-from onnxjson_tui.rows.element_text import beside_lines, element_lines, paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import beside_lines, element_lines, paired, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
 from onnxjson_tui.screens.difference_view import verdict_lines
 from onnxjson_tui.session.comparing import Compared, Side, compared

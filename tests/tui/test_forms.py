@@ -12,10 +12,9 @@ from onnxjson.editing.script import parse_edit
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
 from onnxjson_tui.actions.forms import edit_choices
-from onnxjson_tui.names.form_defaults import prefilled
 from onnxjson_tui.names.form_feedback import feedback
-from onnxjson_tui.names.form_filling import Filling
-from onnxjson_tui.names.offers import SELECTION, Offers
+from onnxjson_tui.names.form_filling import SELECTION, Filling, prefilled
+from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, value_choices
 from onnxjson_tui.session.session import Session
 from tests.editing.graphs import model_of

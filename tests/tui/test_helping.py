@@ -8,9 +8,8 @@ from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Given, KeyReader
 from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
-from onnxjson_tui.keys.key_reader import KeyReader
 from onnxjson_tui.names.model_names import Names
 from onnxjson_tui.workbench.key_page import markdown
 from tests.tui.benches import Bench, run_small

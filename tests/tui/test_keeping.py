@@ -20,7 +20,7 @@ from onnxjson.storage.external_files import externalize, internalize
 from onnxjson_tui.pages.changes import HistoryRows
 from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.recovery import offer_recovery
-from onnxjson_tui.session.python_scripts import python_script
+from onnxjson_tui.session.answers import python_script
 from onnxjson_tui.workbench.screen import Workbench
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, bench, run

@@ -9,10 +9,10 @@ from textual.screen import Screen
 
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.spans import plain
-from onnxjson_tui.names.path_completion import complete_path
+from onnxjson_tui.names.completion import complete_path
 from onnxjson_tui.screens.findings import FindingsScreen, bytes_around, text_around
 from onnxjson_tui.screens.opening import OpeningScreen, offers
-from onnxjson_tui.session.recent import recent_files, remember
+from onnxjson_tui.session.opening import recent_files, remember
 from onnxjson_tui.workbench.app import WorkbenchApp, first_screen
 from onnxjson_tui.workbench.screen import Workbench
 from tests.cli.running import run

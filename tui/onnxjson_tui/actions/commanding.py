@@ -16,8 +16,7 @@ from onnxjson.model.errors import EditError, ParameterError
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
-from onnxjson_tui.names.form_changes import rename_node, rename_value
-from onnxjson_tui.names.words import value_selector
+from onnxjson_tui.names.editable_names import rename_node, rename_value, value_selector
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
 

@@ -57,7 +57,7 @@ def _ask_file(bench: Bench) -> None:
 
 
 def _paths(typed: str) -> Sequence[str]:
-    from onnxjson_tui.names.path_completion import complete_path
+    from onnxjson_tui.names.completion import complete_path
 
     return complete_path(typed)
 

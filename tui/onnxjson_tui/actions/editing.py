@@ -13,9 +13,16 @@ from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Use
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.form_changes import name_mistake, rename_node, rename_value, value_mistake
+from onnxjson_tui.names.editable_names import (
+    name_mistake,
+    node_selector,
+    parse_typed,
+    rename_node,
+    rename_value,
+    typed,
+    value_mistake,
+)
 from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, slots, value_choices
-from onnxjson_tui.names.words import node_selector, parse_typed, typed
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.session.answers import Preview

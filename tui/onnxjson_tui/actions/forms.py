@@ -12,12 +12,10 @@ from onnxjson.model.operator_signatures import typed_signature
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.form_changes import fresh_name, selector_of_value
-from onnxjson_tui.names.form_defaults import prefilled
+from onnxjson_tui.names.editable_names import fresh_name, is_plain, item_line, node_selector, selector_of_value
 from onnxjson_tui.names.form_feedback import Also
-from onnxjson_tui.names.form_filling import Filling
+from onnxjson_tui.names.form_filling import Filling, prefilled
 from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.names.words import is_plain, item_line, node_selector
 from onnxjson_tui.rows.choices import Choice, Searchable
 from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.screens.form import FormScreen

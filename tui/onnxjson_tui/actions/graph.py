@@ -12,7 +12,7 @@ from onnxjson.model.operators import function_key, operator_key, operator_name
 from onnxjson.model.types import format_type
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.words import value_address
+from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows

@@ -12,9 +12,9 @@ from onnxjson.model.index import NodeRef
 from onnxjson_tui.actions.editing import ask, made, ready, rename_output, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.attribute_values import can_be_typed, expected, value_mistake, written
+from onnxjson_tui.names.editable_names import node_selector, parse_typed, typed
+from onnxjson_tui.names.form_feedback import can_be_typed, expected, value_mistake, written
 from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.names.words import node_selector, parse_typed, typed
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
 from onnxjson_tui.screens.dialogs import PickerScreen

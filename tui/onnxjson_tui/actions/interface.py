@@ -14,8 +14,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson_tui.actions.editing import ask, made
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.form_changes import rename_value, value_mistake
-from onnxjson_tui.names.words import parse_typed, typed, value_selector
+from onnxjson_tui.names.editable_names import parse_typed, rename_value, typed, value_mistake, value_selector
 from onnxjson_tui.rows.interface import InterfaceRows, Port, ports_of
 from onnxjson_tui.screens.dialogs import Dialog, key_spans
 from onnxjson_tui.shell.bench import Bench

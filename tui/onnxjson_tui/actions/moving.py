@@ -6,8 +6,7 @@ from onnxjson.model.operators import operator_name
 from onnxjson.model.selector_syntax import spelled
 from onnxjson_tui.keys.action import Action, Given, Pane, Run
 from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.rows.listing import OutlineLines
-from onnxjson_tui.rows.outline_sections import Row
+from onnxjson_tui.rows.outline_sections import OutlineLines, Row
 from onnxjson_tui.screens.keyed import MOTIONS, Motion
 from onnxjson_tui.shell.bench import Bench
 

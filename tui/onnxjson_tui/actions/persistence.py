@@ -9,7 +9,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.path_completion import expanded
+from onnxjson_tui.names.completion import expanded
 from onnxjson_tui.screens import saving
 from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.session.answers import Changed

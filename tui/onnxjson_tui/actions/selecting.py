@@ -11,7 +11,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.tables import size
 from onnxjson_tui.actions.editing import looked_at, made, ready, require_here
 from onnxjson_tui.keys.action import Action, Given
-from onnxjson_tui.names.words import node_selector
+from onnxjson_tui.names.editable_names import node_selector
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.session.answers import Preview

@@ -1,14 +1,21 @@
-"""Texts in the fields of the form of an edit, and the edit that they describe."""
+"""Texts in the fields of the form of an edit, their initial contents, and the edit that they describe."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Final
 
 from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
 from onnxjson.editing.parameters import Parameter, Shape, parameters
 from onnxjson.editing.spelling import build, in_form_order, parse_value, spell_value
-from onnxjson.editing.values import ValueMistakeError, write_value
+from onnxjson.editing.values import ValueMistakeError, record_value, write_value
+from onnxjson.model.constants import find_constant
 from onnxjson.model.errors import ParameterError
-from onnxjson_tui.names.words import is_plain
+from onnxjson.model.index import Index, NodeRef
+from onnxjson_tui.names.editable_names import constant_of, is_plain, node_selector, value_selector
+from onnxjson_tui.session.session import Session
+
+SELECTION: Final = "%"
+"""Represents the selected nodes in a field for nodes."""
 
 EMPTY: Final = '""'
 """Text that represents an empty string, since an empty field is omitted."""
@@ -145,3 +152,67 @@ def _text_of(shape: Shape, value: object) -> str:
         is_clear = all([is_plain(text) and not text.startswith("{") for text in texts])
         return "\n".join(texts) if is_clear else write_value(value)
     return EMPTY if texts == [""] and shape.form in ("text", "size", "value") else texts[0]
+
+
+_FEW: Final = 64
+"""Maximum elements of a constant that the form shows for editing."""
+
+_OF_NODES: Final = ("set-doc", "set-metadata")
+"""Edits that apply to nodes if some are given, otherwise to the whole model."""
+
+_OF_OUTPUTS: Final = ("add-output", "set-shape")
+"""Edits that start with an output of the node under the cursor."""
+
+
+def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[str, str]:
+    """Return the initial texts of the fields of an edit, by name.
+
+    Args:
+        session: the session, with its selection.
+        edit: the class of the edit.
+        here: the node under the cursor.
+    """
+    found: dict[str, str] = {}
+    for parameter in parameters(edit):
+        if parameter.role in ("node", "nodes") and (parameter.required or name_of(edit) in _OF_NODES):
+            if session.places.selected and parameter.role == "nodes":
+                found[parameter.name] = SELECTION
+            elif here is not None:
+                found[parameter.name] = node_selector(session.index, here)
+    if here is None:
+        return found
+    if name_of(edit) in _OF_OUTPUTS and here.node.output:
+        found["tensor"] = _value(session, here, here.node.output[0])
+    if name_of(edit) in ("set-tensor", "cast-tensor"):
+        names = [name for name in (*here.node.input, *here.node.output) if name]
+        constant = next((name for name in names if _is_constant(here, name)), None)
+        if constant is not None:
+            found["tensor"] = _value(session, here, constant)
+            if name_of(edit) == "set-tensor":
+                found["value"] = _elements(here, constant)
+    if name_of(edit) == "add-node" and here.scope.address != "/graph":
+        found["graph"] = here.scope.address
+    return {name: text for name, text in found.items() if text}
+
+
+def _is_constant(here: NodeRef, name: str) -> bool:
+    home = Index.defining_scope(here.scope, name)
+    return home is not None and constant_of(home, name)
+
+
+def _elements(here: NodeRef, name: str) -> str:
+    """Return the elements of a small constant as editable text; "" for other constants."""
+    constant = find_constant(here.scope, name)
+    tensor = None if constant is None else constant.tensor
+    if tensor is None or tensor.external_data or prod(tensor.dims) > _FEW:
+        return ""
+    values = record_value(tensor).get("values")
+    return "" if values is None else write_value(values)
+
+
+def _value(session: Session, here: NodeRef, name: str) -> str:
+    home = Index.defining_scope(here.scope, name) if name else None
+    if home is None:
+        return ""
+    several = sum([scope.defines(name) for scope in session.index.scopes]) > 1
+    return value_selector(home, name, is_unique=not several)

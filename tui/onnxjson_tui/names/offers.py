@@ -16,13 +16,10 @@ from onnxjson.model.operators import attribute_defaults, documentation, known_op
 from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
-from onnxjson_tui.names.form_filling import Filling
-from onnxjson_tui.names.words import constant_of, node_selector, value_selector
+from onnxjson_tui.names.editable_names import constant_of, node_selector, value_selector
+from onnxjson_tui.names.form_filling import SELECTION, Filling
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.session import Session
-
-SELECTION: Final = "%"
-"""Represents the selected nodes in a field for nodes."""
 
 _MOST_FILES: Final = 500
 _LONGEST: Final = 300

@@ -16,7 +16,7 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import signature
 from onnxjson.model.types import format_data_type, format_type
 from onnxjson.rendering.node import opset_of
-from onnxjson_tui.names.words import is_plain, value_address
+from onnxjson_tui.names.editable_names import is_plain, value_address
 from onnxjson_tui.rows.choices import Choice, Searchable
 
 LEFT_OUT: Final = '""'

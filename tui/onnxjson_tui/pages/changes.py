@@ -7,7 +7,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
-from onnxjson_tui.rows.element_text import paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import paired, text_of, unified_lines
 from onnxjson_tui.screens.dialogs import TextScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared_edits
 from onnxjson_tui.session.history import History, Step

@@ -21,10 +21,26 @@ from onnxjson.model.tensor_statistics import (
 )
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened
-from onnxjson_tui.rows.histogram import BINS, beside, histogram_lines, quantile_lines, statistics_rows, string_rows
-from onnxjson_tui.rows.tensor_head import place_text, title_line
-from onnxjson_tui.rows.tensor_reading import begun, opened_grid
-from onnxjson_tui.rows.tensor_values import Key, SliceError, SparseGrid, ValueGrid, parse_slice, slice_text
+from onnxjson_tui.rows.tensor_description import (
+    BINS,
+    beside,
+    histogram_lines,
+    place_text,
+    quantile_lines,
+    statistics_rows,
+    string_rows,
+    title_line,
+)
+from onnxjson_tui.rows.tensor_values import (
+    Key,
+    SliceError,
+    SparseGrid,
+    ValueGrid,
+    begun,
+    opened_grid,
+    parse_slice,
+    slice_text,
+)
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Job
 from onnxjson_tui.widgets.lines import Rows, TextRows

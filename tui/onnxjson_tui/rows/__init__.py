@@ -3,5 +3,5 @@
 Here: outline, nodes, lanes, inspector, values of tensors, differences, conflicts. Not here: drawing the rows on a
 screen (`onnxjson_tui.widgets`), reports of the command line (`onnxjson.rendering`).
 
-Read first: `nodes` (the list of nodes), `outline` (scopes folded), `listing` (rows as styled lines).
+Read first: `nodes` (the list of nodes), `outline` (scopes folded), `inspector` (one node).
 """

@@ -7,8 +7,11 @@ from onnxjson.model.display import visible
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
+from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, padded, shortened, shortened_name
 from onnxjson_tui.rows.lanes import MOST_LANES, Glyphs, Lanes, Lit
+from onnxjson_tui.session.saved_nodes import SavedNodes
+from onnxjson_tui.session.session import Session
 
 _LONGEST_NAME: Final = 1000
 """Maximum characters of a name; more never fit in a row."""
@@ -151,3 +154,68 @@ def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: i
     name = shortened_name(row.name, middle) if middle else ""
     line = start + padded(operator, operators + 1) + padded(name, middle) + (f" {output}" if output else "")
     return padded(shortened(line, width), width) if cells(line) > width else padded(line, width)
+
+
+class NodeLines:
+    """The nodes of one graph, with marks for selected, changed and new ones."""
+
+    def __init__(self, rows: NodeRows | None, session: Session, saved: SavedNodes | None = None) -> None:
+        """Use the rows of a graph.
+
+        Args:
+            rows: rows of the graph; None without a graph.
+            session: the session, with its selection.
+            saved: the saved nodes of the graph; None to mark no node as changed.
+        """
+        self.rows = rows
+        self._session = session
+        self._saved = saved
+        self._digits = len(str(len(rows.scope.graph.node))) if rows is not None else 1
+
+    def __len__(self) -> int:
+        return len(self.rows) if self.rows is not None else 0
+
+    def line(self, number: int, width: int) -> Line:
+        """A mark for selected nodes, then position, a mark for changed and new ones, lanes, operator, name, type."""
+        assert self.rows is not None
+        row = self.rows.row(number)
+        lanes = min(self.rows.lanes_width, max(width // 3, 8))
+        room = max(width - 1, 1)
+        operators = min(self.rows.operators_width, max(room // 4, 10))
+        text = node_line(row, room, digits=self._digits, lanes=lanes, operators=operators)
+        is_selected = f"{self.rows.scope.address}/node/{row.position}" in self._session.places.selected
+        mark = "" if self._saved is None else self._saved.mark(self.rows.scope.graph.node, row.position)
+        if is_selected:
+            return (Span("*" + text[: self._digits] + (mark or " ") + text[self._digits + 1 :], "changed"),)
+        if mark:
+            style: Style = "added" if mark == "+" else "changed"
+            return Span(" " + text[: self._digits]), Span(mark, style), Span(text[self._digits + 1 :])
+        return (Span(" " + text),)
+
+    def marked(self, saved: SavedNodes | None) -> "NodeLines":
+        """Return the same rows with marks for other saved nodes."""
+        return NodeLines(self.rows, self._session, saved)
+
+    def light(self, position: int | None) -> list[tuple[range, int]]:
+        """Highlight the lanes of the outputs of a node; return the rows and the column to redraw."""
+        if self.rows is None:
+            return []
+        # Only a list of all nodes has lanes, so that rows are positions.
+        start = 2 + self._digits
+        return [(each.rows, start + 2 * each.lane) for each in self.rows.light(position)]
+
+    def position(self, number: int) -> int | None:
+        """Return the position of the node of a row."""
+        if self.rows is None or not 0 <= number < len(self.rows):
+            return None
+        return self.rows.position_at(number)
+
+    def number_of(self, position: int) -> int | None:
+        """Return the row of a node."""
+        return None if self.rows is None else self.rows.number_of(position)
+
+    def refresh(self, scope: Scope | None, saved: SavedNodes | None) -> None:
+        """Use changed nodes at the same positions, and other saved nodes."""
+        if self.rows is not None and scope is not None:
+            self.rows.scope = scope
+        self._saved = saved

@@ -6,7 +6,7 @@ A section is a heading with rows that are computed when they become visible: a m
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
@@ -16,7 +16,8 @@ from onnxjson.model.types import format_type
 from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson_tui.rows.outline import OutlineRow, outline_line
+from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
+from onnxjson_tui.session.session import Session
 
 Kind = Literal["section", "scope", "operator", "input", "output", "initializer", "function", "graph", "mark"]
 
@@ -279,3 +280,61 @@ def _bar(share: float, *, ascii_only: bool) -> str:
         return padded("#" * max(round(share * _BAR), 1), _BAR)
     eighths = max(round(share * _BAR * 8), 1)
     return padded("█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else ""), _BAR)
+
+
+OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
+"""Keys of open scopes, and the visible rows of the outline."""
+
+
+class OutlineOwner(Protocol):
+    """The screen that an outline is part of."""
+
+    opened: set[str]
+    """Keys of the open scopes and groups."""
+
+    @property
+    def session(self) -> Session:
+        """The session on the model."""
+        ...
+
+    @property
+    def scope(self) -> Scope | None:
+        """The graph that is shown, if there is one."""
+        ...
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether lines are drawn with ASCII characters only."""
+        ...
+
+
+class OutlineLines:
+    """The outline, section by section; the workbench stores what is open."""
+
+    def __init__(self, outline: Outline | None, bench: OutlineOwner, known: OpenedRows | None = None) -> None:
+        """Compute the rows; `known` are the previous rows with their open keys."""
+        self._outline = outline
+        self._bench = bench
+        opened = frozenset(bench.opened)
+        session = bench.session
+        if known is None or known[0] != opened:
+            known = opened, [] if outline is None else outline.rows(opened)
+        self._known = known
+        self.sections: Sections = Sections(
+            session.model, session.index, bench.scope, known[1], opened, session.places.marks
+        )
+
+    def again(self) -> "OutlineLines":
+        """Return the lines after something was opened or closed, or after the model or its marks changed."""
+        return OutlineLines(self._outline, self._bench, self._known)
+
+    def __len__(self) -> int:
+        return len(self.sections)
+
+    def row(self, number: int) -> Row | None:
+        """Return a row; None after the last one."""
+        return self.sections.row(number) if 0 <= number < len(self.sections) else None
+
+    def line(self, number: int, width: int) -> Line:
+        """Indentation, fold mark, label, and at the right how many or of which type."""
+        return row_line(self.sections.row(number), width, ascii_only=self._bench.ascii_only)

@@ -11,7 +11,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Given
-from onnxjson_tui.rows.conflicts import ConflictRows, named, place_rows
+from onnxjson_tui.rows.side_texts import ConflictRows, named, place_rows
 from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal

@@ -13,7 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, wrapped
 from onnxjson_tui.keys.action import Given
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
-from onnxjson_tui.rows.element_text import Pair, beside_lines, paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import Pair, beside_lines, paired, text_of, unified_lines
 from onnxjson_tui.screens.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.session.comparing import Compared
 from onnxjson_tui.shell.terminal import Terminal

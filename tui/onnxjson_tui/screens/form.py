@@ -15,10 +15,10 @@ from onnxjson.editing.parameters import Parameter
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, shortened, wrapped
+from onnxjson_tui.names.editable_names import item_line
 from onnxjson_tui.names.form_feedback import Also, Feedback, edits_of, feedback
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
-from onnxjson_tui.names.words import item_line
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.screens.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl

@@ -11,9 +11,8 @@ from textual.binding import BindingType
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Given, KeyReader
 from onnxjson_tui.keys.key_list import key_hints, shown_keys
-from onnxjson_tui.keys.key_reader import KeyReader
 from onnxjson_tui.screens.dialogs import AnsweringScreen, TextScreen, pressed_key
 from onnxjson_tui.shell.entering import failure_text
 from onnxjson_tui.shell.jobs import Jobs

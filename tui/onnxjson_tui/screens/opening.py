@@ -15,9 +15,9 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
-from onnxjson_tui.names.path_completion import expanded, members
+from onnxjson_tui.names.completion import expanded, members
 from onnxjson_tui.screens.dialogs import Dialog
-from onnxjson_tui.session.recent import recent_files
+from onnxjson_tui.session.opening import recent_files
 from onnxjson_tui.shell.entering import enter, failure_text, opened
 from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.widgets.bars import Bar

@@ -14,7 +14,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import size, wrapped
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.saving import require_savable
-from onnxjson_tui.names.path_completion import complete_path, expanded
+from onnxjson_tui.names.completion import complete_path, expanded
 from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.session.answers import SaveAnswer
 from onnxjson_tui.shell.bench import Bench
@@ -315,7 +315,7 @@ def _write_edits(path: Path, script: Script) -> None:
         script.save(path)
         return
     from onnxjson.storage.saving import save_file
-    from onnxjson_tui.session.python_scripts import python_script
+    from onnxjson_tui.session.answers import python_script
 
     source = python_script(script.edits).encode("utf-8")
     save_file(path, lambda output: output.write(source))

@@ -12,7 +12,7 @@ from onnxjson.editing.spelling import spell_line
 from onnxjson.editing.values import attribute_values
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index, NodeRef
-from onnxjson_tui.names.words import node_selector
+from onnxjson_tui.names.editable_names import node_selector
 
 LIMIT: Final = 74_000
 """Maximum bytes of base64 that terminals accept for the clipboard (OSC 52)."""

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, cast
 
-from onnxjson_tui.session.opening import Unreadable
-from onnxjson_tui.session.recent import remember
+from onnxjson_tui.session.opening import Unreadable, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
 

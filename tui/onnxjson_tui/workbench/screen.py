@@ -19,22 +19,21 @@ from onnxjson.editing.applying import Change
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.keys.action import Action, Given, Pane
-from onnxjson_tui.keys.key_reader import KeyReader
+from onnxjson_tui.keys.action import Action, Given, KeyReader, Pane
 from onnxjson_tui.names.model_names import Names
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.inspector import InspectorRows, inspected
-from onnxjson_tui.rows.listing import NodeLines, OpenedRows, OutlineLines
-from onnxjson_tui.rows.nodes import NodeRows
+from onnxjson_tui.rows.nodes import NodeLines, NodeRows
 from onnxjson_tui.rows.outline import Outline
-from onnxjson_tui.rows.places import place_of
+from onnxjson_tui.rows.outline_sections import OpenedRows, OutlineLines
 from onnxjson_tui.screens.dialogs import pressed_key
 from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.session.answers import Changed, Preview
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.session.redrawing import Redrawn, redrawn
+from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.entering import failure_text
@@ -241,7 +240,7 @@ class Workbench(Screen[int]):
             address: such as ``/graph/node/3/attribute/axis``.
             remember: whether ``back`` returns to the current node.
         """
-        place = place_of(self.session, address)
+        place = place_of(self.session.index, address)
         if place is None:
             self.say(f"there is nothing at {visible(address)}", "bad")
             return False
@@ -446,7 +445,7 @@ class Workbench(Screen[int]):
         if changed is None:
             return
         cursor = self.session.places.cursor
-        place = None if cursor is None else place_of(self.session, cursor)
+        place = None if cursor is None else place_of(self.session.index, cursor)
         is_elsewhere = place is not None and place[0].address != self._graph
         if place is not None:
             self._graph = place[0].address

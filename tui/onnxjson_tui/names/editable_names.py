@@ -1,6 +1,10 @@
-"""Selectors and names of a model as editable text: plain, quoted, or as an address."""
+"""Names and selectors of a model as editable text, and the edits that rename nodes and values."""
+
+from collections.abc import Sequence
+from typing import Literal
 
 from onnxjson.codecs.reading import tree as json_tree
+from onnxjson.editing.names import Rename
 from onnxjson.editing.values import write_text, write_value
 from onnxjson.model.constants import own_constant
 from onnxjson.model.display import visible
@@ -9,6 +13,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.selector_syntax import Value, parse, spelled
 from onnxjson_tui.session.selection import selector_of
+from onnxjson_tui.session.session import Session
 
 
 def is_plain(text: str) -> bool:
@@ -81,3 +86,56 @@ def constant_of(scope: Scope, name: str) -> bool:
     """Whether a value is a dense initializer of a graph or the output of a Constant node."""
     found = own_constant(scope, name)
     return found is not None and not isinstance(found.value, SparseTensor)
+
+
+def rename_node(index: Index, ref: NodeRef, name: str) -> Rename:
+    """Rename a node, and all nodes of the same graph with the same name."""
+    others = [each.scope for each in index.nodes_with("name", ref.node.name or "")]
+    within = ref.scope.address if any(scope is not ref.scope for scope in others) else None
+    return _rename("node", ref.node.name or "", name, within)
+
+
+def rename_value(index: Index, scope: Scope, old: str, name: str) -> Rename:
+    """Rename a value of a graph and update its consumers."""
+    several = sum([each.defines(old) for each in index.scopes]) > 1
+    return _rename("tensor", old, name, scope.address if several else None)
+
+
+def _rename(kind: Literal["node", "tensor"], old: str, new: str, within: str | None) -> Rename:
+    if is_plain(old) and is_plain(new) and not old.startswith("re:"):
+        return Rename(kind=kind, from_=old, to=new, within=within)
+    return Rename(kind=kind, names={old: new}, within=within)
+
+
+def name_mistake(index: Index, ref: NodeRef, text: str, old: str) -> str:
+    """Return why a node cannot have a name, or ""."""
+    if not text:
+        return "the name of a node cannot be removed" if old else ""
+    if text != old and any(each.scope is ref.scope for each in index.nodes_with("name", text)):
+        return "another node of this graph already has this name"
+    return ""
+
+
+def value_mistake(index: Index, text: str, old: str) -> str:
+    """Return why a value cannot have a name, or ""."""
+    if not text:
+        return "a value needs a name"
+    if text != old and (found := next((scope for scope in index.scopes if scope.defines(text)), None)) is not None:
+        return f"{found.address} already has a value with this name"
+    return ""
+
+
+def fresh_name(index: Index, wanted: str, taken: Sequence[str] = ()) -> str:
+    """Return `wanted`, with the first number that makes it unique if a value already has this name."""
+    name, number = wanted, 1
+    while name in taken or any([scope.defines(name) for scope in index.scopes]):
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+def selector_of_value(session: Session, ref: NodeRef, name: str) -> str:
+    """Return the selector of an input or output of a node."""
+    home = Index.defining_scope(ref.scope, name)
+    if home is None or is_plain(name):
+        return name
+    return value_selector(home, name, is_unique=False)
