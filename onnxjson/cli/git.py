@@ -9,10 +9,13 @@ import click
 
 from onnxjson.cli import failures, options, output, reports
 from onnxjson.cli.paths import FilePath
-from onnxjson.git import hooks, installation
-from onnxjson.git.diagnosis import diagnose
+from onnxjson.codecs.tensor_text import payloads
+from onnxjson.diffing.unified import digest_text
+from onnxjson.git import installation
 from onnxjson.git.installation import SettingsScope
 from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.payloads import Digest
+from onnxjson.storage import files
 
 _INLINE_LIMIT: Final = 64 * 1024
 
@@ -80,7 +83,7 @@ def doctor(ctx: click.Context, *, view: reports.View) -> None:
     onnxjson git doctor
     """
     with output.working("testing the setup"):
-        found = list(diagnose(Path.cwd(), sys.executable))
+        found = list(installation.diagnose(Path.cwd(), sys.executable))
     if view.form == "json":
         view.write_objects([{"ok": each.is_well, "text": each.text} for each in found])
     else:
@@ -99,12 +102,12 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     \b
     onnxjson git check-sync m.onnx
     """
-    pairs = dict.fromkeys(pair for path in paths if (pair := hooks.pair_of(path)) is not None)
+    pairs = dict.fromkeys(pair for path in paths if (pair := _pair_of(path)) is not None)
     code = 0
     for binary, text in pairs:
         try:
             with output.working(f"comparing {binary} and {text}"):
-                agree = hooks.agree(binary, text)
+                agree = _agree(binary, text)
         except OnnxJsonError as error:
             code = failures.report(error)
             continue
@@ -136,7 +139,7 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
     for path in paths:
         try:
             with output.working(f"reading {path}"):
-                found = hooks.inline_weights(path, limit)
+                found = _inline_weights(path, limit)
         except OnnxJsonError as error:
             code = failures.report(error)
             continue
@@ -146,3 +149,28 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             output.data(f"{path} contains large weights ({what}); {hint}")
             code = code or 1
     ctx.exit(code)
+
+
+def _pair_of(path: Path) -> tuple[Path, Path] | None:
+    """Find the binary and the text of one name next to each other; None if there is only one of them."""
+    name = path.name
+    if name.endswith(".onnx.json"):
+        binary, text = path.with_name(name.removesuffix(".json")), path
+    else:
+        binary, text = path, path.with_name(f"{name}.json")
+    return (binary, text) if binary.is_file() and text.is_file() else None
+
+
+def _agree(binary: Path, text: Path) -> bool:
+    """Whether two files hold the same model; missing weights are compared by their SHA-256."""
+    one, other = (digest_text(files.load(path, bind=False).model) for path in (binary, text))
+    return one == other
+
+
+def _inline_weights(path: Path, limit: int) -> list[int]:
+    """Return the sizes, above `limit`, of the tensors that a text holds as base64, in bytes; none for a binary."""
+    loaded = files.load(path, bind=False)
+    if loaded.format == "onnx":
+        return []
+    sizes = (len(data) for data, _ in payloads(loaded.model) if not isinstance(data, Digest))
+    return [size for size in sizes if size > limit]

@@ -10,7 +10,7 @@ import click
 
 from onnxjson.cli import failures, findings, options, output, reports
 from onnxjson.cli.paths import FilePath, SidePath, open_side
-from onnxjson.git.unmerged import unmerged
+from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.storing import save, value_text
 from onnxjson.model.conflicts import SIDES
 from onnxjson.model.display import visible

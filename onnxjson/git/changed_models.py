@@ -1,4 +1,6 @@
-"""Models that differ between commits, the index and the work tree, as `git diff` compares them.
+"""Models of a repository that differ between commits, the index and the work tree, and those that are not merged.
+
+As `git diff` compares them:
 
 ::
 
@@ -13,15 +15,16 @@ hashes, so that no filter and no program of the repository runs.
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from onnxjson.git.commands import CommandError, Git
-from onnxjson.git.contents import revisions_like
-from onnxjson.git.revisions import PARENT, ends, is_range, literal_path
+from onnxjson.git.revisions import PARENT, ends, is_range, literal_path, revisions_like
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError
+from onnxjson.model.payloads import CHUNK
 
 ENDINGS: Final = (b".onnx", b".onnx.json", b".onnxjson")
 """Endings of the names of models; files of other names count if they are named explicitly."""
@@ -30,7 +33,6 @@ _PLAIN: Final = re.compile(r"[\w./~^@-]+")
 """Revisions that can be written before a colon as they are."""
 
 _SUBMODULE: Final = b"160000"
-_MAX_RENAMES: Final = "1000"
 
 
 class Version(NamedTuple):
@@ -54,17 +56,13 @@ class Change(NamedTuple):
 
 
 class _Revision(NamedTuple):
-    """A revision or the index, to compare with another."""
+    """A revision or the index, to compare with another: its text in names, and its commit, None for the index."""
 
     text: str
-    """Text before the colon of a name."""
     commit: bytes | None
-    """None for the index."""
 
 
-class _Entry(NamedTuple):
-    """One line of git's listing; paths from the top."""
-
+class _Entry(NamedTuple):  # one line of git's listing; paths from the top
     status: bytes
     old: bytes | None
     new: bytes | None
@@ -105,7 +103,11 @@ class _Comparison:
         """Both sides; the second is None for the work tree."""
         index = _Revision("", None)
         if len(revisions) == 1 and (of_parent := PARENT.fullmatch(revisions[0])):
-            return self._parent(of_parent[1], int(of_parent[2] or 1)), self._commit(of_parent[1])
+            revision, number = of_parent[1], int(of_parent[2] or 1)
+            new = self._commit(revision)
+            if number == 1:
+                return self._commit_or_nothing(f"{revision}^1", f"{revision}^"), new
+            return self._commit(f"{revision}^{number}"), new
         if len(revisions) == 1 and is_range(revisions[0]):
             old, new = (self._commit(text) for text in ends(revisions[0]))
             if "..." in revisions[0]:
@@ -114,22 +116,14 @@ class _Comparison:
         if len(revisions) == 2:
             return self._commit(revisions[0]), self._commit(revisions[1])
         if staged:
-            return self._commit(revisions[0]) if revisions else self._head(), index
+            return (self._commit(revisions[0]) if revisions else self._commit_or_nothing("HEAD", "HEAD")), index
         return (self._commit(revisions[0]) if revisions else index), None
 
-    def _head(self) -> _Revision:
-        if self._git.named("HEAD", "commit") is None:  # there is no commit yet
-            return _Revision("HEAD", self._empty_tree())
-        return self._commit("HEAD")
-
-    def _parent(self, revision: str, number: int) -> _Revision:
-        self._commit(revision)
-        if number == 1 and self._git.named(f"{revision}^1", "commit") is None:  # the first commit there is
-            return _Revision(f"{revision}^", self._empty_tree())
-        return self._commit(f"{revision}^{number}")
-
-    def _empty_tree(self) -> bytes:
-        return self._git.line("hash-object", "-t", "tree", "--stdin")
+    def _commit_or_nothing(self, revision: str, shown: str) -> _Revision:
+        """A commit, or the empty tree before the first commit."""
+        if self._git.named(revision, "commit") is None:
+            return _Revision(shown, self._git.line("hash-object", "-t", "tree", "--stdin"))
+        return self._commit(revision)
 
     def _commit(self, revision: str) -> _Revision:
         found = self._git.named(revision, "commit") or self._git.named(revision, "tree")
@@ -159,7 +153,6 @@ class _Comparison:
         return b"" if found == b"." else found
 
     def changes(self) -> list[Change]:
-        """See `changed`."""
         old, new = self._sides
         if new is not None:
             entries = list(self._between(old, new))
@@ -174,7 +167,7 @@ class _Comparison:
 
     def _between(self, old: _Revision, new: _Revision, *, limited: bool = False) -> Iterator[_Entry]:
         # Limited to some files, git would not see that one of them was renamed.
-        renames = ("--no-renames",) if limited else ("-M", f"-l{_MAX_RENAMES}")
+        renames = ("--no-renames",) if limited else ("-M", "-l1000")
         options = ("-r", "-z", *renames, "--raw", "--no-abbrev", "--no-ext-diff", "--no-textconv")
         assert old.commit is not None
         command = ("diff-index", *options, "--cached", old.commit)
@@ -221,7 +214,7 @@ class _Comparison:
         """Raise unless every literal path exists on a side."""
         touched = [path for entry in entries for path in (entry.old, entry.new) if path is not None]
         for path, written in self._named.items():
-            if any(path == each or _is_within(each, path) for each in touched) or os.path.lexists(
+            if any(path in (b"", each) or each.startswith(path + b"/") for each in touched) or os.path.lexists(
                 self._top / os.fsdecode(path)
             ):
                 continue
@@ -262,10 +255,6 @@ def _without_filters(git: Git) -> list[str]:
     return [word for key in keys for word in ("-c", f"{key}=" + ("false" if key.endswith(".required") else ""))]
 
 
-def _is_within(path: bytes, folder: bytes) -> bool:
-    return not folder or path.startswith(folder + b"/")
-
-
 def _entries(items: Sequence[bytes]) -> Iterator[_Entry]:
     """Parse the output of ``--raw -z``, without submodules."""
     fields = iter(items)
@@ -289,3 +278,122 @@ def _chained(staged: Sequence[_Entry], of_work_tree: Sequence[_Entry]) -> list[_
         if old is not None or entry.new is not None:
             found[path] = _Entry(b"M", old, entry.new)
     return list(found.values())
+
+
+_BEGINNING: Final = b'{\n"format": "onnxjson/1",\n"conflicts": ['
+
+_MODEL: Final = re.compile(rb"(?:%b)(?:~[^/]*)?\Z" % b"|".join(map(re.escape, ENDINGS)), re.DOTALL)
+"""Ending of the name of a model; git appends the name of a branch if a folder has the name."""
+
+_MARKER: Final = b"\n<<<<<<<"
+
+
+class Leftover(NamedTuple):
+    """A model that git has not merged and that holds no conflicts of `onnxjson`."""
+
+    path: Path
+    """Path relative to the folder of the call."""
+    state: str
+    """The two letters of `git status --short`: ``UD`` where theirs removed what ours changed."""
+    what: str
+    """The cause, in words made visible."""
+    advice: str
+    """Commands to use, made visible; paths are quoted for a shell."""
+
+
+class Unmerged(NamedTuple):
+    """Unfinished merges of a repository."""
+
+    models: list[Path]
+    """Models with conflicts, relative to the folder of the call: not merged by git, or added with their conflicts."""
+    leftovers: list[Leftover]
+    """Models that git has not merged, without conflicts to resolve."""
+
+
+def unmerged(folder: Path) -> Unmerged:
+    """List the unfinished merges of the repository around a folder, in the order of the paths.
+
+    Raises:
+        MissingInputError, UntrustedError: there is no repository, or git refuses it.
+        CommandError: git failed.
+    """
+    top = folder / os.fsdecode(Git(folder).line("rev-parse", "--show-cdup"))
+    git = Git(top)
+    stages: dict[bytes, dict[int, bytes]] = {}
+    for entry in git.items("ls-files", "-u", "-z"):
+        head, _, path = entry.partition(b"\t")
+        _, identity, stage = head.split(b" ")
+        stages.setdefault(path, {})[int(stage)] = identity
+    models, leftovers = [], []
+    # Unmerged paths are tracked, under each of their stages.
+    for path in sorted({*git.items("ls-files", "-z")}):
+        place = top / os.fsdecode(path)
+        shown = Path(os.path.relpath(place, folder))
+        is_model = _MODEL.search(path) is not None
+        # Texts with conflicts are recognized by their content, so they may have any name of a JSON file.
+        if (is_model or path.endswith(b".json")) and _begins_with_conflicts(place):
+            models.append(shown)
+        elif is_model and path in stages:
+            leftovers.append(_leftover(git, os.fsdecode(path), shown, place, stages[path]))
+    return Unmerged(sorted(models), leftovers)
+
+
+def _leftover(git: Git, from_top: str, path: Path, place: Path, sides: dict[int, bytes]) -> Leftover:
+    name = visible(shlex.quote(str(path)), None)
+    stages = tuple(sorted(sides))
+    if stages in _ONE_SIDED:
+        return Leftover(path, *_ONE_SIDED[stages], f"git add -- {name} keeps it, git rm -- {name} removes it")
+    if stages == (1,):
+        return Leftover(path, "DD", "both sides removed it, or renamed it", f"git rm -- {name} records the removal")
+    if stages == (2, 3):
+        either = f"git checkout --ours -- {name} restores one of them, or --theirs; then git add -- {name}"
+        return Leftover(path, "AA", _what(git, place, sides, "both sides added it"), either)
+    shown = " ".join([visible(shlex.quote(f":{stage}:{from_top}"), None) for stage in (1, 2, 3)])
+    again = f"onnxjson merge {shown} -o {name} merges it by structure; if the file is right: git add -- {name}"
+    return Leftover(path, "UU", _what(git, place, sides, "both sides changed it"), again)
+
+
+_ONE_SIDED: Final = {
+    (1, 2): ("UD", "ours changed it, and theirs removed or renamed it"),
+    (1, 3): ("DU", "theirs changed it, and ours removed or renamed it"),
+    (2,): ("AU", "ours has it under this name, and theirs does not"),
+    (3,): ("UA", "theirs has it under this name, and ours does not"),
+}
+"""States of models that only one side has, by the stages in the index."""
+
+
+def _what(git: Git, place: Path, sides: dict[int, bytes], both: str) -> str:
+    """Describe what both sides did, and the file."""
+    try:
+        if not place.is_file() or place.is_symlink():
+            return f"{both}, and there is no file"
+        if _has_markers(place):
+            return f"{both}, and git merged its lines and left markers in it"
+    except OSError:
+        return f"{both}, and the file cannot be read"
+    # The bytes as they are: a filter would be a program of the repository.
+    content = git.line("hash-object", "--no-filters", "--", os.fsencode(os.path.abspath(place)))
+    for stage, side in ((2, "ours"), (3, "theirs")):
+        if content == sides[stage]:
+            return f"{both}, and the file is that of {side} alone"
+    return f"{both}, and it has no conflicts any more"
+
+
+def _has_markers(path: Path) -> bool:
+    with path.open("rb") as file:
+        end = b"\n"
+        while piece := file.read(CHUNK):
+            if _MARKER in end + piece:
+                return True
+            end = (end + piece)[-len(_MARKER) :]
+    return False
+
+
+def _begins_with_conflicts(path: Path) -> bool:
+    try:
+        if path.is_symlink() or not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(len(_BEGINNING)) == _BEGINNING
+    except OSError:
+        return False

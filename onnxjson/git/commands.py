@@ -5,35 +5,21 @@ repository names programs, and without network, prompts, pagers and locks.
 """
 
 import os
+import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Final, Self
+from typing import IO, Final
 
 from onnxjson.model.display import visible
-from onnxjson.model.errors import FileError, MissingInputError, OnnxJsonError, UntrustedError
-from onnxjson.model.payloads import CHUNK
+from onnxjson.model.errors import FileError, MissingInputError, UntrustedError
 
-_KEPT: Final = frozenset(
-    {
-        "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-        "GIT_CEILING_DIRECTORIES",
-        "GIT_COMMON_DIR",
-        "GIT_CONFIG_COUNT",
-        "GIT_CONFIG_GLOBAL",
-        "GIT_CONFIG_NOSYSTEM",
-        "GIT_CONFIG_PARAMETERS",
-        "GIT_CONFIG_SYSTEM",
-        "GIT_DIR",
-        "GIT_DISCOVERY_ACROSS_FILESYSTEM",
-        "GIT_INDEX_FILE",
-        "GIT_NAMESPACE",
-        "GIT_OBJECT_DIRECTORY",
-        "GIT_QUARANTINE_PATH",
-        "GIT_WORK_TREE",
-    }
-)
+_KEPT: Final = frozenset((
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_PARAMETERS", "GIT_CONFIG_SYSTEM", "GIT_DIR",
+    "GIT_DISCOVERY_ACROSS_FILESYSTEM", "GIT_INDEX_FILE", "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY",
+    "GIT_QUARANTINE_PATH", "GIT_WORK_TREE",
+))  # fmt: skip
 """Variables for the place of the repository and the user's settings of git; hooks have some of them set."""
 
 _KEPT_BEGINNINGS: Final = ("GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_")
@@ -47,15 +33,9 @@ _SET: Final = {
 }
 
 _OPTIONS: Final = (
-    "--no-pager",
-    "--literal-pathspecs",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "protocol.allow=never",
-)
+    "--no-pager", "--literal-pathspecs", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null",
+    "-c", "protocol.allow=never",
+)  # fmt: skip
 
 _ERROR_LENGTH: Final = 300
 
@@ -141,77 +121,42 @@ class Git:
         words = self.output("cat-file", "--batch-check", given=line).splitlines()[-1].split(b" ")
         return words[0] if len(words) == 3 and words[1] == kind.encode() else None
 
-    def _start(self, *arguments: bytes | str, errors: int = subprocess.PIPE) -> "subprocess.Popen[bytes]":
+    def setting(self, key: str, *options: str) -> str | None:
+        """Return the value of a setting, with more `options` of ``git config``; None if it is not set."""
+        try:
+            return os.fsdecode(self.output("config", *options, "--null", "--get", key)).removesuffix("\0")
+        except CommandError:
+            return None
+
+    def write_object(self, identity: bytes, file: IO[bytes]) -> None:
+        """Write the content of an object to an open file; no filter is applied to it.
+
+        Args:
+            identity: the full hexadecimal name of a blob.
+            file: an empty file.
+
+        Raises:
+            FileError: the object is missing or damaged, or git cannot be started.
+        """
+        with self._start("cat-file", "blob", identity, output=file, errors=subprocess.DEVNULL) as process:
+            process.communicate()
+        if process.returncode:
+            name = identity.decode("ascii", "replace")[:12]
+            raise FileError(
+                f"git cannot read the object {name}: it is damaged, or missing in a partial clone; "
+                "git fsck shows more, git fetch --refetch gets it"
+            )
+
+    def _start(
+        self, *arguments: bytes | str, output: int | IO[bytes] = subprocess.PIPE, errors: int = subprocess.PIPE
+    ) -> "subprocess.Popen[bytes]":
+        command = [self._program, *_OPTIONS, *arguments]
         try:
             return subprocess.Popen(
-                [self._program, *_OPTIONS, *arguments],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                cwd=self.folder,
-                env=self._environment,
+                command, stdin=subprocess.PIPE, stdout=output, stderr=errors, cwd=self.folder, env=self._environment
             )
         except OSError as error:
             raise FileError(f"git cannot be started: {error.strerror}") from error
-
-    def objects(self) -> "Objects":
-        """Start a process that prints the contents of objects; use it in a ``with`` statement."""
-        return Objects(self._start("cat-file", "--batch", errors=subprocess.DEVNULL))
-
-
-class Objects:
-    """The contents of objects, streamed by one ``git cat-file --batch``, which applies no filter to them."""
-
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._process = process
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._process.kill()
-        self._process.communicate()
-
-    def chunks(self, identity: bytes) -> Iterator[bytes]:
-        """Yield the content of an object in pieces; read all of it before the next object.
-
-        Args:
-            identity: the full hexadecimal name of an object.
-
-        Raises:
-            FileError: the object is missing or damaged, or git ended.
-        """
-        requests, contents = self._pipes()
-        try:
-            requests.write(identity + b"\n")
-            requests.flush()
-            header = contents.readline(1000).split()
-        except OSError:
-            header = []
-        if len(header) != 3 or not header[2].isdigit():
-            raise self._gone(identity)
-        left = int(header[2])
-        while left:
-            piece = contents.read(min(left, CHUNK))
-            if not piece:
-                raise self._gone(identity)
-            left -= len(piece)
-            yield piece
-        contents.read(1)
-
-    def _pipes(self) -> tuple[IO[bytes], IO[bytes]]:
-        assert self._process.stdin
-        assert self._process.stdout
-        return self._process.stdin, self._process.stdout
-
-    def _gone(self, identity: bytes) -> FileError:
-        name = identity.decode("ascii", "replace")[:12]
-        return FileError(
-            f"git cannot read the object {name}: it is damaged, or missing in a partial clone; "
-            "git fsck shows more, git fetch --refetch gets it"
-        )
 
 
 def _environment() -> dict[str, str]:
@@ -238,26 +183,13 @@ def _program(path: str) -> str:
 
 def _raise_if_unusable(message: str, folder: Path) -> None:
     """Raise the error for a message about the repository as a whole."""
-    problem = _unusable(message, folder)
-    if problem is not None:
-        raise problem
-
-
-def _unusable(message: str, folder: Path) -> OnnxJsonError | None:
     where = visible(str(folder), None)
     if "dubious ownership" in message or "unsafe repository" in message:
-        return UntrustedError(
+        named = message.partition("'")[2].partition("'")[0]  # git names the folder
+        quoted = visible(shlex.quote(named), None) if named else where
+        raise UntrustedError(
             f"git does not trust the repository around {where}, since it belongs to another user; if you trust it, "
-            f"run: git config --global --add safe.directory {_quoted(message) or where}"
+            f"run: git config --global --add safe.directory {quoted}"
         )
     if "not a git repository" in message:
-        return MissingInputError(f"{where} is not in a git repository")
-    return None
-
-
-def _quoted(message: str) -> str:
-    """The folder that git names in its message, quoted for a shell."""
-    import shlex
-
-    named = message.partition("'")[2].partition("'")[0]
-    return visible(shlex.quote(named), None) if named else ""
+        raise MissingInputError(f"{where} is not in a git repository")

@@ -61,11 +61,5 @@ def storage(git: "Git") -> Path:
     Raises:
         CommandError, OnnxJsonError: there is no repository.
     """
-    from onnxjson.git.commands import CommandError
-
     common = os.fsdecode(git.line("rev-parse", "--git-common-dir"))
-    try:
-        configured = os.fsdecode(git.line("config", "--type=path", "--get", "lfs.storage"))
-    except CommandError:
-        configured = "lfs"
-    return git.folder / common / configured
+    return git.folder / common / (git.setting("lfs.storage", "--type=path") or "lfs")

@@ -21,6 +21,7 @@ from onnxjson.storage.identity import StreamHash, open_source, sha256_of
 
 if TYPE_CHECKING:
     from onnxjson.storage import files
+    from onnxjson.storage.sinks import Sink
 
 T = TypeVar("T")
 
@@ -162,7 +163,7 @@ def _lfs_storage() -> Path:
 
 def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> int:
     """Write the merge of three files; return the number of its conflicts."""
-    from onnxjson.merging.merge import Merged, merge
+    from onnxjson.merging.merge import Merged, merge_uncertain
     from onnxjson.merging.storing import save
 
     for side in sides:
@@ -172,12 +173,7 @@ def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: b
     base, ours, theirs = [None if each is None else Merged(each.model, each.conflicts) for each in loaded]
     if ours is None or theirs is None:
         raise DecodeError(f"{'ours' if ours is None else 'theirs'} is an empty file, not a model")
-    if any(each is not None and each.conflicts for each in loaded):
-        from onnxjson.git.uncertain_merges import merge_uncertain
-
-        found = merge_uncertain(base, ours, theirs)
-    else:
-        found = merge(None if base is None else base.model, ours.model, theirs.model)
+    found = merge_uncertain(base, ours, theirs)
     form = next(each.format for each in loaded[1:] if each is not None and (not each.conflicts or each is loaded[2]))
     save(found.model, found.conflicts, result, form)
     return len({conflict.id for conflict in found.conflicts})
@@ -220,9 +216,9 @@ def _put_into_store(content: Path, pointer: Path) -> Path:
         for folder in (store, place.parents[2], place.parents[1], place.parents[0]):
             make_folder(folder)
 
-        def written(sink: object) -> None:
+        def written(sink: "Sink") -> None:
             for start in range(0, size, CHUNK):
-                sink.write(source.read_at(start, min(CHUNK, size - start)))  # type: ignore[attr-defined]
+                sink.write(source.read_at(start, min(CHUNK, size - start)))
 
         save_file(place, written)
     pointer.write_text(f"version https://git-lfs.github.com/spec/v1\noid sha256:{sha256}\nsize {size}\n", "ascii")

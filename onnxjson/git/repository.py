@@ -16,17 +16,19 @@ from typing import NamedTuple
 import msgspec
 
 from onnxjson.git import lfs
-from onnxjson.git.commands import CommandError, Git, Objects
-from onnxjson.git.contents import (
+from onnxjson.git.commands import CommandError, Git
+from onnxjson.git.revisions import (
     Contents,
     Entry,
     IndexContents,
+    Spec,
     TreeContents,
     follow_links,
+    is_revision_spec,
+    parse,
     paths_like,
     revisions_like,
 )
-from onnxjson.git.revisions import Spec, is_revision_spec, parse
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError, EncodeError, FileError, MissingInputError, OnnxJsonError, UntrustedError
@@ -92,7 +94,6 @@ class _Revision:
         self._prefix = self._find_prefix()
         self._top = self._git.up()
         self._path = self._path_from_top()
-        self._commit: bytes | None = None
         self._contents: Contents = self._find_contents()
 
     def _find_prefix(self) -> bytes:
@@ -117,7 +118,6 @@ class _Revision:
         tree = self._git.named(revision, "tree")
         if tree is None:
             raise self._unknown(revision)
-        self._commit = self._git.named(revision, "commit")
         return TreeContents(self._git, tree)
 
     def _unknown(self, revision: str) -> MissingInputError:
@@ -140,14 +140,13 @@ class _Revision:
         if not entry.is_file:
             raise MissingInputError(f"{self._shown} is {entry.kind}; name a file")
         place = private / _file_name(self._spec.path)
-        with self._git.objects() as objects:
-            problem = self._write(objects, entry, place)
-            if problem is not None:
-                raise MissingInputError(f"{self._shown} {problem}")
-            loaded = files.load(place, bind=False)
-            if not beside:
-                return Checkout(self._spec.text, place, loaded, ())
-            problems = self._put_beside(objects, os.path.dirname(path), loaded.model, private)
+        problem = self._write(entry, place)
+        if problem is not None:
+            raise MissingInputError(f"{self._shown} {problem}")
+        loaded = files.load(place, bind=False)
+        if not beside:
+            return Checkout(self._spec.text, place, loaded, ())
+        problems = self._put_beside(os.path.dirname(path), loaded.model, private)
         return Checkout(self._spec.text, place, _bound(loaded, private), problems)
 
     def _missing_path(self) -> MissingInputError:
@@ -163,13 +162,13 @@ class _Revision:
             paths = self._contents.paths()
         except CommandError:
             paths = ()
-        hint = paths_like(self._git, self._path, paths, self._commit, self._prefix)
+        hint = paths_like(self._path, paths, self._prefix)
         if not hint and os.path.lexists(os.path.join(self._git.folder, os.fsdecode(self._top), self._spec.path)):
             hint = "it is on the disk, where git add and git commit would take it from"
         name = visible(os.fsdecode(self._path), None)
         return MissingInputError(f"{self._shown} does not exist: {name} is not {where}" + (f"; {hint}" if hint else ""))
 
-    def _put_beside(self, objects: Objects, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
+    def _put_beside(self, folder: bytes, model: Model, private: Path) -> tuple[str, ...]:
         """Write blobs and external data next to the model; return a sentence for each that cannot be read."""
         problems: list[str] = []
         for location in _named(model):
@@ -186,17 +185,16 @@ class _Revision:
                 problems.append(f"{shown} is {'not in that revision' if entry is None else entry.kind}")
                 continue
             place.parent.mkdir(parents=True, exist_ok=True)
-            problem = self._write(objects, entry, place)
+            problem = self._write(entry, place)
             if problem is not None:
                 problems.append(f"{shown} {problem}")
         return tuple(problems)
 
-    def _write(self, objects: Objects, entry: Entry, place: Path) -> str | None:
+    def _write(self, entry: Entry, place: Path) -> str | None:
         """Write the file of an object or of its Git LFS pointer; return the problem if there is one."""
         try:
             with place.open("wb") as file:
-                for piece in objects.chunks(entry.identity):
-                    file.write(piece)
+                self._git.write_object(entry.identity, file)
             if place.stat().st_size >= lfs.POINTER_BYTES:
                 return None
             wanted = lfs.pointer(place.read_bytes())

@@ -1,4 +1,4 @@
-"""Files, ranges and pathspecs as users write them for git; parsed here without starting git.
+"""Files, ranges and pathspecs as users write them for git; contents of a revision or of the index.
 
 A file at a revision is ``<rev>:<path>`` or ``:<n>:<path>`` (gitrevisions), such as ``HEAD~1:model.onnx``, and
 ``:model.onnx`` for what is staged. A path begins at the top of the repository unless it begins with ``./`` or ``../``.
@@ -6,8 +6,14 @@ A file at a revision is ``<rev>:<path>`` or ``:<n>:<path>`` (gitrevisions), such
 
 import os
 import re
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
+
+from onnxjson.git.commands import CommandError, Git
+from onnxjson.model.display import suggest, visible
+from onnxjson.model.errors import OnnxJsonError, UntrustedError
 
 _INDEX: Final = re.compile(r":(?:([0-3]):)?(.+)", re.DOTALL)
 
@@ -100,3 +106,149 @@ def literal_path(pathspec: str, top: Path) -> str | None:
     if "literal" not in words and _PATTERN.search(magic["path"]):
         return None
     return os.path.join(top, magic["path"]) if "top" in words else magic["path"]
+
+
+_LINK: Final = b"120000"
+_SUBMODULE: Final = b"160000"
+_FOLDER: Final = b"040000"
+_MAX_LINKS: Final = 8
+
+
+class Entry(NamedTuple):
+    """Entry of a tree or of the index."""
+
+    mode: bytes
+    """As git prints it, six digits."""
+    identity: bytes
+    """Hexadecimal name of the object."""
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a regular file."""
+        return self.mode not in (_LINK, _SUBMODULE, _FOLDER)
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link; its content is the target."""
+        return self.mode == _LINK
+
+    @property
+    def kind(self) -> str:
+        """Kind in words, for messages."""
+        names = {_LINK: "a symbolic link", _SUBMODULE: "a submodule", _FOLDER: "a folder"}
+        return names.get(self.mode, "a file")
+
+
+class Contents(Protocol):
+    """All entries of one revision, by path from the top of the repository, as bytes."""
+
+    def entry(self, path: bytes) -> Entry | None:
+        """Entry at a path; None if there is none."""
+
+    def paths(self) -> Iterable[bytes]:
+        """Paths of all files."""
+
+
+class TreeContents:
+    """Contents of a commit; see `Contents`."""
+
+    def __init__(self, git: Git, tree: bytes) -> None:
+        self._git = git
+        self._tree = tree
+
+    def entry(self, path: bytes) -> Entry | None:
+        """See `Contents`."""
+        found = _FOLDER, self._tree
+        # Only names of objects are arguments: no path can be mistaken for an option or a pattern.
+        for part in path.split(b"/"):
+            listing = self._git.items("ls-tree", "-z", "--full-tree", found[1]) if found[0] == _FOLDER else ()
+            heads = {name: head.split(b" ") for head, _, name in (item.partition(b"\t") for item in listing)}
+            if part not in heads:
+                return None
+            mode, _, identity = heads[part]
+            found = mode, identity
+        return Entry(*found)
+
+    def paths(self) -> Iterable[bytes]:
+        """See `Contents`."""
+        return self._git.items("ls-tree", "-r", "-z", "--name-only", "--full-tree", self._tree, seconds=10)
+
+
+class IndexContents:
+    """Contents of the index; see `Contents`. In an unfinished merge the stages 1 to 3 are base, ours and theirs."""
+
+    def __init__(self, git: Git, stage: int, top: bytes) -> None:
+        self._git = git
+        self._stage = stage
+        self._top = top
+
+    @cached_property
+    def _all(self) -> dict[bytes, dict[int, Entry]]:
+        found: dict[bytes, dict[int, Entry]] = {}
+        for item in self._git.items("ls-files", "-z", "--stage", "--full-name", "--", self._top or b"."):
+            head, _, name = item.partition(b"\t")
+            mode, identity, stage = head.split(b" ")
+            found.setdefault(name, {})[int(stage)] = Entry(mode, identity)
+        return found
+
+    def entry(self, path: bytes) -> Entry | None:
+        """See `Contents`; files next to a file in conflict are in stage 0."""
+        stages = self._all.get(path, {})
+        return stages.get(self._stage) or stages.get(0)
+
+    def has(self, path: bytes) -> bool:
+        """Whether there is an entry at a path in this very stage."""
+        return self._stage in self._all.get(path, {})
+
+    def stages(self, path: bytes) -> list[int]:
+        """Stages with an entry at a path."""
+        return sorted(self._all.get(path, {}))
+
+    def paths(self) -> Iterable[bytes]:
+        """See `Contents`."""
+        return self._all
+
+
+def follow_links(contents: Contents, git: Git, path: bytes, shown: str) -> tuple[bytes, Entry | None]:
+    """Follow symbolic links within the repository; return the path and the entry at the end.
+
+    Raises:
+        UntrustedError: a link leads out of the repository, or in a circle.
+    """
+    for _ in range(_MAX_LINKS):
+        entry = contents.entry(path)
+        if entry is None or not entry.is_link:
+            return path, entry
+        target = git.output("cat-file", "blob", entry.identity)
+        path = os.path.normpath(os.path.join(os.path.dirname(path), target))
+        if os.path.isabs(target) or path.split(b"/")[0] == b"..":
+            raise UntrustedError(f"{shown} is a link that leads out of the repository; name the file itself")
+    raise UntrustedError(f"{shown} is a link that leads to no file")
+
+
+def revisions_like(git: Git, revision: str) -> str:
+    """Suggest branches, remote branches and tags: ``did you mean "main"?``; "" if none is similar."""
+    try:
+        printed = git.output("for-each-ref", "--count=50000", "--format=%(refname:short)", seconds=5)
+    except (CommandError, OnnxJsonError):
+        return ""
+    return suggest(revision, {"HEAD", *os.fsdecode(printed).splitlines()} - {revision})
+
+
+def paths_like(path: bytes, paths: Iterable[bytes], prefix: bytes) -> str:
+    """Suggest where a missing file may be instead, in a sentence; "" if nothing is similar.
+
+    Args:
+        path: the missing path, from the top of the repository.
+        paths: the paths that exist.
+        prefix: folder of the user, from the top, with a slash at the end; b"" at the top.
+    """
+    known = set(paths)
+    if prefix and prefix + path in known:
+        return f'paths begin at the top of the repository; write "./{visible(os.fsdecode(path))}"'
+    names = {os.fsdecode(each) for each in known}
+    wanted = os.fsdecode(path)
+    same_name = sorted(name for name in names if os.path.basename(name) == os.path.basename(wanted))
+    if same_name:
+        return "did you mean " + " or ".join(f'"{visible(name)}"' for name in same_name[:3]) + "?"
+    return suggest(wanted, names)

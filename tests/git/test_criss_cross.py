@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.git.uncertain_merges import merge_uncertain
-from onnxjson.merging.merge import Merged, merge
+from onnxjson.merging.merge import Merged, merge, merge_uncertain
 from onnxjson.merging.resolving import resolve
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ConflictError
