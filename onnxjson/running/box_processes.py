@@ -19,12 +19,11 @@ _PATIENCE: Final = 5.0
 def descendants(of: Iterable[int]) -> list[int]:
     """Return all descendants of some processes, parents first; none if the system has no /proc."""
     parents: dict[int, list[int]] = {}
-    for each in Path("/proc").iterdir() if os.path.isdir("/proc/self") else ():
-        if each.name.isdecimal():
-            with suppress(OSError, ValueError, IndexError):
-                # The state and the parent follow the name, which may contain parentheses and spaces.
-                parent = int((each / "stat").read_bytes().rpartition(b")")[2].split()[1])
-                parents.setdefault(parent, []).append(int(each.name))
+    for each in _processes():
+        with suppress(OSError, ValueError, IndexError):
+            # The state and the parent follow the name, which may contain parentheses and spaces.
+            parent = int(Path(f"/proc/{each}/stat").read_bytes().rpartition(b")")[2].split()[1])
+            parents.setdefault(parent, []).append(each)
     found: list[int] = []
     waiting = list(of)
     while waiting:
@@ -49,6 +48,33 @@ def children() -> frozenset[int]:
         return frozenset(descendants([os.getpid()]))
 
 
+def end_marked(mark: bytes) -> None:
+    """Kill all processes that were started with an environment variable ``NAME=value``, and their descendants."""
+    until = time.monotonic() + _PATIENCE
+    while time.monotonic() < until and (found := [each for each in _processes() if _is_marked(each, mark)]):
+        _kill([*found, *descendants(found)])
+        time.sleep(0.0005)
+
+
+def _is_marked(process: int, mark: bytes) -> bool:
+    with suppress(OSError):
+        return mark in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+    return False
+
+
+def _processes() -> list[int]:
+    """Return all processes; none if the system has no /proc."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal()] if os.path.isdir("/proc/self") else []
+
+
+def _kill(processes: Iterable[int]) -> None:
+    everything = list(processes)
+    for number in (signal.SIGSTOP, signal.SIGKILL):  # A stopped process cannot fork.
+        for process in everything:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(process, number)
+
+
 def end_children(but: frozenset[int]) -> bool:
     """Kill the children of this process, except `but`, and their descendants; return whether none is left.
 
@@ -58,11 +84,7 @@ def end_children(but: frozenset[int]) -> bool:
     while left := children() - but:
         if time.monotonic() > until:
             return False
-        everything = [*left, *descendants(left)]
-        for number in (signal.SIGSTOP, signal.SIGKILL):  # A stopped process cannot fork.
-            for process in everything:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(process, number)
+        _kill([*left, *descendants(left)])
         for process in left:
             with suppress(ChildProcessError):
                 os.waitpid(process, os.WNOHANG)

@@ -35,6 +35,9 @@ _FIXED: Final = {
     "ORT_DISABLE_TELEMETRY": "1",
 }
 
+SERVER_MARK: Final = "ONNXJSON_SERVER"
+"""Variable with a unique value in all processes of one server, so that none of them outlives a server that crashed."""
+
 _NEVER: Final = frozenset(["ORT_LOAD_CONFIG_FROM_MODEL"])
 """Removed even for trusted code, since it lets a model configure the session that runs it."""
 

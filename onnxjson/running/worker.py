@@ -6,6 +6,7 @@ child with limits (2 ms), so that a crash results in an error message.
 """
 
 import os
+import secrets
 import stat
 import subprocess
 import sys
@@ -23,7 +24,8 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import Finding, LimitError, MissingInputError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.running.box import warn_once
-from onnxjson.running.environment import server_environment, trusted_environment, user_packages
+from onnxjson.running.box_processes import end_marked
+from onnxjson.running.environment import SERVER_MARK, server_environment, trusted_environment, user_packages
 from onnxjson.running.worker_protocol import Answer, BrokenConversationError, Job, Limits, Request, receive, send
 from onnxjson.storage.identity import reading_error
 
@@ -78,6 +80,7 @@ class Worker:
     def __init__(self, limits: Limits | None = None) -> None:
         self._limits = limits or Limits()
         self._server: subprocess.Popen[bytes] | None = None
+        self._mark = ""
         self._turn = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -314,6 +317,7 @@ class Worker:
             self._stop()
             warn_once()
             package = str(Path(__file__).resolve().parents[1])
+            self._mark = secrets.token_hex(16)
             try:
                 self._server = subprocess.Popen(
                     [sys.executable, "-I", "-c", _START, package, *user_packages()],
@@ -322,7 +326,7 @@ class Worker:
                     stderr=subprocess.DEVNULL,
                     bufsize=0,
                     cwd="/",
-                    env=server_environment(),
+                    env={**server_environment(), SERVER_MARK: self._mark},
                     start_new_session=True,  # Control-C interrupts only the client, which then ends the server.
                 )
             except OSError as error:
@@ -345,6 +349,8 @@ class Worker:
         except subprocess.TimeoutExpired:
             server.kill()
             server.wait()
+        if server.returncode != 0:  # It could not end what its jobs started.
+            end_marked(f"{SERVER_MARK}={self._mark}".encode())
 
 
 def _encoded(paths: Sequence[str]) -> tuple[bytes, ...]:

@@ -177,6 +177,41 @@ def test_a_constant_is_not_computed_from_a_placeholder(name: str) -> None:
     assert not failure(made, name)
 
 
+def text_to_number_model() -> onnx.ModelProto:
+    """A model that adds the number written in a text of its own, unless a pattern matches that text."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["text"], ["number"], name="to number", to=TensorProto.FLOAT),
+            helper.make_node("Add", ["x", "number"], ["sum"]),
+            helper.make_node("MatMul", ["sum", "w"], ["y"]),
+        ],
+        "graph",
+        [value("x", 1, [1, 4])],
+        [value("y", 1, [1, 4])],
+        initializer=[text_tensor("text", b"3.25e1"), helper.make_tensor("w", 1, [4, 4], [0.5] * 16)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_calibration_from_a_placeholder_is_refused() -> None:
+    message = 'failed: Cast "to number" computes from a text of the model, which is hidden from passes'
+    assert message in failure(text_to_number_model(), "quantize-static{preprocess=false}")
+
+
+@pytest.mark.parametrize("name", ["float16", "mixed-precision"])
+def test_errors_and_sizes_are_measured_with_the_texts_of_the_model(name: str) -> None:
+    model = text_to_number_model()
+    with box_lifted(), Pipeline(keep_going=True) as pipeline:
+        (made,) = pipeline.run(serde.parse(model.SerializeToString()).model, [parse_step(name)])
+    assert made.failure is None
+    after = serde.to_proto(made.after.model)
+    saved = model.ByteSize() - after.ByteSize()
+    assert any([f"{abs(saved):,} bytes {'saved' if saved >= 0 else 'more'}" in each for each in made.notes])
+    assert not any(["could not be measured" in each for each in made.notes]), made.remarks
+    assert [tensor.string_data for tensor in after.graph.initializer if tensor.name == "text"] == [[b"3.25e1"]]
+
+
 def test_a_function_counts_as_its_body() -> None:
     versions = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
     body = [helper.make_node("Cast", ["a"], ["b"], to=TensorProto.FLOAT)]

@@ -518,6 +518,17 @@ def test_nothing_is_left_behind_by_trusted_code_either(end: str, model: Model, t
         assert not is_alive(left)
 
 
+def test_nothing_is_left_behind_when_the_server_is_killed(model: Model, tmp_path: Path) -> None:
+    own, written = tmp_path / "pass.py", tmp_path / "process"
+    end = f"open({str(written)!r}, 'w').write(model.doc_string); os.kill(os.getppid(), 9); time.sleep(1000)"
+    own.write_text(LINGERING.format(end=end))
+    with Pipeline(trust=True, keep_going=True) as pipeline:
+        (made,) = pipeline.run(model, [parse_step(str(own))])
+        assert made.failure is not None
+    left = int(written.read_text())
+    wait_until(lambda: not is_alive(left))
+
+
 def test_what_trusted_code_left_ends_with_the_client(model: Model, tmp_path: Path) -> None:
     own = tmp_path / "pass.py"
     said = tmp_path / "process"

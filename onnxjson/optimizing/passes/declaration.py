@@ -65,8 +65,8 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
     texts: ClassVar[Literal["folded", "moved", "run"]] = "folded"
     """How it uses texts that code could evaluate, for which it gets placeholders: it may compute constants from them,
-    only moves them, or runs the model, so that texts in tensors and attributes stay. The user's own code
-    (`is_own_code`) gets the model as it is."""
+    only moves them, or computes from what the model returns for samples. If a result would depend on such a text, the
+    pass is refused. The user's own code (`is_own_code`) gets the model as it is."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -115,6 +115,12 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         there already. See `run` for the arguments.
         """
         return ()
+
+    def measure(self, before: bytes, after: bytes) -> None:
+        """Report what the pass cost, as remarks; both models are serialized and have their own texts.
+
+        Runs in the guarded process, after `run`.
+        """
 
     def change(self, model: "Model", model_folder: Path | None) -> "Changed":
         """Of a pass that is not guarded: what it makes. It runs in this process, and writes nothing."""

@@ -18,7 +18,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes.catalogue import KINDS
 from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.stages import PartStage, packed, taken_remarks
+from onnxjson.optimizing.passes.stages import PartStage, packed, restore_texts_with, taken_remarks
 from onnxjson.optimizing.passes.text_evaluation import computing_node, forbid_evaluation
 from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
 
@@ -44,6 +44,7 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
     disarmed = _Disarmed(subject, model)
     with disarmed.errors():
         made = disarmed.restored(_model_bytes(disarmed.subject.run(disarmed.model, folder)))
+        subject.measure(model, made)
     return made, tuple([disarmed.placeholders.restore_text(each) for each in taken_remarks()])
 
 
@@ -67,29 +68,32 @@ class _Disarmed:
     """A pass and a model without texts that it could evaluate.
 
     Raises:
-        TextNeededError: the pass folds constants, and a node would be computed from a hidden text.
+        TextNeededError: the pass computes values, and one of them would depend on a hidden text.
     """
 
     def __init__(self, subject: Pass, model: bytes) -> None:
         forbid_evaluation()
         parsed = serde.parse(model).model
-        self.placeholders = Placeholders(parsed, model, keeps_texts=subject.texts == "run")
+        self.placeholders = Placeholders(parsed, model)
         self.subject = subject.with_dimensions(self.placeholders.dims)
         replaced = self.placeholders.replace(parsed)
         self.model = message_bytes(replaced) if self.placeholders.is_needed else model
         self._original = model
-        # Folded constants have no trace of a placeholder that they were computed from, so this is refused in advance.
-        if subject.texts == "folded" and self.placeholders.has_texts:
+        restore_texts_with(self.restored)
+        # Computed numbers have no trace of a placeholder that they depend on, so this is refused in advance.
+        if subject.texts != "moved" and self.placeholders.has_texts:
             self._refuse_computing(replaced)
 
     def _refuse_computing(self, model: Model) -> None:
-        node = computing_node(model, self.placeholders.is_text)
+        is_run = self.subject.texts == "run"
+        node = computing_node(model, self.placeholders.is_text, is_run=is_run)
         if node is None:
             return
         label = visible(node.name or (node.output[0] if node.output else ""), _LONGEST)
+        advice = "remove" if is_run else "fold"
         raise TextNeededError(
-            f'{visible(node.op_type or "", _LONGEST)} "{label}" computes a constant from a text of the model, '
-            "which is hidden from passes; fold that node with an edit, or omit the pass"
+            f'{visible(node.op_type or "", _LONGEST)} "{label}" computes {"" if is_run else "a constant "}from a text '
+            f"of the model, which is hidden from passes; {advice} that node with an edit, or omit the pass"
         )
 
     def restored(self, made: bytes) -> bytes:

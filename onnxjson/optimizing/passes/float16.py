@@ -148,6 +148,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
     """
 
     packages: ClassVar = ("onnxruntime",)
+    texts: ClassVar = "moved"
 
     keep_io_types: Annotated[bool, Meta(description="Keep inputs and outputs float32, with a Cast at each.")] = False
     keep_io: Annotated[tuple[str, ...], Meta(description="Keep only these inputs and outputs float32.")] = ()
@@ -173,7 +174,7 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
             ValueError: a node, input or output does not exist.
         """
         self._check_names(model)
-        made = convert(
+        return convert(
             model,
             self.block_nodes,
             min_positive_val=self.min_positive,
@@ -184,8 +185,6 @@ class Float16(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="float16"):
             force_fp16_initializers=self.force_initializers,
             use_bfloat16_as_blocked_nodes_dtype=self.bfloat16,
         )
-        self.cost(model, made)
-        return made
 
     def _check_names(self, model: bytes) -> None:
         parsed = serde.parse(model).model

@@ -18,7 +18,7 @@ from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
-from onnxjson.optimizing.passes.stages import remark
+from onnxjson.optimizing.passes.stages import remark, with_texts
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
 from onnxjson.running.engines import open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set
@@ -48,8 +48,6 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
     """Base of passes that change the results of a model; the error is measured and reported."""
 
     is_exact: ClassVar = False
-    texts: ClassVar = "run"
-
     data: Annotated[
         tuple[Annotated[str, Meta(min_length=1)], ...],
         Role("file"),
@@ -78,9 +76,9 @@ class MeasuredPass(Pass, frozen=True, kw_only=True, eq=False):
         """See `Pass.with_dimensions`."""
         return msgspec.structs.replace(self, dims={names.get(name, name): size for name, size in self.dims.items()})
 
-    def cost(self, before: bytes, after: bytes) -> None:
-        """Report the change in size and the error of each output; errors while measuring are reported, not raised."""
-        remark(size_change(before, after))
+    def measure(self, before: bytes, after: bytes) -> None:
+        """See `Pass.measure`: the change in size and the error of each output. Errors while measuring are remarks."""
+        remark(_size_change(before, after))
         try:
             found = Comparing(self, before, after).run(rounded(after))
         except MemoryError:
@@ -161,7 +159,7 @@ def samples(subject: MeasuredPass, models: TwoModels, before: bytes) -> Samples:
     """
     given = [each for path in subject.data for each in _given(Path(path), models.base)]
     sets = given or [{} for _ in range(subject.samples)]
-    model = open_model(Subject(model=before), OFF, one_line)
+    model = open_model(Subject(model=with_texts(before)), OFF, one_line)
     problem: Exception | None = None
     for cycle in SIZES:
         found = []
@@ -212,7 +210,7 @@ def _has_samples(tensor: Tensor, type_: Any) -> bool:
 
 
 def _outputs(model: bytes, feeds: Sequence[Feed]) -> list[dict[str, Value]]:
-    runnable = open_model(Subject(model=model), OFF, one_line)
+    runnable = open_model(Subject(model=with_texts(model)), OFF, one_line)
     return [runnable.run(feed) for feed in feeds]
 
 
@@ -228,7 +226,7 @@ def _lost(base: Value, target: Value) -> int:
     return count
 
 
-def size_change(before: bytes, after: bytes) -> str:
+def _size_change(before: bytes, after: bytes) -> str:
     """Return the change in size of a model as text."""
     count = len(before) - len(after)
     share = abs(count) / max(len(before), 1)
@@ -296,5 +294,4 @@ __all__ = [
     "one_line",
     "rounded",
     "samples",
-    "size_change",
 ]

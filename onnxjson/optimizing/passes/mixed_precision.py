@@ -20,7 +20,6 @@ from onnxjson.optimizing.passes.measuring import (
     cost_lines,
     one_line,
     rounded,
-    size_change,
 )
 from onnxjson.optimizing.passes.stages import remark
 from onnxjson.running.comparison import TOLERANCES, Tolerance
@@ -96,6 +95,7 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
     """
 
     packages: ClassVar = ("onnxruntime",)
+    texts: ClassVar = "moved"
 
     relative: Annotated[float, Meta(ge=0, description="Tolerance of an output, relative to the element.")] = 1e-2
     of_scale: Annotated[
@@ -123,9 +123,6 @@ class MixedPrecision(MeasuredPass, frozen=True, kw_only=True, eq=False, tag="mix
             raise RuntimeError(f"even with all nodes in float32 the outputs are too far off: {search.problem}")
         made = search.converted(found.items)
         _report(found, search)
-        remark(size_change(model, made))
-        for line in cost_lines(search.measured(made)):
-            remark(line)
         return search.with_names(made)
 
 

@@ -99,9 +99,7 @@ class _Quantize(MeasuredPass, frozen=True, kw_only=True, eq=False):
         imports = [each for each in after.opset_import if each.domain in used]
         del after.opset_import[:]
         after.opset_import.extend(imports)
-        made = bytes(after.SerializeToString())
-        self.cost(model, made)
-        return made
+        return bytes(after.SerializeToString())
 
 
 class QuantizeDynamic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quantize-dynamic"):
@@ -129,6 +127,8 @@ class QuantizeStatic(_Quantize, frozen=True, kw_only=True, eq=False, tag="quanti
 
     Random samples calibrate ranges of random values; real ones in data give a smaller error.
     """
+
+    texts: ClassVar = "run"
 
     format: Annotated[
         Literal["qdq", "qoperator"],

@@ -1,5 +1,6 @@
 """Reports of a pass from the guarded process: remarks, and the models after each of its parts."""
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -30,6 +31,19 @@ def taken_remarks() -> tuple[str, ...]:
     found = tuple(_REMARKS)
     _REMARKS.clear()
     return found
+
+
+_RESTORING: Final[list[Callable[[bytes], bytes]]] = []
+
+
+def restore_texts_with(function: Callable[[bytes], bytes]) -> None:
+    """Set the function that restores the texts of the model in the bytes of one with placeholders."""
+    _RESTORING[:] = [function]
+
+
+def with_texts(model: bytes) -> bytes:
+    """Return a serialized model with the texts of the original one, for running it natively."""
+    return _RESTORING[0](model) if _RESTORING else model
 
 
 def packed(stages: list[PartStage]) -> bytes:

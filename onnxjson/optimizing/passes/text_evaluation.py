@@ -166,6 +166,11 @@ _COMPARING: Final = frozenset(
 )  # fmt: skip
 """Operators that only compare texts for equality: different texts have different placeholders."""
 
+_LABELLING: Final = frozenset(
+    {"LinearClassifier", "SVMClassifier", "Shape", "Size", "TreeEnsembleClassifier", "ZipMap"}
+)
+"""Operators that do not even compare texts: they output them as labels, or ignore them."""
+
 _COUNTING: Final = frozenset(
     {"Equal", "OneHotEncoder", "OptionalHasElement", "SequenceLength", "Shape", "Size", "TfIdfVectorizer"}
 )
@@ -198,19 +203,21 @@ class _Call(NamedTuple):
     is_attribute_hidden: bool
 
 
-def computing_node(model: Model, is_placeholder: Callable[[bytes], bool]) -> Node | None:
-    """Return the first node that constant folding would compute from the characters of a hidden text.
+def computing_node(model: Model, is_placeholder: Callable[[bytes], bool], *, is_run: bool = False) -> Node | None:
+    """Return the first node that would be computed from the characters of a hidden text.
 
     Args:
         model: model with placeholders; function calls are analysed as inlined bodies.
         is_placeholder: whether a text is a placeholder.
+        is_run: whether every node is computed; otherwise only those that constant folding evaluates.
     """
-    return _Search(model, is_placeholder).found(model)
+    return _Search(model, is_placeholder, is_run).found(model)
 
 
 class _Search:
-    def __init__(self, model: Model, is_placeholder: Callable[[bytes], bool]) -> None:
+    def __init__(self, model: Model, is_placeholder: Callable[[bytes], bool], is_run: bool) -> None:
         self._is_placeholder = is_placeholder
+        self._is_run = is_run
         self._functions = {(each.domain or "", each.name or "", each.overload or ""): each for each in model.functions}
         self._hides_in_functions = any([self._hides(function) for function in model.functions])
         self._calls: list[_Call] = []
@@ -219,7 +226,8 @@ class _Search:
         """Whether an attribute of the current function may contain a placeholder."""
 
     def found(self, model: Model) -> Node | None:
-        if model.graph is not None and (node := self._in_graph(model.graph, (), _GIVEN)):
+        given = _KnownValue() if self._is_run else _GIVEN
+        if model.graph is not None and (node := self._in_graph(model.graph, (), given)):
             return node
         for training in model.training_info:
             for graph in (training.initialization, training.algorithm):
@@ -261,7 +269,7 @@ class _Search:
             if function in self._functions:
                 self._call(function, inputs, is_attribute_hidden)
                 is_hidden |= self._hides_in_functions
-            elif is_constant and is_hidden and not _ignores_characters(*operator):
+            elif is_constant and is_hidden and not self._ignores_characters(*operator):
                 return node
             for attribute in node.attribute:
                 for graph in filter(None, (attribute.g, *attribute.graphs)):
@@ -272,6 +280,12 @@ class _Search:
             made = _KnownValue(is_constant, is_hidden and operator[1] not in _COUNTING)
             scopes[-1].update(dict.fromkeys(filter(None, node.output), made))
         return None
+
+    def _ignores_characters(self, domain: str, operator: str) -> bool:
+        """Whether an operator is never computed, or only copies and compares whole texts."""
+        if self._is_run:  # A text from an input is not equal to the placeholder of an equal text.
+            return operator in _MOVING or operator in _LABELLING
+        return domain not in _FOLDABLE_DOMAINS or operator in _MOVING or operator in _COMPARING
 
     def _is_hidden(self, attributes: Iterable[Attribute]) -> bool:
         if self._is_attribute_hidden and any([attribute.ref_attr_name for attribute in attributes]):
@@ -296,11 +310,6 @@ class _Search:
     def _has_placeholder(self, record: Attribute | Tensor) -> bool:
         texts = record.string_data if isinstance(record, Tensor) else (record.s or b"", *record.strings)
         return any([self._is_placeholder(text) for text in texts])
-
-
-def _ignores_characters(domain: str, operator: str) -> bool:
-    """Whether an operator is never folded, or only copies and compares whole texts."""
-    return domain not in _FOLDABLE_DOMAINS or operator in _MOVING or operator in _COMPARING
 
 
 def _known_value(name: str, scopes: tuple[_KnownValues, ...]) -> _KnownValue:

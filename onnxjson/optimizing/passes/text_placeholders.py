@@ -48,11 +48,10 @@ class Placeholders:
     Args:
         model: the model; it is not changed.
         data: the serialized model.
-        keeps_texts: whether string tensors and string attributes are not replaced.
     """
 
-    def __init__(self, model: Model, data: bytes, *, keeps_texts: bool = False) -> None:
-        found = _collect(model, keeps_texts)
+    def __init__(self, model: Model, data: bytes) -> None:
+        found = _collect(model)
         self.dims: dict[str, str] = {}
         """Replaced names of dimensions with their replacements."""
         self._texts: dict[bytes, bytes] = {}
@@ -181,7 +180,7 @@ class Placeholders:
         return self._pattern.sub(original, text)
 
 
-def _collect(model: Model, keeps_texts: bool) -> _Texts:
+def _collect(model: Model) -> _Texts:
     """Collect the texts that get a placeholder."""
     dims, texts, names = set[str](), set[bytes](), set[str]()
     pending: list[Record] = [model]
@@ -206,7 +205,7 @@ def _collect(model: Model, keeps_texts: bool) -> _Texts:
                     pending.append(each)
     return _Texts(
         {name for name in dims if name and not is_symbol(name)},
-        set() if keeps_texts else {text for text in texts if not is_harmless(text)},
+        {text for text in texts if not is_harmless(text)},
         {name for name in names if name and not (IDENTIFIER.fullmatch(name) and len(name) <= LONGEST)},
     )
 
