@@ -208,7 +208,7 @@ def test_errors_and_sizes_are_measured_with_the_texts_of_the_model(name: str) ->
     after = serde.to_proto(made.after.model)
     saved = model.ByteSize() - after.ByteSize()
     assert any([f"{abs(saved):,} bytes {'saved' if saved >= 0 else 'more'}" in each for each in made.notes])
-    assert not any(["could not be measured" in each for each in made.notes]), made.remarks
+    assert not any(["could not be measured" in each for each in made.notes]), made.notes
     assert [tensor.string_data for tensor in after.graph.initializer if tensor.name == "text"] == [[b"3.25e1"]]
 
 
