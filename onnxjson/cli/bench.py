@@ -209,7 +209,7 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> "list[Subject]":
 
 
 def _text(report: "BenchReport", form: str) -> str:
-    from onnxjson.rendering import bench_chart, bench_report
+    from onnxjson.rendering import bench_report
 
     match form:
         case "csv":
@@ -219,7 +219,7 @@ def _text(report: "BenchReport", form: str) -> str:
         case "markdown":
             return bench_report.report_markdown(report)
         case "svg":
-            return bench_chart.report_svg(report)
+            return bench_report.report_svg(report)
         case _:
             lines = bench_report.report_lines(report, _WIDEST)
             return "".join([reports.styled(line, coloured=False) + "\n" for line in lines])

@@ -252,8 +252,8 @@ def _unified(found: list[_Compared]) -> Iterator[str]:
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.diff_json import DIFFS_FORMAT
     from onnxjson.rendering.exact import as_json
+    from onnxjson.rendering.json_reports import DIFFS_FORMAT
 
     yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['
     separator = "\n"
@@ -272,7 +272,7 @@ def _json(found: list[_Compared]) -> Iterator[str]:
 
 
 def _markdown(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.diff_markdown import code
+    from onnxjson.rendering.markdown_reports import code
 
     left = _LARGEST_COMMENT
     for position, each in enumerate(found):

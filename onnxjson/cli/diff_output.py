@@ -103,11 +103,11 @@ def _show(report: "Report", options: Options) -> None:
     view = options.view
     match options.form:
         case "json":
-            from onnxjson.rendering.diff_json import diff_json
+            from onnxjson.rendering.json_reports import diff_json
 
             view.write(diff_json(report, with_matches=options.matches))
         case "markdown":
-            from onnxjson.rendering.diff_markdown import diff_markdown
+            from onnxjson.rendering.markdown_reports import diff_markdown
 
             view.write([diff_markdown(report)])
         case "html":

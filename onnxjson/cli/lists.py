@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 SCHEMAS: Final = {
     "document": "onnxjson.codecs.schema",
-    "diff": "onnxjson.rendering.diff_json",
-    "diffs": "onnxjson.rendering.diff_json",
+    "diff": "onnxjson.rendering.json_reports",
+    "diffs": "onnxjson.rendering.json_reports",
     "patch": "onnxjson.patching.schema",
     "recipe": "onnxjson.optimizing.passes.schema",
     "rewrite": "onnxjson.editing.schema",
-    "trace": "onnxjson.rendering.trace_json",
+    "trace": "onnxjson.rendering.json_reports",
 }
 """The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""
 

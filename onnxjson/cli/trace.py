@@ -66,9 +66,9 @@ def _text(trace: "Trace", selector: str | None, *, verbose: bool) -> "Iterator[L
 
 
 def _pieces(trace: "Trace", form: str, selector: str | None) -> Iterable[str]:
+    from onnxjson.rendering.json_reports import trace_json
+    from onnxjson.rendering.markdown_reports import trace_markdown
     from onnxjson.rendering.trace_html import trace_html
-    from onnxjson.rendering.trace_json import trace_json
-    from onnxjson.rendering.trace_markdown import trace_markdown
 
     if form == "markdown" and selector is None:
         return [trace_markdown(trace)]

@@ -6,5 +6,5 @@ reads a file or prints.
 Not here: deciding what happened (`onnxjson.diffing`, `onnxjson.running`), options and output of commands
 (`onnxjson.cli`), rows of the terminal program (`onnxjson_tui.rows`).
 
-Read first: `tables` (columns and styles), `summary` (a model at a glance), `diff_report` (a difference as data).
+Read first: `tables` (columns and widths), `summary` (a model at a glance), `diff_report` (a difference as data).
 """

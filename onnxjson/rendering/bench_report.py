@@ -1,22 +1,22 @@
-"""Results of a benchmark as a table, JSON, CSV and Markdown, with the same columns."""
+"""Results of a benchmark as a table, JSON, CSV, Markdown and a bar chart (SVG)."""
 
 import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
+from xml.sax.saxutils import escape
 
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
+from onnxjson.rendering.exact import picked
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, wrapped
+from onnxjson.rendering.tables import GAP, cells, cut, limited, padded, shortened, wrapped
 from onnxjson.running.tasks import Settings
 
 _NARROWEST: Final = 16
 _LABEL: Final = 34
 """Width of the names of variants, in columns."""
-
-VERDICTS: Final = {"same": "same", "close": "close", "differs": "differs", "fails": "fails", "": "-"}
 
 TIME_COLUMNS: Final = ("median_ms", "p95_ms", "runs", "start_ms", "offline_start_ms")
 """Columns that vary between runs; all others are the same for the same models."""
@@ -44,33 +44,17 @@ def report_data(report: BenchReport) -> dict[str, Any]:
 
 def _row_data(row: BenchRow) -> dict[str, Any]:
     return {
-        "model": row.model,
-        "variant": row.variant,
-        "passes": list(row.passes),
-        "engine": row.engine,
-        "providers": list(row.providers),
-        "session": {
-            "level": row.settings.level,
-            "threads": row.settings.threads,
-            "parallel": row.settings.parallel,
-        },
-        "nodes": row.nodes,
-        "parameters": row.parameters,
-        "bytes": row.bytes,
+        **picked(row, "model variant passes engine providers"),
+        "session": picked(row.settings, "level threads parallel"),
+        **picked(row, "nodes parameters bytes"),
         "verdict": row.verdict or None,
-        "exact": row.is_exact,
-        "compared_runs": row.compared,
-        "max_abs": row.largest_difference,
-        "max_share": row.largest_share,
-        "scores": row.scores,
-        "problem": row.problem,
+        **picked(row, "exact=is_exact compared_runs=compared max_abs=largest_difference max_share=largest_share"),
+        **picked(row, "scores problem"),
         "time": {
-            "median": row.median,
-            "p95": row.p95,
+            **picked(row, "median p95"),
             "least": min(row.times, default=None),
             "runs": len(row.times),
-            "start": row.start,
-            "offline_start": row.offline_start,
+            **picked(row, "start offline_start"),
         },
     }
 
@@ -150,7 +134,7 @@ def columns(report: BenchReport, rows: Sequence[BenchRow], *, runtime: bool = Fa
         *([] if is_grid else sizes),
         Column("max diff", lambda row: _difference(row.largest_difference)),
         *([] if is_grid else [Column("of max", lambda row: _difference(row.largest_share))]),
-        Column("verified", lambda row: VERDICTS[row.verdict]),
+        Column("verified", lambda row: row.verdict or "-"),
         Column("start", lambda row: milliseconds(row.start), is_time=True),
         Column("offline", lambda row: milliseconds(row.offline_start), is_time=True),
     ]
@@ -302,3 +286,109 @@ def _style(column: Column, row: BenchRow) -> Style:
     if column.heading != "verified":
         return "plain"
     return "bad" if not row.is_fine else "good" if row.verdict in ("same", "close") else "plain"
+
+
+_WIDTH: Final = 860
+_ROW: Final = 26
+_BAR: Final = 16
+_CHARACTER: Final = 7.2
+"""Maximum width of a text column in points at this font size, except for a few letters."""
+_WIDE: Final = 12.0
+"""Width of the widest letters in points."""
+_ROOM: Final = 190
+"""Space right of the longest bar for its numbers, in points."""
+_LONGEST_LABEL: Final = 44
+_COLOURS: Final = {"same": "#3b7dd8", "close": "#3b7dd8", "differs": "#d98c2b", "fails": "#b3b3b3", "": "#7f8fa6"}
+
+_CHART_STYLE: Final = (
+    "text{font:12px system-ui,sans-serif;fill:#222}.q{fill:#666}.t{font-weight:600}"
+    "@media(prefers-color-scheme:dark){text{fill:#ddd}.q{fill:#999}.w{stroke:#ddd}}"
+)
+
+_CAPTION: Final = (
+    "Bar: median of the runs. Line: up to the 95th percentile; an arrow if it is beyond the scale.",
+    "Orange: results differ from the original, as its passes allow. Gray: wrong or failed.",
+)
+
+
+def report_svg(report: BenchReport) -> str:
+    """Return a chart with a group of bars for each model, each with its own scale."""
+    labels = [_bar_label(report, row) for row in report.rows]
+    left = 16 + max([cells(label) for label in labels], default=0) * _CHARACTER
+    body: list[str] = []
+    top = 8.0
+    for name in dict.fromkeys(row.model for row in report.rows):
+        rows = [(row, label) for row, label in zip(report.rows, labels, strict=True) if row.model == name]
+        top += 22
+        body.append(_svg_text(8, top, visible(name, 100), "t"))
+        top += 18
+        body.append(_svg_text(8, top, cut(conditions(report, [row for row, _ in rows]), 110), "q"))
+        top += 8
+        longest = _right_end([row for row, _ in rows])
+        for row, label in rows:
+            body += _bar(row, label, left, top, longest)
+            top += _ROW
+    top += 6
+    for line in _CAPTION:
+        top += 16
+        body.append(_svg_text(8, top, line, "q"))
+    height = top + 12
+    size = f'width="{_WIDTH}" height="{height:.0f}" viewBox="0 0 {_WIDTH} {height:.0f}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
+        "<title>Time of a run, milliseconds</title>",
+        f"<style>{_CHART_STYLE}</style>",
+        *body,
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _bar_label(report: BenchReport, row: BenchRow) -> str:
+    several = len({each.settings for each in report.rows}) > 1
+    text = visible(row.variant, 200) + (f" ({session_text(row.settings)})" if several else "")
+    return cut(text, _LONGEST_LABEL)
+
+
+def _right_end(rows: Sequence[BenchRow]) -> float:
+    """Return the seconds at the right end; outliers do not shorten all bars."""
+    medians = [row.median for row in rows if row.median is not None]
+    highs = [row.p95 for row in rows if row.p95 is not None]
+    return min(max(highs, default=1.0), 2 * max(medians, default=1.0)) or 1.0
+
+
+def _bar(row: BenchRow, label: str, left: float, top: float, longest: float) -> Iterator[str]:
+    scale = (_WIDTH - left - _ROOM) / longest
+    middle = top + _ROW / 2
+    yield _svg_text(left - 8, middle + 4, label, anchor="end", room=left - 16)
+    median, p95 = row.median, row.p95
+    if median is None or p95 is None:
+        yield _svg_text(left, middle + 4, "fails" if row.verdict == "fails" else "no time", "q")
+        return
+    size = max(median * scale, 1.0)
+    colour = _COLOURS[row.verdict if row.is_fine else "fails"]
+    yield f'<rect x="{left:.1f}" y="{middle - _BAR / 2:.1f}" width="{size:.1f}" height="{_BAR}" fill="{colour}"/>'
+    end = left + min(p95, longest) * scale
+    # An arrow marks a line that continues beyond the scale.
+    tip = f"M{end:.1f} {middle - 5:.1f}v10" if p95 <= longest else f"M{end - 4:.1f} {middle - 4:.1f}l4 4l-4 4"
+    yield f'<path class="w" d="M{left + size:.1f} {middle:.1f}H{end:.1f}{tip}" stroke="#222" fill="none"/>'
+    words: Sequence[str] = [f"{milliseconds(median)} ms", "" if row.bytes is None else _size_text(row.bytes)]
+    if row.verdict in ("differs", "fails"):
+        words = [*words, row.verdict]
+    yield _svg_text(end + 6, middle + 4, ", ".join(filter(None, words)), "q")
+
+
+def _size_text(count: int) -> str:
+    """Return a number of bytes as text."""
+    if count >= 100_000_000:
+        return f"{count / 1_000_000:,.0f} MB"
+    return f"{count / 1000:,.{0 if count >= 10_000 else 1}f} KB"
+
+
+def _svg_text(x: float, y: float, text: str, kind: str = "", anchor: str = "start", room: float | None = None) -> str:
+    """Return a text element, compressed if it does not fit into `room` points."""
+    points = cells(text) * _CHARACTER + sum(character in "MWm@%" for character in text) * (_WIDE - _CHARACTER)
+    fitted = "" if room is None or points <= room else f' textLength="{room:.1f}" lengthAdjust="spacingAndGlyphs"'
+    named = f' class="{kind}"' if kind else ""
+    placed = f' text-anchor="{anchor}"' if anchor != "start" else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{named}{placed}{fitted}>{escape(text)}</text>'

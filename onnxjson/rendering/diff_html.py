@@ -7,7 +7,8 @@ security policy allows one style sheet and one script, by their sha256, and noth
 import hashlib
 import html
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 import pybase64
@@ -17,16 +18,21 @@ from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
 from onnxjson.diffing.texts import node_label
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.rendering import drawings
-from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of
 from onnxjson.rendering.diff_text import is_about_parts, nodes_text, not_verified, place_text, verdict_style
-from onnxjson.rendering.neighbourhoods import Picture, pictures
+from onnxjson.rendering.drawings import Picture, pictures, svg
 from onnxjson.rendering.tables import size
+
+STYLE: Final = "\n" + Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+SCRIPT: Final = "\n" + Path(__file__).with_name("page.js").read_text(encoding="utf-8")
+"""Style sheet and script of all pages; the script searches the table of nodes by words and by kind of change."""
 
 State = Literal["same", "changed", "removed", "added"]
 
 STATES: Final[tuple[State, ...]] = ("changed", "removed", "added", "same")
+
+
+_ELEMENTS: Final[dict[State, str]] = {"removed": "del", "added": "ins", "changed": "span", "same": "span"}
 
 
 class NodeRow(NamedTuple):
@@ -80,34 +86,24 @@ def _in_order(pair: GraphPair) -> Iterator[tuple[int, int]]:
         waiting = next(removed, None)
 
 
-_Happened = tuple[dict[NodeRef, list[int]], dict[NodeRef, list[int]]]
-"""Positions of events by node of the base, and by node of the target."""
+_Happened = dict[NodeRef | None, dict[int, None]]
+"""Positions of events by node, of both models."""
 
 
 def _events_of_nodes(report: Report) -> _Happened:
     nodes = Nodes(report.alignment)
-    happened: _Happened = ({}, {})
+    happened: _Happened = {}
     for position, event in enumerate(report.events):
-        for side, ref in _nodes_of(event, nodes):
-            found = happened[side].setdefault(ref, [])
-            if position not in found:
-                found.append(position)
+        for member in event.members:
+            for ref in itertools.chain(*nodes.of(member)):
+                happened.setdefault(ref, {})[position] = None
     return happened
-
-
-def _nodes_of(event: Event, nodes: Nodes) -> Iterator[tuple[int, NodeRef]]:
-    for member in event.members:
-        for side, refs in enumerate(nodes.of(member)):
-            yield from ((side, ref) for ref in refs)
 
 
 def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> NodeRow:
     ref = target or base
     assert ref is not None
-    events = [
-        *(happened[0].get(base, ()) if base is not None else ()),
-        *(happened[1].get(target, ()) if target is not None else ()),
-    ]
+    events = sorted({*happened.get(base, ()), *happened.get(target, ())})
     state: State = "added" if base is None else "removed" if target is None else "changed" if events else "same"
     return NodeRow(
         state=state,
@@ -115,7 +111,7 @@ def _row(base: NodeRef | None, target: NodeRef | None, happened: _Happened) -> N
         name=node_label(ref.node),
         base=base.address if base is not None else None,
         target=target.address if target is not None else None,
-        events=tuple(sorted(set(events))),
+        events=tuple(events),
     )
 
 
@@ -149,8 +145,7 @@ def diff_html(report: Report) -> Iterator[str]:
         yield from _operators(report)
         yield from _events(report)
     yield from _nodes(report)
-    yield "<footer>onnxjson diff</footer>\n"
-    yield f"<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    yield page_end("onnxjson diff")
 
 
 def page_text(text: str, limit: int | None = _LONGEST) -> str:
@@ -180,6 +175,11 @@ def page_head(title: str) -> str:
         f"<title>{page_text(title)}</title>\n"
         f"<style>{STYLE}</style>\n</head>\n"
     )
+
+
+def page_end(command: str) -> str:
+    """Return the end of a page, which states the command that writes it."""
+    return f"<footer>{command}</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
 
 
 def _badges(report: Report) -> str:
@@ -278,7 +278,7 @@ def event_article(
 def _figure(picture: Picture, side: str) -> str:
     nodes = [shape.title for shape in picture.shapes if shape.status in ("removed", "added", "changed")]
     label = f"{side}: {', '.join(nodes) or 'none of its nodes'}"
-    drawing = drawings.svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
+    drawing = svg(picture, label) if picture.shapes else '<span class="soft">nothing</span>'
     left = f", {counted(picture.left_out, 'more node')} not drawn" if picture.left_out else ""
     return f'<figure><figcaption>{side}{left}</figcaption><div class="scroll">{drawing}</div></figure>\n'
 
@@ -320,18 +320,38 @@ def _nodes(report: Report) -> Iterator[str]:
     if total > MOST_ROWS:
         rows = (row for row in rows if row.state != "same")
         note = f"changed nodes of {total:,}, at most {MOST_ROWS:,} rows"
+    shown = (_node_row(row, report) for row in itertools.islice(rows, MOST_ROWS))
+    yield from page_nodes(note, ("event", "address"), STATES, shown)
+
+
+def page_nodes(note: str, words: tuple[str, str], states: Iterable[State], rows: Iterable[str]) -> Iterator[str]:
+    """Yield the table of nodes with its search field.
+
+    Args:
+        note: about the rows; already escaped.
+        words: what can be searched beside operators, names and addresses; the heading of the last column.
+        states: the changes that can be searched.
+        rows: see `page_row`.
+    """
+    options = "".join(f'<option value="{state}">{state}</option>' for state in states)
     yield f'<h2>Nodes</h2>\n<p class="soft">{note}</p>\n'
-    options = "".join(f'<option value="{state}">{state}</option>' for state in STATES)
-    yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, event" '
-    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="Kind of change">'
+    yield '<div class="search" hidden><input id="words" type="search" '
+    yield f'placeholder="operator, name, address, {words[0]}" aria-label="Search nodes" autocomplete="off">'
+    yield '<select id="state" aria-label="Kind of change">'
     yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
-    yield "</div>\n"
-    yield '<table id="nodes"><thead><tr><th></th><th>operator</th><th>name</th><th>address</th></tr></thead><tbody>\n'
-    yield from (_node_row(row, report) for row in itertools.islice(rows, MOST_ROWS))
+    headings = f"<th></th><th>operator</th><th>name</th><th>{words[1]}</th>"
+    yield f'</div>\n<table id="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
+    yield from rows
     yield "</tbody></table>\n"
 
 
-_ELEMENTS: Final[dict[State, str]] = {"removed": "del", "added": "ins", "changed": "span", "same": "span"}
+def page_row(state: State, badges: Iterable[str], operator: str, name: str, place: str) -> str:
+    """Return a row of the table of nodes; badges and place are already escaped."""
+    element = _ELEMENTS[state]
+    return (
+        f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator)}</{element}></td>'
+        f'<td>{page_code(name)}</td><td class="address">{place}</td></tr>\n'
+    )
 
 
 def _node_row(row: NodeRow, report: Report) -> str:
@@ -341,12 +361,7 @@ def _node_row(row: NodeRow, report: Report) -> str:
         badges.append(f'<span class="kind {row.state}">{row.state}</span>')
     addresses = [each for each in dict.fromkeys((row.base, row.target)) if each is not None]
     shown = " → ".join(page_text(f"@{each}") for each in addresses)
-    element = _ELEMENTS[row.state]
-    operator = f"<{element}>{page_code(row.operator)}</{element}>"
-    return (
-        f'<tr data-state="{row.state}"><td>{" ".join(badges)}</td><td>{operator}</td>'
-        f'<td>{page_code(row.name)}</td><td class="address">{shown}</td></tr>\n'
-    )
+    return page_row(row.state, badges, row.operator, row.name, shown)
 
 
 def _badge(kind: Kind, position: int, text: str) -> str:

@@ -9,8 +9,8 @@ from onnxjson.diffing.events import KIND_PROPERTIES, Effect, Event, Kind, Member
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import operator_name
-from onnxjson.rendering.constants import constants, weights
 from onnxjson.rendering.tables import size
+from onnxjson.rendering.values import constants, weights
 
 EFFECTS: Final[Mapping[Kind, Effect]] = {kind: properties.effect for kind, properties in KIND_PROPERTIES.items()}
 """The effect of each kind of event."""

@@ -1,11 +1,235 @@
-"""Small drawings of graphs as SVG: boxes for nodes, pills for values, colours by class from the enclosing page."""
+"""Small drawings of a change, as boxes and arrows and as SVG.
+
+A drawing has the nodes of the change, the values at its boundary, their producers and consumers: boxes for nodes, pills
+for values. Colours are those of the enclosing page, by class.
+"""
 
 import html
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
+from onnxjson.diffing.events import Member
+from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
+from onnxjson.diffing.texts import node_label
+from onnxjson.model.constants import is_constant_node, own_constant
+from onnxjson.model.display import visible
+from onnxjson.model.index import NodeRef, Scope
+from onnxjson.rendering.diff_report import Nodes, operator_of
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, Layout, Point, laid_out
-from onnxjson.rendering.neighbourhoods import Picture, Shape
 from onnxjson.rendering.tables import cells, cut
+from onnxjson.rendering.values import value_type
+
+Status = Literal["changed", "removed", "added", "context", "value", "constant"]
+"""Kind of a box: a node of the change, an adjacent node, a value or constant at the boundary."""
+
+LARGEST: Final = 40
+"""Maximum number of boxes of a drawing."""
+
+_MOST_NODES: Final = 24
+_MOST_VALUES: Final = 12
+_MOST_CONSUMERS: Final = 3
+_MOST_ARROWS: Final = 160
+
+
+class Shape(NamedTuple):
+    """A box of a drawing, with visible texts."""
+
+    title: str
+    subtitle: str
+    status: Status
+
+
+class Arrow(NamedTuple):
+    """A line from one box to another, by position."""
+
+    start: int
+    end: int
+    status: Status
+
+
+class Picture(NamedTuple):
+    """Drawing of one side of a change."""
+
+    shapes: tuple[Shape, ...]
+    arrows: tuple[Arrow, ...]
+    left_out: int
+    """Number of nodes of the change without a box."""
+
+
+def pictures(member: Member, nodes: Nodes) -> tuple[Picture, Picture] | None:
+    """Return the pictures of a change before and after; None if it has no nodes."""
+    base, target = (_in_one_graph(refs) for refs in nodes.of(member))
+    if not base and not target:
+        return None
+    pair = nodes.pair_of_base(base[0].scope.address) if base else nodes.pair_of_target(target[0].scope.address)
+    if pair is not None and target and target[0].scope is not pair.target:
+        pair = None
+    backwards = nodes.names_back(pair) if pair is not None else {}
+    before = _Side.of(base, pair)
+    after = _Side.of(target, pair, is_base=False)
+    if before is not None and after is not None and pair is not None:
+        _complete(before, after, pair, backwards)
+    empty = Picture((), (), 0)
+    return before.picture() if before is not None else empty, after.picture() if after is not None else empty
+
+
+def _in_one_graph(refs: Sequence[NodeRef]) -> list[NodeRef]:
+    return [ref for ref in refs if ref.scope is refs[0].scope]
+
+
+def _complete(before: "_Side", after: "_Side", pair: GraphPair, backwards: Mapping[str, str]) -> None:
+    """Add the counterparts of what the other side shows."""
+    found = [(side.values_shown(), side.neighbours()) for side in (before, after)]
+    for side, (values, positions), names, counterparts in (
+        (after, found[0], pair.values, pair.target_of),
+        (before, found[1], backwards, pair.base_of),
+    ):
+        side.add_values(names[value] for value in values if value in names)
+        side.add_neighbours(counterparts[position] for position in positions)
+        if side.is_empty:
+            side.add_lost_values(backwards if side is after else pair.values)
+
+
+def _nearest(scope: Scope, change: Sequence[int], most: int) -> list[int]:
+    """Return connected nodes of a large change: those around the node with most neighbours in it."""
+    near: dict[int, dict[int, None]] = {position: {} for position in change}
+    for position in change:
+        for name in scope.graph.node[position].input:
+            producer = scope.producers.get(name, (UNMATCHED, 0))[0]
+            if producer in near:
+                near[position][producer] = near[producer][position] = None
+    start = max(change, key=lambda position: (len(near[position]), -position))
+    found = dict.fromkeys([start])
+    pending = [start]
+    for position in pending:
+        for each in near[position]:
+            if each not in found and len(found) < most:
+                found[each] = None
+                pending.append(each)
+    return list(found)
+
+
+class _Side:
+    """The shown part of one graph."""
+
+    def __init__(self, scope: Scope, change: Sequence[int], counterparts: Sequence[int], *, is_base: bool) -> None:
+        self._scope = scope
+        self._change = frozenset(change)
+        self._shown = sorted(_nearest(scope, change, _MOST_NODES)) if len(change) > _MOST_NODES else list(change)
+        self._counterparts = counterparts
+        self._is_base = is_base
+        self._values: dict[str, None] = {}
+        self._neighbours: dict[int, None] = {}
+        self.add_values(self._boundary())
+
+    @classmethod
+    def of(cls, refs: Sequence[NodeRef], pair: GraphPair | None, *, is_base: bool = True) -> "_Side | None":
+        """Return the side of a change with these nodes; None if its graph is not known."""
+        positions = [ref.position for ref in refs]
+        if pair is not None:
+            scope, counterparts = (pair.base, pair.target_of) if is_base else (pair.target, pair.base_of)
+            return cls(scope, positions, counterparts, is_base=is_base)
+        return cls(refs[0].scope, positions, (), is_base=is_base) if refs else None
+
+    def _boundary(self) -> Iterable[str]:
+        """Yield the values that the shown nodes consume from outside or produce for it."""
+        shown, graph = set(self._shown), self._scope.graph
+        for position in self._shown:
+            yield from (
+                name for name in graph.node[position].input if name and self._scope.producer_position(name) not in shown
+            )
+        for position in self._shown:
+            for name in graph.node[position].output:
+                consumers = self._scope.consumers.get(name, ()) if name else ()
+                if any(consumer is None or consumer not in shown for consumer, _ in consumers):
+                    yield name
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no node of the change is on this side."""
+        return not self._change
+
+    def add_lost_values(self, paired: Mapping[str, str]) -> None:
+        """Show inputs of the neighbours without a counterpart: these replace something or were replaced."""
+        graph = self._scope.graph
+        for position in list(self._neighbours):
+            self.add_values(name for name in graph.node[position].input if name and name not in paired)
+
+    def values_shown(self) -> list[str]:
+        """Return the values that have boxes."""
+        return list(self._values)
+
+    def add_values(self, names: Iterable[str]) -> None:
+        """Show values while there is room."""
+        for name in names:
+            if len(self._values) < _MOST_VALUES:
+                self._values[name] = None
+
+    def neighbours(self) -> list[int]:
+        """Return producers of values at the boundary, and consumers of values that the change produces."""
+        graph, found = self._scope.graph, dict[int, None]()
+        made = {name for position in self._shown for name in graph.node[position].output}
+        for name in self._values:
+            producer = self._scope.producer_position(name)
+            if producer is not None and not is_constant_node(graph.node[producer]):
+                found[producer] = None
+            if name in made:
+                consumers = [consumer for consumer, _ in self._scope.consumers.get(name, ()) if consumer is not None]
+                found.update(dict.fromkeys(dict.fromkeys(consumers[:_MOST_CONSUMERS])))
+        kept = [position for position in found if position not in self._shown]
+        self.add_neighbours(kept)
+        return [*kept, *self._shown]
+
+    def add_neighbours(self, positions: Iterable[int]) -> None:
+        """Show adjacent nodes while there is room."""
+        for position in positions:
+            room = LARGEST - len(self._shown) - len(self._values) - len(self._neighbours)
+            if position != UNMATCHED and position not in self._shown and room > 0:
+                self._neighbours[position] = None
+
+    def picture(self) -> Picture:
+        """Return boxes and arrows: values, then nodes in the order of the file."""
+        graph = self._scope.graph
+        self.neighbours()
+        positions = sorted({*self._shown, *self._neighbours})
+        keys: list[int | str] = [*self._values, *positions]
+        places = {key: place for place, key in enumerate(keys)}
+        shapes = [self._value(key) if isinstance(key, str) else self._node(key) for key in keys]
+        arrows: dict[tuple[int, int], Status] = {}
+        for position in positions:
+            node, own = graph.node[position], places[position]
+            for name in node.input:
+                producer = self._scope.producer_position(name) if name else None
+                start = places.get(name, places.get(producer) if producer is not None else None)
+                if start is not None:
+                    arrows.setdefault((start, own), self._status(position))
+            for name in node.output:
+                if name in places:
+                    arrows.setdefault((own, places[name]), self._status(position))
+        found = [Arrow(*ends, status) for ends, status in arrows.items()][:_MOST_ARROWS]
+        return Picture(tuple(shapes), tuple(found), len(self._change) - len(self._shown))
+
+    def _status(self, position: int) -> Status:
+        if position not in self._change:
+            return "context"
+        if self._counterparts and self._counterparts[position] != UNMATCHED:
+            return "changed"
+        return "removed" if self._is_base else "added"
+
+    def _node(self, position: int) -> Shape:
+        ref = NodeRef(self._scope, position)
+        name = node_label(ref.node)
+        return Shape(visible(operator_of(ref), 200), visible(name, 400), self._status(position))
+
+    def _value(self, name: str) -> Shape:
+        scope = self._scope
+        type_text = value_type(scope, name) or ""
+        return Shape(
+            visible(name, 400),
+            visible(type_text, 200),
+            "constant" if own_constant(scope, name) is not None else "value",
+        )
+
 
 _NAMESPACE: Final = "http://www.w3.org/2000/svg"
 _MARGIN: Final = 4.0
@@ -22,26 +246,6 @@ _LINE_HEIGHT: Final = 20.0
 _WIDE: Final = 448.0
 _WIDEST: Final = 1000.0
 """Widths above which a drawing scrolls sideways on a narrow screen instead of shrinking."""
-
-STYLE: Final = """
-.graph { font: 600 12.5px system-ui, sans-serif; }
-.graph text { text-anchor: middle; fill: var(--ink); }
-.graph .name { font: 10.5px ui-monospace, Menlo, Consolas, monospace; fill: var(--soft); }
-.graph rect { fill: var(--paper); stroke: var(--line); stroke-width: 1.2; }
-.graph path { fill: none; stroke: var(--line); stroke-width: 1.3; }
-.graph polygon { fill: var(--line); }
-.graph .value rect, .graph .constant rect { stroke-width: 1; fill: var(--shade); stroke: var(--faint); }
-.graph .constant rect { stroke-dasharray: 3 2; }
-.graph .context rect { stroke: var(--faint); }
-.graph .context text { fill: var(--soft); }
-.graph .removed rect { fill: var(--removed-shade); stroke: var(--removed); stroke-width: 2; }
-.graph .added rect { fill: var(--added-shade); stroke: var(--added); stroke-width: 2; }
-.graph .changed rect { fill: var(--changed-shade); stroke: var(--changed); stroke-width: 2; }
-.graph path.removed { stroke: var(--removed); } .graph polygon.removed { fill: var(--removed); }
-.graph path.added { stroke: var(--added); } .graph polygon.added { fill: var(--added); }
-.graph path.changed { stroke: var(--changed); } .graph polygon.changed { fill: var(--changed); }
-"""
-"""Style sheet for all drawings of a page; the page defines the colours."""
 
 
 def svg(picture: Picture, label: str) -> str:

@@ -49,6 +49,12 @@ def _plain(value: object) -> Any:
             raise TypeError(f"{type(value).__name__} has no JSON form here")
 
 
+def picked(record: object, names: str) -> dict[str, Any]:
+    """Return some properties of a record by name, in this order; ``key=name`` gives a property another key."""
+    pairs = [name.partition("=") for name in names.split()]
+    return {key: getattr(record, name or key) for key, _, name in pairs}
+
+
 def _special(value: float) -> str:
     if math.isnan(value):
         return "NaN"

@@ -27,10 +27,19 @@ from onnxjson.model.node_properties import scopes_of
 from onnxjson.model.operators import Documentation, function_key, operator_key, operator_name, plain_domain
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
-from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.tables import table, wrapped
-from onnxjson.rendering.values import Consumer, Pair, Source, consumers, node_name, pairs, source, value_type
+from onnxjson.rendering.values import (
+    Consumer,
+    Pair,
+    Source,
+    consumers,
+    node_name,
+    pairs,
+    source,
+    tensor_type_text,
+    value_type,
+)
 
 _MOST_VALUES: Final = 8
 """Maximum number of elements shown for a tensor in an attribute."""

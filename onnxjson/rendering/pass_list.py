@@ -9,8 +9,8 @@ from onnxjson.model.document import Node
 from onnxjson.model.walking import walk
 from onnxjson.optimizing.passes.catalogue import Entry, Option
 from onnxjson.optimizing.passes.pipeline import Made
-from onnxjson.rendering.stage_table import bytes_change, growth, nodes_change
 from onnxjson.rendering.tables import padded, wrapped
+from onnxjson.rendering.trace_text import bytes_change, growth, nodes_change
 
 
 def overview(entries: Sequence[Entry], width: int) -> list[str]:

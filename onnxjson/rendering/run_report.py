@@ -11,11 +11,11 @@ from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, STRING
 from onnxjson.model.tensor_statistics import statistics, string_statistics
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import format_tensor_type
+from onnxjson.rendering.exact import picked
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import number, shortened, table, wrapped
 from onnxjson.running.comparison import dtype_of
 from onnxjson.running.model_run import Case, RunResult
-from onnxjson.running.tasks import Settings
 from onnxjson.running.values import Value, leaves
 
 NODES: Final = 12
@@ -58,14 +58,11 @@ def run_data(result: RunResult, name: str) -> dict[str, Any]:
     return {
         "format": "onnxjson-run/1",
         "model": name,
-        "engine": result.engine,
-        "providers": list(result.providers),
-        "settings": _settings_data(result.settings),
-        "sizes": dict(result.sizes),
+        **picked(result, "engine providers"),
+        "settings": picked(result.settings, "level threads parallel"),
+        "sizes": result.sizes,
         "ok": not result.problem and not result.is_interrupted and all(case.is_fine for case in result.cases),
-        "interrupted": result.is_interrupted,
-        "problem": result.problem,
-        "opening_seconds": result.opening_seconds,
+        **picked(result, "interrupted=is_interrupted problem opening_seconds"),
         "runs": [_case_data(case) for case in result.cases],
         "timed": None
         if not times
@@ -77,28 +74,21 @@ def run_data(result: RunResult, name: str) -> dict[str, Any]:
             "greatest": max(times),
             "mean": sum(times) / len(times),
         },
-        "profiled_runs": result.profiled_runs,
-        "profile": list(result.profile),
+        **picked(result, "profiled_runs profile"),
     }
 
 
-def _settings_data(settings: Settings) -> dict[str, Any]:
-    return {"level": settings.level, "threads": settings.threads, "parallel": settings.parallel}
-
-
 def _case_data(case: Case) -> dict[str, Any]:
+    figures = "max_abs=largest_absolute max_rel=largest_relative problem"
     return {
-        "name": case.name,
-        "problem": case.problem,
-        "seconds": case.seconds,
+        **picked(case, "name problem seconds"),
         "inputs": _values_data(case.inputs),
         "outputs": _values_data(case.outputs),
         "expected": [
-            {"name": each.name, "close": each.comparison.close, "max_abs": each.comparison.largest_absolute,
-             "max_rel": each.comparison.largest_relative, "problem": each.comparison.problem}
+            {"name": each.name, "close": each.comparison.close, **picked(each.comparison, figures)}
             for each in case.expected
         ],
-    }  # fmt: skip
+    }
 
 
 def _values_data(values: Mapping[str, Value]) -> list[dict[str, Any]]:

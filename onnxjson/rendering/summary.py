@@ -10,18 +10,19 @@ from onnxjson.model.document import Function, Graph, Model, Type, ValueInfo
 from onnxjson.model.index import Index, Kind, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_type
-from onnxjson.rendering.constants import (
+from onnxjson.rendering.values import (
     BigTensor,
     Dtype,
     ExternalFile,
+    Pair,
     Weights,
     biggest,
     constants,
     dtypes,
     external_files,
+    pairs,
     weights,
 )
-from onnxjson.rendering.values import Pair, pairs
 from onnxjson.storage.external import Resolver
 
 

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from onnxjson.model.display import counted, is_whole, visible
 from onnxjson.model.operators import operator_name
-from onnxjson.rendering.constants import Weights
 from onnxjson.rendering.summary import Summary, Value
 from onnxjson.rendering.tables import GAP, cells, columns, limited, padded, shortened, size, table, wrapped
+from onnxjson.rendering.values import Weights
 
 FORMATS: Final = {"onnx": "ONNX binary", "json": "onnxjson/1 text", "protojson": "proto-JSON"}
 """Names of file formats."""

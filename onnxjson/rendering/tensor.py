@@ -23,11 +23,20 @@ from onnxjson.model.tensor_statistics import (
 )
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
-from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.exact import Json
 from onnxjson.rendering.node import consumer_lines
 from onnxjson.rendering.tables import number, padded, size, wrapped
-from onnxjson.rendering.values import Consumer, Pair, Source, consumers, pairs, source
+from onnxjson.rendering.values import (
+    Consumer,
+    Pair,
+    Source,
+    constant_type_text,
+    consumers,
+    pairs,
+    source,
+    stored_bytes,
+    tensor_type_text,
+)
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.stored_constants import with_elements
 
@@ -122,11 +131,8 @@ def view_tensor(
 
 
 def _type(ref: TensorRef, from_graph: Source | None) -> str | None:
-    if isinstance(ref.tensor, Tensor):
-        return tensor_type_text(ref.tensor)
-    if ref.tensor is not None and ref.tensor.values is not None:
-        inner = tensor_type_text(msgspec.structs.replace(ref.tensor.values, dims=ref.tensor.dims))
-        return None if inner is None else f"sparse {inner}"
+    if ref.tensor is not None and (isinstance(ref.tensor, Tensor) or ref.tensor.values is not None):
+        return constant_type_text(ref.tensor)
     return from_graph.type if from_graph is not None else None
 
 

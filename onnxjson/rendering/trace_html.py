@@ -14,12 +14,32 @@ from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.provenance import Provenance, Story
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
-from onnxjson.rendering.diff_html import DRAWN, MOST_DRAWINGS, MOST_ROWS, event_article, page_code, page_head, page_text
-from onnxjson.rendering.diff_page_style import SCRIPT
+from onnxjson.rendering.diff_html import (
+    DRAWN,
+    MOST_DRAWINGS,
+    MOST_ROWS,
+    State,
+    event_article,
+    page_code,
+    page_end,
+    page_head,
+    page_nodes,
+    page_row,
+    page_text,
+)
 from onnxjson.rendering.diff_report import EFFECTS, Nodes, operator_of
-from onnxjson.rendering.neighbourhoods import Picture, pictures
-from onnxjson.rendering.stage_table import bytes_change, nodes_change, table_rows
-from onnxjson.rendering.trace_text import columns, loud, notes_of, outcome, part_text, size_before, totals
+from onnxjson.rendering.drawings import Picture, pictures
+from onnxjson.rendering.trace_text import (
+    bytes_change,
+    columns,
+    loud,
+    nodes_change,
+    outcome,
+    part_text,
+    stages,
+    table_rows,
+    totals,
+)
 
 _MOST_EVENTS: Final = 200
 """Maximum number of events of one part."""
@@ -35,7 +55,7 @@ def trace_html(trace: Trace, found: Provenance) -> Iterator[str]:
     yield from _table(trace)
     yield from _Steps(trace).pieces()
     yield from _nodes(trace, found)
-    yield f"<footer>onnxjson trace</footer>\n<script>{SCRIPT}</script>\n</body>\n</html>\n"
+    yield page_end("onnxjson trace")
 
 
 def _table(trace: Trace) -> Iterator[str]:
@@ -66,15 +86,14 @@ class _Steps:
 
     def pieces(self) -> Iterator[str]:
         """Yield a section for each pass."""
-        for number, step in enumerate(self._trace.steps, 1):
-            before = size_before(self._trace, step)
-            after = step.parts[-1].after if step.parts else before
+        for number, stage in enumerate(stages(self._trace), 1):
+            step, before, after = stage
             numbers = _change(before, after) if step.parts else outcome(step)
             yield f'<h2 id="p{number}">{number}. {page_code(step.name)}</h2>\n'
             yield f'<p class="soft">{numbers}, {step.seconds:.2g} s</p>\n'
             if step.failure is not None:
                 yield f'<p class="problem">{page_text(step.failure, 2000)}</p>\n'
-            for note in notes_of(step, before):
+            for note in stage.notes:
                 yield f'<p class="soft">{page_text(note, 2000)}</p>\n'
             yield from self._parts(step, before)
 
@@ -122,7 +141,7 @@ def _arrows(text: str) -> str:
 
 def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     """Yield the origins of every node of the result, then the removed nodes."""
-    rows: list[tuple[str, NodeRef, Story]] = []
+    rows: list[tuple[State, NodeRef, Story]] = []
     for ref in Index(trace.last).nodes():
         story = found.origins[ref.address]
         rows.append(("added" if not story.nodes else "changed" if story.touches else "same", ref, story))
@@ -134,21 +153,12 @@ def _nodes(trace: Trace, found: Provenance) -> Iterator[str]:
     if len(rows) > MOST_ROWS:
         rows = [row for row in rows if row[0] != "same"][:MOST_ROWS]
         note = f"changed nodes of {note}, at most {MOST_ROWS:,} rows"
-    options = "".join(
-        [f'<option value="{state}">{state}</option>' for state in ("changed", "added", "removed", "same")]
-    )
-    yield f'<h2>Nodes</h2>\n<p class="soft">{note}; origins of the nodes of the result, then removed nodes</p>\n'
-    yield '<div class="search" hidden><input id="words" type="search" placeholder="operator, name, address, pass" '
-    yield 'aria-label="Search nodes" autocomplete="off"><select id="state" aria-label="Kind of change">'
-    yield f'<option value="">all</option>{options}</select><span id="found" class="soft" aria-live="polite"></span>'
-    headings = "<th></th><th>operator</th><th>name</th><th>from</th>"
-    yield f'</div>\n<table id="nodes"><thead><tr>{headings}</tr></thead><tbody>\n'
-    for state, ref, story in rows:
-        yield _row(trace, state, ref, story)
-    yield "</tbody></table>\n"
+    note += "; origins of the nodes of the result, then removed nodes"
+    shown = (_row(trace, *row) for row in rows)
+    yield from page_nodes(note, ("pass", "from"), ("changed", "added", "removed", "same"), shown)
 
 
-def _row(trace: Trace, state: str, ref: NodeRef, story: Story) -> str:
+def _row(trace: Trace, state: State, ref: NodeRef, story: Story) -> str:
     badges = [
         f'<a class="kind {EFFECTS[touch.kind]}" href="#p{touch.step + 1}" '
         f'title="{page_text(part_text(trace, touch))}">{touch.kind}</a>'
@@ -159,9 +169,4 @@ def _row(trace: Trace, state: str, ref: NodeRef, story: Story) -> str:
     came = " ".join(shown) + (f" and {more:,} more" if more > 0 else "")
     here = page_text(f"@{ref.address}")
     way = f"{came or '—'} → {here}" if state != "removed" else f"{here} → —"
-    name = node_label(ref.node)
-    element = {"added": "ins", "removed": "del"}.get(state, "span")
-    return (
-        f'<tr data-state="{state}"><td>{" ".join(badges)}</td><td><{element}>{page_code(operator_of(ref))}</{element}>'
-        f'</td><td>{page_code(name)}</td><td class="address">{way}</td></tr>\n'
-    )
+    return page_row(state, badges, operator_of(ref), node_label(ref.node), way)

@@ -1,14 +1,211 @@
-"""Values as data: type, producer and consumers."""
+"""Values and constants of a model as data: types, producers and consumers; sizes and files of constants.
 
-from collections.abc import Sequence
-from typing import Literal
+Elements of constants are not read.
+"""
+
+import heapq
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
-from onnxjson.model.document import SparseTensor, StringStringEntry
+from onnxjson.model.addresses import attribute_segments, escape
+from onnxjson.model.document import Graph, Node, SparseTensor, StringStringEntry, Tensor
+from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.types import format_type
-from onnxjson.rendering.constants import tensor_type_text
+from onnxjson.model.tensors import is_external, location_of
+from onnxjson.model.types import format_data_type, format_tensor_type, format_type
+from onnxjson.storage.external import Resolver
+
+BIGGEST: Final = 8
+"""Number of listed tensors."""
+
+_TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+class Weights(msgspec.Struct, frozen=True):
+    """Tensors, each counted once."""
+
+    tensors: int = 0
+    elements: int = 0
+    bytes: int = 0
+    """Stored size, including external data."""
+    external_bytes: int = 0
+
+
+class Dtype(msgspec.Struct, frozen=True):
+    """Tensors of one dtype."""
+
+    dtype: str
+    tensors: int
+    elements: int
+    bytes: int
+
+
+class BigTensor(msgspec.Struct, frozen=True):
+    """One of the largest tensors."""
+
+    name: str
+    address: str
+    type: str | None
+    elements: int
+    bytes: int
+    location: str | None
+    """External file that contains it; None if the model does."""
+
+
+class ExternalFile(msgspec.Struct, frozen=True):
+    """An external file with tensors."""
+
+    location: str
+    tensors: int
+    bytes: int
+    file_bytes: int | None
+    """Size of the file; None if it cannot be used."""
+    problem: str | None
+    """Why it cannot be used."""
+
+
+class Constant(NamedTuple):
+    """One constant of a model."""
+
+    address: str
+    tensor: Tensor
+    is_weight: bool
+
+
+def constants(index: Index) -> Iterator[Constant]:
+    """Yield every constant of the model with its address."""
+    for scope in index.scopes:
+        graph = scope.graph
+        if isinstance(graph, Graph):
+            for position, tensor in enumerate(graph.initializer):
+                yield Constant(f"{scope.address}/initializer/{position}", tensor, is_weight=True)
+            for position, sparse in enumerate(graph.sparse_initializer):
+                yield from _sparse_constants(f"{scope.address}/sparse_initializer/{position}", sparse, is_weight=True)
+        else:
+            for position, default in enumerate(graph.attribute_proto):
+                if default.t is not None:
+                    yield Constant(f"{scope.address}/attribute_proto/{position}/t", default.t, is_weight=False)
+        for position, node in enumerate(graph.node):
+            for attribute in node.attribute:
+                if (
+                    attribute.t is not None
+                    or attribute.tensors
+                    or attribute.sparse_tensor is not None
+                    or attribute.sparse_tensors
+                ):
+                    yield from _node_constants(f"{scope.address}/node/{position}/attribute", node)
+                    break
+
+
+def _node_constants(address: str, node: Node) -> Iterator[Constant]:
+    for segment, attribute in zip(attribute_segments(node.attribute), node.attribute, strict=True):
+        at = f"{address}/{escape(segment)}"
+        if attribute.t is not None:
+            yield Constant(f"{at}/t", attribute.t, is_weight=False)
+        for position, tensor in enumerate(attribute.tensors):
+            yield Constant(f"{at}/tensors/{position}", tensor, is_weight=False)
+        if attribute.sparse_tensor is not None:
+            yield from _sparse_constants(f"{at}/sparse_tensor", attribute.sparse_tensor, is_weight=False)
+        for position, sparse in enumerate(attribute.sparse_tensors):
+            yield from _sparse_constants(f"{at}/sparse_tensors/{position}", sparse, is_weight=False)
+
+
+def _sparse_constants(address: str, sparse: SparseTensor, *, is_weight: bool) -> Iterator[Constant]:
+    if sparse.values is not None:
+        yield Constant(f"{address}/values", sparse.values, is_weight)
+    if sparse.indices is not None:
+        yield Constant(f"{address}/indices", sparse.indices, is_weight)
+
+
+def tensor_type_text(tensor: Tensor) -> str | None:
+    """Return ``float32[2,3]`` for a constant; None if its dtype or dims are invalid."""
+    return None if tensor.data_type is None else format_tensor_type(tensor.data_type, tensor.dims)
+
+
+def constant_type_text(constant: Tensor | SparseTensor) -> str | None:
+    """Return the type of a constant, ``sparse float32[2,3]`` for a sparse one; None if it is invalid."""
+    if isinstance(constant, Tensor):
+        return tensor_type_text(constant)
+    values = constant.values
+    inner = None if values is None else tensor_type_text(msgspec.structs.replace(values, dims=constant.dims))
+    return None if inner is None else f"sparse {inner}"
+
+
+def stored_bytes(tensor: Tensor) -> int:
+    """Return the stored size of the elements; for external data its `length`, or the size of dtype and dims."""
+    if is_external(tensor):
+        declared = next((entry.value for entry in tensor.external_data if entry.key == "length"), None)
+        if declared is not None and declared.isascii() and declared.isdigit() and len(declared) < 20:
+            return int(declared)
+        return byte_length(tensor.data_type or 0, element_count(tensor.dims)) or 0
+    if tensor.raw_data is not None:
+        return len(tensor.raw_data)
+    return sum([len(getattr(tensor, field)) for field in _TYPED_FIELDS]) + sum(map(len, tensor.string_data))
+
+
+def weights(tensors: Iterable[Tensor]) -> Weights:
+    """Return the number and total size of tensors."""
+    count = elements = stored = external = 0
+    for tensor in tensors:
+        count += 1
+        elements += element_count(tensor.dims)
+        length = stored_bytes(tensor)
+        stored += length
+        external += length if is_external(tensor) else 0
+    return Weights(count, elements, stored, external)
+
+
+def dtypes(found: Iterable[Constant]) -> tuple[Dtype, ...]:
+    """Group tensors by dtype, the one with most bytes first."""
+    groups: dict[int, list[Tensor]] = {}
+    for each in found:
+        groups.setdefault(each.tensor.data_type or 0, []).append(each.tensor)
+    dtypes = []
+    for number, tensors in groups.items():
+        total = weights(tensors)
+        dtypes.append(Dtype(format_data_type(number), total.tensors, total.elements, total.bytes))
+    return tuple(sorted(dtypes, key=lambda each: (-each.bytes, each.dtype)))
+
+
+def biggest(found: Iterable[Constant]) -> tuple[BigTensor, ...]:
+    """Return the largest tensors, largest first."""
+    chosen = heapq.nlargest(BIGGEST, found, key=lambda each: stored_bytes(each.tensor))
+    return tuple([
+        BigTensor(
+            name=each.tensor.name or "",
+            address=each.address,
+            type=tensor_type_text(each.tensor),
+            elements=element_count(each.tensor.dims),
+            bytes=stored_bytes(each.tensor),
+            location=location_of(each.tensor),
+        )
+        for each in chosen
+    ])  # fmt: skip
+
+
+def external_files(found: Iterable[Constant], resolver: Resolver | None) -> tuple[ExternalFile, ...]:
+    """Return the external files; with a resolver, also their sizes and problems."""
+    tensors: dict[str, list[Tensor]] = {}
+    for each in found:
+        location = location_of(each.tensor)
+        if location is not None:
+            tensors.setdefault(location, []).append(each.tensor)
+    return tuple([_external_file(location, members, resolver) for location, members in tensors.items()])
+
+
+def _external_file(location: str, tensors: Sequence[Tensor], resolver: Resolver | None) -> ExternalFile:
+    file_bytes, problem = None, None
+    if resolver is not None:
+        try:
+            entries = (StringStringEntry("location", location),)
+            file_bytes = len(resolver.resolve(entries, None, tensor=tensors[0].name or ""))
+        except OnnxJsonError as error:
+            problem = str(error)
+    return ExternalFile(location, len(tensors), sum(map(stored_bytes, tensors)), file_bytes, problem)
+
 
 Maker = Literal["node", "input", "initializer", "absent", "unknown"]
 """Producer of a value; absent: an omitted optional input; unknown: the name is not defined."""
@@ -62,11 +259,7 @@ def node_name(ref: NodeRef) -> NodeName:
 def consumers(index: Index, scope: Scope, name: str) -> tuple[Consumer, ...]:
     """Return all consumers of a value that is defined in `scope`."""
     return tuple([
-        Consumer(
-            use.address,
-            use.slot,
-            None if use.position is None else node_name(NodeRef(use.scope, use.position)),
-        )
+        Consumer(use.address, use.slot, None if use.position is None else node_name(NodeRef(use.scope, use.position)))
         for use in index.consumers(scope, name)
     ])  # fmt: skip
 
@@ -75,25 +268,21 @@ def source(index: Index, scope: Scope, name: str) -> Source:
     """Return the producer of a value that is used in `scope`."""
     if not name:
         return Source(name, None, "absent", None, None)
+    kind = value_type(scope, name)
     defining = index.defining_scope(scope, name)
     if defining is None:
-        return Source(name, value_type(scope, name), "unknown", None, None)
-    if name in defining.initializers:
-        return Source(
-            name,
-            value_type(scope, name),
-            "initializer",
-            f"{defining.address}/initializer/{defining.initializers[name]}",
-            None,
-        )
-    if name in defining.sparse_initializers:
-        address = f"{defining.address}/sparse_initializer/{defining.sparse_initializers[name]}"
-        return Source(name, value_type(scope, name), "initializer", address, None)
-    if name in defining.inputs:
-        return Source(name, value_type(scope, name), "input", f"{defining.address}/input/{defining.inputs[name]}", None)
+        return Source(name, kind, "unknown", None, None)
+    declared: tuple[tuple[Maker, str, Mapping[str, int]], ...] = (
+        ("initializer", "initializer", defining.initializers),
+        ("initializer", "sparse_initializer", defining.sparse_initializers),
+        ("input", "input", defining.inputs),
+    )
+    for made_by, field, positions in declared:
+        if name in positions:
+            return Source(name, kind, made_by, f"{defining.address}/{field}/{positions[name]}", None)
     position, slot = defining.producers[name]
     ref = NodeRef(defining, position)
-    return Source(name, value_type(scope, name), "node", f"{ref.address}/output/{slot}", node_name(ref))
+    return Source(name, kind, "node", f"{ref.address}/output/{slot}", node_name(ref))
 
 
 def value_type(scope: Scope, name: str) -> str | None:
@@ -103,8 +292,4 @@ def value_type(scope: Scope, name: str) -> str | None:
         return format_type(declared)
     defining = Index.defining_scope(scope, name)
     constant = defining.initializer(name) if defining is not None else None
-    if isinstance(constant, SparseTensor):
-        values = constant.values
-        inner = None if values is None else tensor_type_text(msgspec.structs.replace(values, dims=constant.dims))
-        return None if inner is None else f"sparse {inner}"
-    return None if constant is None else tensor_type_text(constant)
+    return None if constant is None else constant_type_text(constant)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from onnxjson.model.display import counted, visible
+from onnxjson.rendering.exact import picked
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import table, wrapped
 from onnxjson.running.comparison import EXACT, Comparison, Tolerance
@@ -30,74 +31,38 @@ def verification_data(found: Verification, base: str, target: str, location: Loc
         "target": target,
         "equal": found.equal,
         "runs": len(found.runs),
-        "failed": found.failed,
-        "interrupted": found.is_interrupted,
-        "engines": list(found.engines),
+        **picked(found, "failed interrupted=is_interrupted engines"),
         "outputs": [_output_data(each) for each in found.outputs],
-        "each_run": [
-            {"name": run.name, "sizes": dict(run.sizes), "verdict": run.verdict, "problem": run.problem}
-            for run in found.runs
-        ],
-        "notes": list(found.notes),
+        "each_run": [picked(run, "name sizes verdict problem") for run in found.runs],
+        "notes": found.notes,
     }
     if location is not None:
-        data["location"] = {
-            "run": location.run,
-            "compared": location.compared,
-            "pairs": location.pairs,
-            "problem": location.problem,
-            "places": [_place_data(each) for each in location.places],
-        }
+        places = [_place_data(each) for each in location.places]
+        data["location"] = picked(location, "run compared pairs problem") | {"places": places}
     return data
 
 
 def _output_data(output: OutputResult) -> dict[str, Any]:
-    tolerance = output.tolerance
     return {
-        "name": output.name,
-        "target_name": output.target_name,
-        "dtype": output.dtype,
-        "runs": output.compared,
-        "failed": output.failed,
+        **picked(output, "name target_name dtype runs=compared failed"),
         **_figures_data(output.worst),
         "worst_run": output.worst_run,
-        "tolerance": {
-            "relative": tolerance.relative,
-            "absolute": tolerance.absolute,
-            "of_scale": tolerance.of_scale,
-        },
+        "tolerance": picked(output.tolerance, "relative absolute of_scale"),
     }
 
 
 def _figures_data(found: Comparison | None) -> dict[str, Any]:
-    if found is None:
-        return dict.fromkeys(_figures_data(Comparison(elements=0)))
-    return {
-        "elements": found.elements,
-        "unequal": found.unequal,
-        "outside": found.outside,
-        "nonfinite": found.nonfinite,
-        "max_abs": found.largest_absolute,
-        "max_rel": found.largest_relative,
-        "max_ulp": found.largest_ulp,
-        "cosine": found.cosine,
-        "worst": None if found.worst is None else list(found.worst),
-        "problem": found.problem,
-    }
+    figures = picked(
+        found or Comparison(elements=0),
+        "elements unequal outside nonfinite max_abs=largest_absolute max_rel=largest_relative max_ulp=largest_ulp "
+        "cosine worst problem",
+    )
+    return figures if found is not None else dict.fromkeys(figures)
 
 
 def _place_data(place: Divergence) -> dict[str, Any]:
-    return {
-        "base": list(place.base),
-        "target": list(place.target),
-        "nodes": list(place.nodes),
-        "target_nodes": list(place.target_nodes),
-        "value": list(place.value),
-        "constants": [list(each) for each in place.constants],
-        "lost_constants": list(place.lost),
-        "error_before": place.before,
-        **_figures_data(place.comparison),
-    }
+    names = "base target nodes target_nodes value constants lost_constants=lost error_before=before"
+    return picked(place, names) | _figures_data(place.comparison)
 
 
 def verification_lines(

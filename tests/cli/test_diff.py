@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson import example
-from onnxjson.rendering.diff_json import diff_schema
+from onnxjson.rendering.json_reports import diff_schema
 from onnxjson.storage import api
 from tests.cli.running import command_line, run, run_process
 from tests.cli.terminal import Terminal

@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
 from onnxjson.git.driver_lines import settings_for
-from onnxjson.rendering.diff_json import diffs_schema
+from onnxjson.rendering.json_reports import diffs_schema
 from tests.cli.running import Result, command_line, run
 from tests.cli.terminal import Terminal
 from tests.git.conftest import Repository

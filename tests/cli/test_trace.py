@@ -8,8 +8,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson.optimizing.trace_records import Size
-from onnxjson.rendering.stage_table import Column, table_lines, table_rows
-from onnxjson.rendering.trace_json import trace_schema
+from onnxjson.rendering.json_reports import trace_schema
+from onnxjson.rendering.trace_text import Column, table_lines, table_rows
 from onnxjson.storage import files
 from tests.cli.running import run
 from tests.optimizing.networks import convolution

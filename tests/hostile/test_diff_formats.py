@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from onnxjson import example
 from onnxjson.diffing.unified import digest_text
 from onnxjson.model.document import Attribute, Model, Node, StringStringEntry
-from onnxjson.rendering.diff_json import diff_schema
+from onnxjson.rendering.json_reports import diff_schema
 from onnxjson.storage import api
 from tests.cli.running import run
 from tests.rendering.differences import HOSTILE

@@ -8,8 +8,14 @@ import msgspec
 import pytest
 
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
-from onnxjson.rendering.bench_chart import report_svg
-from onnxjson.rendering.bench_report import TIME_COLUMNS, report_csv, report_data, report_lines, report_markdown
+from onnxjson.rendering.bench_report import (
+    TIME_COLUMNS,
+    report_csv,
+    report_data,
+    report_lines,
+    report_markdown,
+    report_svg,
+)
 from onnxjson.rendering.tables import cells
 from onnxjson.running.tasks import Settings
 

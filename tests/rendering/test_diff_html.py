@@ -9,11 +9,10 @@ import pytest
 
 from onnxjson.diffing.events import Event, Member
 from onnxjson.rendering import diff_html as page
-from onnxjson.rendering.diff_page_style import SCRIPT, STYLE
+from onnxjson.rendering.diff_html import SCRIPT, STYLE
 from onnxjson.rendering.diff_report import Nodes, report
-from onnxjson.rendering.drawings import svg
+from onnxjson.rendering.drawings import LARGEST, Arrow, Picture, Shape, pictures, svg
 from onnxjson.rendering.layered_layout import BETWEEN_BOXES, Box, laid_out
-from onnxjson.rendering.neighbourhoods import LARGEST, Arrow, Picture, Shape, pictures
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, model, networks, node
 
 VOID = {"meta", "input", "path", "polygon", "rect"}

@@ -1,4 +1,4 @@
-"""``rendering.diff_json`` and ``rendering.diff_schema``."""
+"""``rendering.json_reports`` and ``rendering.diff_schema``."""
 
 import json
 from typing import Any
@@ -7,8 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from onnxjson.diffing.events import Event, Member
-from onnxjson.rendering.diff_json import diff_json, diff_schema
 from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.json_reports import diff_json, diff_schema
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, networks
 
 VALIDATOR = Draft202012Validator(diff_schema())

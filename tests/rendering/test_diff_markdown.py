@@ -1,4 +1,4 @@
-"""``rendering.diff_markdown``, read by a Markdown parser of its own."""
+"""``rendering.markdown_reports``, read by a Markdown parser of its own."""
 
 import itertools
 import re
@@ -11,8 +11,8 @@ from markdown_it.token import Token
 from onnxjson.diffing.events import Detail, Event, Member
 from onnxjson.model.display import visible
 from onnxjson.rendering.diff_html import diff_html
-from onnxjson.rendering.diff_markdown import LARGEST, code, diff_markdown
 from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.markdown_reports import LARGEST, code, diff_markdown
 from tests.rendering.differences import HOSTILE, Made, align, example, hostile, hostile_names, networks
 
 PARSER = MarkdownIt("commonmark").enable("table").enable("strikethrough")

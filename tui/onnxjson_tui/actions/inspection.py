@@ -12,10 +12,9 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.operators import documentation, function_key, operator_key, operator_name
 from onnxjson.model.selectors import TensorRef, select_tensor
-from onnxjson.rendering.constants import tensor_type_text
 from onnxjson.rendering.node import documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, wrapped
-from onnxjson.rendering.values import value_type
+from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.pages.problems import ProblemsPage

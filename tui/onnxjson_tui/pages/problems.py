@@ -9,9 +9,9 @@ from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Finding, OnnxJsonError
-from onnxjson.rendering.constants import constants, weights
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
+from onnxjson.rendering.values import constants, weights
 from onnxjson.running.worker import Worker
 from onnxjson_tui.screens.dialogs import TextScreen
 from onnxjson_tui.shell.bench import Bench

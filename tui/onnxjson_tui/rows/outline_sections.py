@@ -13,9 +13,9 @@ from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
-from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson.rendering.values import stored_bytes, tensor_type_text
 from onnxjson_tui.rows.outline import Outline, OutlineRow, outline_line
 from onnxjson_tui.session.session import Session
 

@@ -13,10 +13,9 @@ from onnxjson.model.selectors import TensorRef
 from onnxjson.model.tensor_statistics import Histogram, Spread, Statistics, StringStatistics
 from onnxjson.model.tensors import location_of
 from onnxjson.model.types import format_data_type
-from onnxjson.rendering.constants import stored_bytes, tensor_type_text
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
-from onnxjson.rendering.values import consumers, source
+from onnxjson.rendering.values import consumers, source, stored_bytes, tensor_type_text
 
 _MOST_LISTED: Final = 3
 """Maximum number of consumers, or of tensors with the same bytes, that are listed."""

@@ -255,11 +255,11 @@ def difference_text(found: Compared, form: str) -> str:
     assert found.report is not None
     match form:
         case "markdown":
-            from onnxjson.rendering.diff_markdown import diff_markdown
+            from onnxjson.rendering.markdown_reports import diff_markdown
 
             return diff_markdown(found.report)
         case "json":
-            from onnxjson.rendering.diff_json import diff_json
+            from onnxjson.rendering.json_reports import diff_json
 
             return "".join(diff_json(found.report))
         case "html":

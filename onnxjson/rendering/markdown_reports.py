@@ -1,4 +1,4 @@
-"""A structural diff as Markdown for a comment on a pull request, in GitHub's dialect.
+"""Diffs and traces as Markdown for a comment on a pull request, in GitHub's dialect.
 
 Text from a model is always in a code span, where GitHub does not interpret markup, links, mentions or issue numbers,
 and without ``|``, which would end a table cell even there.
@@ -10,9 +10,22 @@ from typing import Final
 
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.model.display import counted, visible
+from onnxjson.optimizing.trace_records import Trace
 from onnxjson.rendering.diff_report import Count, Report
 from onnxjson.rendering.diff_text import detail_text, nodes_text, not_verified, place_text
 from onnxjson.rendering.tables import size
+from onnxjson.rendering.trace_text import (
+    Stage,
+    Subject,
+    bytes_change,
+    columns,
+    headline,
+    loud,
+    node_text,
+    part_text,
+    stages,
+    table_rows,
+)
 
 LARGEST: Final = 60_000
 """Maximum length of a report in characters; GitHub accepts comments of 65,536."""
@@ -125,12 +138,17 @@ class _Capped:
 
 
 def _row(event: Event) -> str:
+    verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
+    return f"| {_cells(event, _LONGEST_DETAIL)} | {verdict} |\n"
+
+
+def _cells(event: Event, longest: int) -> str:
+    """Return the kind of an event, its pattern and its places."""
     places = [code(place_text(member)) for member in event.members[:_MOST_PLACES]]
     left = len(event.members) - len(places)
     where = ", ".join(places) + (f" and {left:,} more" if left > 0 else "")
     times = f"{event.count:,}× " if event.count > 1 else ""
-    verdict = _VERDICTS[event.verdict] if event.verdict is not None else ""
-    return f"| {event.kind} | {times}{code(event.pattern, _LONGEST_DETAIL)} | {where} | {verdict} |\n"
+    return f"{event.kind} | {times}{code(event.pattern, longest)} | {where}"
 
 
 def _operators(report: Report) -> Iterator[str]:
@@ -166,3 +184,80 @@ def _details(events: Iterable[Event]) -> Iterator[str]:
         left = len(event.members) - _MOST_MEMBERS
         if left > 0:
             yield f"- and {left:,} more\n"
+
+
+_MOST_ROWS: Final = 300
+"""Maximum number of rows of a table."""
+
+_LONGEST_PATTERN: Final = 200
+_TRACE_CUT: Final = "\n*Shortened to fit into a comment; `onnxjson trace DIR --format html` shows everything.*\n"
+
+
+def trace_markdown(trace: Trace, subjects: list[Subject] | None = None) -> str:
+    """Return the report, at most `LARGEST` characters; a longer one is shortened with a note."""
+    text = ""
+    for piece in _stories(trace, subjects) if subjects is not None else _pieces(trace):
+        if len(text) + len(piece) > LARGEST - len(_TRACE_CUT):
+            return text + _TRACE_CUT
+        text += piece
+    return text
+
+
+def _pieces(trace: Trace) -> Iterator[str]:
+    yield f"### {code(headline(trace), None)}\n\n"
+    yield "| pass | nodes | parameters | bytes | seconds |\n|---|--:|--:|--:|--:|\n"
+    for step, before, after in stages(trace):
+        state = " ❌" if step.failure is not None else "" if step.parts else " (changed nothing)"
+        numbers = [_change(before.nodes, after.nodes), _change(before.parameters, after.parameters)]
+        bytes_text = bytes_change(before.bytes, after.bytes).replace("->", "→")
+        yield f"| {code(step.name)}{state} | {numbers[0]} | {numbers[1]} | {bytes_text} | {step.seconds:.2g} |\n"
+    for stage in stages(trace):
+        yield from _step(stage)
+    yield from _sizes(trace)
+
+
+def _change(before: int, after: int) -> str:
+    return f"{after:,}" if before == after else f"{before:,} → {after:,}"
+
+
+def _step(stage: Stage) -> Iterator[str]:
+    step, notes = stage.step, stage.notes
+    if step.failure is not None:
+        yield f"\n❌ {code(step.failure, 400)}\n"
+    rows = [
+        f"| {code(part.name) if part.name else ''} | {_cells(event, _LONGEST_PATTERN)} |\n"
+        for part in step.parts
+        for event in loud(part.events)
+    ]
+    if not rows and not notes:
+        return
+    yield f"\n#### {code(step.name)}\n\n"
+    yield from (f"- {code(note, 400)}\n" for note in notes)
+    if rows:
+        yield "\n| part | kind | what | where |\n|---|---|---|---|\n"
+        yield from rows[:_MOST_ROWS]
+        if len(rows) > _MOST_ROWS:
+            yield f"\n*{counted(len(rows) - _MOST_ROWS, 'more row')} omitted.*\n"
+
+
+def _sizes(trace: Trace) -> Iterator[str]:
+    found = columns(trace)
+    yield "\n<details><summary>operators and sizes</summary>\n\n"
+    text = "".join([f"| {code(column.name)} " for column in found])
+    text = f"| {text}|\n|---{'|--:' * len(found)}|\n"
+    for row in table_rows(found, most=_MOST_OPERATORS):
+        label = code(row.what) if row.is_operator else f"**{row.what}**"
+        text += f"| {label} {''.join([f'| {row.text(place)} ' for place in range(len(found))])}|\n"
+    yield f"{text}\n</details>\n"
+
+
+def _stories(trace: Trace, subjects: list[Subject]) -> Iterator[str]:
+    for subject in subjects:
+        whose = "after" if subject.is_of_result else "before"
+        yield f"#### {code(node_text(subject.ref))} ({whose} all passes, {code('@' + subject.ref.address)})\n\n"
+        verb = "from" if subject.is_of_result else "is in"
+        nodes = ", ".join([code(f"@{address}") for address in subject.story.nodes[:40]])
+        yield f"{verb} {nodes}\n\n" if nodes else ("from no node\n\n" if subject.is_of_result else "removed\n\n")
+        for touch in subject.story.touches:
+            yield f"- {code(part_text(trace, touch))}: {touch.kind} {code(touch.pattern, _LONGEST_PATTERN)}\n"
+        yield "\n"
