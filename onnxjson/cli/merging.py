@@ -12,7 +12,7 @@ from onnxjson.cli import failures, findings, options, output, reports
 from onnxjson.cli.paths import FilePath, SidePath, open_side
 from onnxjson.git.changed_models import unmerged
 from onnxjson.merging.storing import save, value_text
-from onnxjson.model.conflicts import SIDES
+from onnxjson.model.addresses import SIDES
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
 from onnxjson.storage import files

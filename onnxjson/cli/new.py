@@ -167,7 +167,7 @@ def _create_all(folder: Path, opset: int | None, form: Format) -> None:
 
 def _list() -> None:
     from onnxjson.editing.new_models.catalog import components
-    from onnxjson.model.operator_signatures import all_operators
+    from onnxjson.model.operators import all_operators
 
     for each in components():
         output.data(f"{each.number}  {each.name:<26}  {each.summary}")

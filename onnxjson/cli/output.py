@@ -13,9 +13,8 @@ from typing import BinaryIO, Final, Literal
 
 import click
 
-from onnxjson.model import characters
 from onnxjson.model.display import counted as counted
-from onnxjson.model.display import visible
+from onnxjson.model.display import unprintable, visible
 from onnxjson.model.errors import Finding, OutputError
 from onnxjson.rendering import tables
 
@@ -50,7 +49,7 @@ def make_robust() -> None:
 
 def line(text: str) -> str:
     """`text` without anything that a terminal would obey."""
-    return characters.UNPRINTABLE.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
+    return unprintable().sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
 def quoted(name: object) -> str:

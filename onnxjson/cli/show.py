@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -13,10 +13,10 @@ from onnxjson.cli import failures, options, output, reports
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.operators import Documentation, documentation
+from onnxjson.model.operators import operator_signature
 from onnxjson.model.selector_syntax import spelled
 from onnxjson.model.selectors import TensorRef, select
-from onnxjson.rendering.node import node_lines, nodes_lines, opset_of, view_node, view_nodes
+from onnxjson.rendering.node import documentation_fields, node_lines, nodes_lines, opset_of, view_node, view_nodes
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import comparison_lines, summary_lines
 from onnxjson.rendering.tensor import TensorView, tensor_lines, view_tensor
@@ -175,8 +175,8 @@ def _with_blob(tensor: Tensor | SparseTensor, folder: Path) -> Tensor | SparseTe
     return graph.initializer[0] if graph.initializer else graph.sparse_initializer[0]
 
 
-def _documentation(model: Model, ref: NodeRef) -> Documentation | None:
-    found = documentation(ref.node.domain, ref.node.op_type, opset_of(model, ref))
+def _documentation(model: Model, ref: NodeRef) -> dict[str, Any] | None:
+    found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
     if found is None:
         output.warn(f"onnx has no documentation of {output.quoted(ref.node.op_type or '')} in this domain and opset")
-    return found
+    return None if found is None else documentation_fields(found)

@@ -11,6 +11,7 @@ import pybase64
 
 from onnxjson.model import document as d
 from onnxjson.model import elements, tensors
+from onnxjson.model.display import unprintable
 from onnxjson.model.messages import Kind
 from onnxjson.model.payloads import Data, whole
 from onnxjson.model.scalars import LARGEST_PLAIN
@@ -90,9 +91,7 @@ def escape(text: bytes) -> bytes:
     """
     if text.isascii() and b"\x7f" not in text:
         return text
-    from onnxjson.model.characters import UNPRINTABLE
-
-    return UNPRINTABLE.sub(_escape, text.decode("utf-8")).encode("utf-8")
+    return unprintable().sub(_escape, text.decode("utf-8")).encode("utf-8")
 
 
 def _escape(match: "re.Match[str]") -> str:

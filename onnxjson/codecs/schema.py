@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 from onnxjson.model import document as d
+from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.messages import (
     ATTRIBUTE_PAYLOADS,
@@ -21,7 +22,6 @@ from onnxjson.model.messages import (
     Field,
     Kind,
 )
-from onnxjson.model.operators import ATTRIBUTE_TYPES_BY_OPERATOR
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -52,8 +52,7 @@ def _list(item: Schema) -> Schema:
 
 def _whole_number(smallest: int, largest: int) -> Schema:
     return _either(
-        {"type": "integer", "minimum": smallest, "maximum": largest},
-        {"type": "string", "pattern": "^-?[0-9]+$"},
+        {"type": "integer", "minimum": smallest, "maximum": largest}, {"type": "string", "pattern": "^-?[0-9]+$"}
     )
 
 
@@ -78,8 +77,7 @@ _VALUES: Final[dict[str, Schema]] = {
     "int64": _whole_number(-(2**63), 2**63 - 1),
     "uint64": _whole_number(0, 2**64 - 1),
     "float": _either(
-        {"type": "number"},
-        {"type": "string", "pattern": r"^(?:NaN(?:\(0x[0-9a-f]{1,16}\))?|-?Infinity|-0\.0)$"},
+        {"type": "number"}, {"type": "string", "pattern": r"^(?:NaN(?:\(0x[0-9a-f]{1,16}\))?|-?Infinity|-0\.0)$"}
     ),
     "string": {
         "description": "A string, or its bytes as base64 if they are not UTF-8.",

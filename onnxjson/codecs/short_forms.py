@@ -23,10 +23,17 @@ from onnxjson.codecs.canonical_values import (
 )
 from onnxjson.model import document as d
 from onnxjson.model import types
-from onnxjson.model.attributes import short_payload
 from onnxjson.model.errors import LimitError
 from onnxjson.model.limits import GRAPH_DEPTH
-from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES, FIELDS, Field, Kind
+from onnxjson.model.messages import (
+    ATTRIBUTE_PAYLOADS,
+    ATTRIBUTE_TYPE_NAMES,
+    DATA_LOCATION_NAMES,
+    FIELDS,
+    Field,
+    Kind,
+    short_payload,
+)
 from onnxjson.model.payloads import Data
 from onnxjson.model.scalars import LARGEST_PLAIN
 

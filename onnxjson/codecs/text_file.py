@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.codecs.reading.tree import wide_encoding
-from onnxjson.model.conflicts import require_settled
+from onnxjson.model.addresses import require_settled
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, Finding
 from onnxjson.model.payloads import CHUNK, LAZY_FROM, Base64Slice, Payload, SourceFile

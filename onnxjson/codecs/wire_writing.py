@@ -12,10 +12,9 @@ from msgspec.structs import astuple
 
 from onnxjson.codecs.wire_format import SMALL, size_text, tag_of, varint_text
 from onnxjson.model import document as d
-from onnxjson.model.attributes import short_payload
 from onnxjson.model.errors import LimitError
 from onnxjson.model.limits import MESSAGE_BYTES, MESSAGE_DEPTH
-from onnxjson.model.messages import FIELDS, Field, Kind
+from onnxjson.model.messages import FIELDS, Field, Kind, short_payload
 from onnxjson.model.payloads import LAZY_FROM, Data, pieces
 
 Piece = str | Data

@@ -33,7 +33,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
 from onnxjson.model.payloads import whole
-from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.stored_constants import with_elements
 

@@ -27,8 +27,7 @@ from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key
-from onnxjson.model.rebuilding import Body, rebuild
-from onnxjson.model.walking import replace_at, replace_records, walk
+from onnxjson.model.walking import Body, rebuild, replace_at, replace_records, walk
 
 Prunable = Literal["nodes", "initializers", "functions"]
 

@@ -24,10 +24,10 @@ from onnxjson.model.document import (
 from onnxjson.model.errors import EditError, WorkerError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
-from onnxjson.model.rebuilding import Body, rebuild, with_nodes
 from onnxjson.model.renaming import renamed
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_type
+from onnxjson.model.walking import Body, rebuild, with_nodes
 from onnxjson.storage.external_files import internalize
 
 _SHOWN: Final = 8

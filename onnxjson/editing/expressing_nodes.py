@@ -13,8 +13,8 @@ from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.model.rebuilding import Body
 from onnxjson.model.selector_syntax import spelled
+from onnxjson.model.walking import Body
 
 
 def pair_nodes(pair: GraphPair) -> tuple[list[int], list[int]]:

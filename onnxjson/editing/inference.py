@@ -22,8 +22,8 @@ from onnxjson.model.document import (
     ValueInfo,
 )
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.rebuilding import Body, rebuild
 from onnxjson.model.types import format_type
+from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
 

@@ -24,8 +24,8 @@ from onnxjson.model.document import (
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
-from onnxjson.model.rebuilding import Body, rebuild
 from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.stored_constants import with_elements
 

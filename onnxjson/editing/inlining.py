@@ -14,7 +14,7 @@ from onnxjson.model.document import Graph, Model, Node, OperatorSetId
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
-from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
 

@@ -31,8 +31,8 @@ from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.index import Index, Scope, Use
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.rebuilding import Body, rebuild
 from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
+from onnxjson.model.walking import Body, rebuild
 
 _SHOWN = 5
 

@@ -16,9 +16,8 @@ from onnxjson.model.document import Model, Node, Record, StringStringEntry
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import FIELDS
-from onnxjson.model.rebuilding import Body, rebuild, with_nodes
 from onnxjson.model.renaming import collision_error, refuse_collisions, renamed
-from onnxjson.model.walking import replace_records, walk
+from onnxjson.model.walking import Body, rebuild, replace_records, walk, with_nodes
 
 _WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
     [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]

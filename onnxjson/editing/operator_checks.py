@@ -8,8 +8,7 @@ from typing import Final
 
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Function, Node, SparseTensor
-from onnxjson.model.dtypes import DATA_TYPES, ONNX_ELEMENT_NAMES
+from onnxjson.model.document import Function, Node, SparseTensor, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import (
@@ -17,8 +16,8 @@ from onnxjson.model.operators import (
     known_attributes,
     known_operators,
     operator_key,
+    operator_signature,
     plain_domain,
-    signature,
 )
 from onnxjson.model.types import format_data_type
 
@@ -61,7 +60,7 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
     if not known:
         return
-    found = signature(domain, op_type, opset)
+    found = operator_signature(domain, op_type, opset)
     if found is None:
         hint = suggest(op_type, known) or "a model's own operators need a domain of their own"
         if op_type in known:
@@ -72,8 +71,8 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     inputs = len(node.input)
     while inputs and not node.input[inputs - 1]:
         inputs -= 1
-    _check_count(place, shown, "inputs", inputs, found.fewest_inputs, found.most_inputs)
-    _check_count(place, shown, "outputs", len(node.output), found.fewest_outputs, found.most_outputs)
+    _check_count(place, shown, "inputs", inputs, found.least_inputs, found.most_inputs)
+    _check_count(place, shown, "outputs", len(node.output), found.least_outputs, found.most_outputs)
     _check_required(place, shown, node, [each.name for each in found.inputs if each.option == "single"])
     attributes = known_attributes(domain, op_type, opset) or {}
     names = {each.name or "" for each in node.attribute}
@@ -89,7 +88,7 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
 
 
 def _newest(known: Iterable[str], domain: str) -> int:
-    return max(found.since_version for name in known if (found := signature(domain, name, None)) is not None)
+    return max(found.since_version for name in known if (found := operator_signature(domain, name, None)) is not None)
 
 
 def _function(workspace: Workspace, node: Node) -> Function | None:
@@ -186,18 +185,15 @@ def _stated_dtype(home: Scope, name: str) -> int | None:
 
 def _propagated_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
     """Return the dtype of a node's output, or the name of an input with the same dtype; None if neither is known."""
-    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    found = operator_signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
     if found is None or not found.outputs:
         return None
-    types = found.outputs[min(slot, len(found.outputs) - 1)].types
-    allowed = found.types.get(types) or frozenset([types])
-    if len(allowed) == 1:
-        return DATA_TYPES.get(_element(next(iter(allowed))))
-    last = len(found.inputs) - 1
-    if last < 0:
-        return None  # an invalid node can have inputs that its operator does not have
+    output = found.outputs[min(slot, len(found.outputs) - 1)]
+    if len(output.types) == 1:
+        return _dtype_of_type(output.types[0])
     for place, name in enumerate(node.input):
-        if name and found.inputs[min(place, last)].types == types and not (found.is_mixed and place >= last):
+        formal = found.input_at(place)  # an invalid node can have inputs that its operator does not have
+        if name and formal is not None and formal.is_homogeneous and formal.variable == output.variable:
             return name
     return None
 
@@ -214,32 +210,29 @@ def dtype_conflict(
         dtypes: future dtypes of some values.
         known: see `dtype_of`.
     """
-    found = signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
+    found = operator_signature(plain_domain(node.domain), node.op_type, workspace.opset(scope, node.domain))
     if found is None:
         return None
     bound: dict[str, tuple[int, str]] = {}
     for slot, name in enumerate(node.input):
-        if not name or not found.inputs:
+        formal = found.input_at(slot)
+        if not name or formal is None:
             continue
-        last = len(found.inputs) - 1
-        if slot >= last and found.is_mixed:
+        if not formal.is_homogeneous:
             break
-        formal = found.inputs[min(slot, last)]
         dtype = (dtypes or {}).get(name) or dtype_of(workspace, scope, name, known)
         if dtype is None:
             continue
-        allowed = found.types.get(formal.types) or frozenset([formal.types])
-        if f"tensor({_onnx_name(dtype)})" not in allowed:
-            wanted = sorted(
-                {format_data_type(DATA_TYPES[each]) for each in map(_element, allowed) if each in DATA_TYPES}
-            )
+        allowed = [each for kind in formal.types if (each := _dtype_of_type(kind)) is not None]
+        if dtype not in allowed:
+            wanted = sorted({format_data_type(each) for each in allowed})
             which = listed(wanted, _SHOWN, word="or") or "no tensor"
             operator = visible(node.op_type or "")
             return f'input {slot} of {operator} must be {which}, and "{visible(name)}" is {format_data_type(dtype)}'
-        if formal.types.startswith("tensor("):
+        if formal.variable.startswith("tensor("):
             continue
-        other = bound.setdefault(formal.types, (dtype, name))
-        if other[0] != dtype and not formal.types.startswith(("seq(", "optional(", "map(")):
+        other = bound.setdefault(formal.variable, (dtype, name))
+        if other[0] != dtype and not formal.variable.startswith(("seq(", "optional(", "map(")):
             return (
                 f'{visible(node.op_type or "")} needs one dtype for "{visible(other[1])}" and "{visible(name)}", '
                 f"and they are {format_data_type(other[0])} and {format_data_type(dtype)}"
@@ -247,13 +240,8 @@ def dtype_conflict(
     return None
 
 
-def _element(kind: str) -> str:
-    """Return the dtype in ``tensor(float)``."""
-    return kind.removeprefix("tensor(").removesuffix(")")
+def _dtype_of_type(kind: Type) -> int | None:
+    return None if kind.tensor_type is None else kind.tensor_type.elem_type
 
 
 _SHOWN: Final = 5
-
-
-def _onnx_name(dtype: int) -> str:
-    return ONNX_ELEMENT_NAMES.get(dtype) or format_data_type(dtype)

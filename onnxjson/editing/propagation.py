@@ -20,7 +20,7 @@ from onnxjson.model.document import Dimension, Function, Graph, Model, Node, Ten
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import Body, rebuild
 
 _SHOWN: Final = 6
 _FOLLOWING: Final = ("Inference error(s)", "expected to have type but instead is null")

@@ -16,7 +16,7 @@ from onnxjson.model.document import Dimension, Function, Graph, TensorShape, Val
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Scope
 from onnxjson.model.limits import LARGEST_DIM
-from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import Body, rebuild
 
 UNKNOWN = "?"
 """Spelling of a dimension without size and name."""

@@ -16,7 +16,7 @@ from onnxjson.merging.resolving import resolve
 from onnxjson.merging.sides import Side, interface_names, part_names
 from onnxjson.merging.slots import Units, rival_units
 from onnxjson.merging.soundness import Soundness, keeps_interface
-from onnxjson.model.conflicts import Choice, slot_at, value_at
+from onnxjson.model.addresses import Choice, slot_at, value_at
 from onnxjson.model.document import Model
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, Finding, OnnxJsonError
 from onnxjson.model.structure import check_structure

@@ -18,11 +18,11 @@ from onnxjson.merging.sides import (
 )
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
 from onnxjson.model import document as d
-from onnxjson.model.conflicts import Slot, slot_at, value_at
+from onnxjson.model.addresses import Slot, slot_at, value_at
 from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.rebuilding import Body, rebuild
 from onnxjson.model.renaming import inside, renamed
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.listing import AddressMap
 
 _VALUES: Final[frozenset[tuple[type[d.Record], str]]] = frozenset(

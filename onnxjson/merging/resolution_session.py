@@ -8,7 +8,7 @@ from typing import NamedTuple
 from onnxjson.merging.merge import merge, structural_errors
 from onnxjson.merging.resolving import resolve
 from onnxjson.merging.storing import save, value_lines
-from onnxjson.model.conflicts import SIDES, Choice
+from onnxjson.model.addresses import SIDES, Choice
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict, ConflictError, DecodeError, Finding, MissingInputError

@@ -9,15 +9,14 @@ import msgspec
 from onnxjson.merging.defects import Defects, fitting_place, in_topological_order, is_consumed_before, is_misplaced
 from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, with_function_names, with_node_names, written_key
-from onnxjson.model.addresses import attribute_segments, format_address
+from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
-from onnxjson.model.conflicts import SIDES, Choice, Slot, slot_at, value_at
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Model, Node, Record
 from onnxjson.model.errors import AddressError, Conflict, ConflictError, SelectorError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.rebuilding import rebuild
 from onnxjson.model.renaming import collisions, renamed
+from onnxjson.model.walking import rebuild
 
 __all__ = ["Choice", "resolve"]
 

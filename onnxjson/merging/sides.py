@@ -18,8 +18,8 @@ from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Function, Graph, Model, Node, Record
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.rebuilding import Body, rebuild
 from onnxjson.model.renaming import renamed
+from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.changes import Fields
 from onnxjson.patching.deriving import Pairs, difference
 from onnxjson.patching.patch import Patch

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import msgspec
 
 from onnxjson.model import document as d
-from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.conflicts import Slot
+from onnxjson.model.addresses import Slot, attribute_segments, escape
 from onnxjson.model.document import Record
 from onnxjson.model.walking import tensors_of
 from onnxjson.patching.applying import apply_fields, apply_members

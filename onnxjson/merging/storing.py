@@ -14,7 +14,7 @@ from onnxjson.codecs.tensor_text import Weights
 from onnxjson.codecs.text_file import read
 from onnxjson.merging.slots import wrapped
 from onnxjson.model import document as d
-from onnxjson.model.conflicts import Slot, slot_at
+from onnxjson.model.addresses import Slot, slot_at
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Conflict, LimitError
 from onnxjson.model.limits import CONFLICT_TEXT_BYTES

@@ -6,412 +6,227 @@ section 12). It belongs to the format and never changes within it.
 
 from typing import Final
 
-ATTRIBUTE_TYPES_BY_OPERATOR: Final[dict[tuple[str, str], dict[str, int]]] = {
-    ("", "Abs"): {"consumed_inputs": 7},
-    ("", "Add"): {"axis": 2, "broadcast": 2, "consumed_inputs": 7},
-    ("", "AffineGrid"): {"align_corners": 2},
-    ("", "And"): {"axis": 2, "broadcast": 2},
-    ("", "ArgMax"): {"axis": 2, "keepdims": 2, "select_last_index": 2},
-    ("", "ArgMin"): {"axis": 2, "keepdims": 2, "select_last_index": 2},
-    ("", "Attention"): {
-        "is_causal": 2,
-        "kv_num_heads": 2,
-        "left_window_size": 2,
-        "q_num_heads": 2,
-        "qk_matmul_output_mode": 2,
-        "right_window_size": 2,
-        "scale": 1,
-        "softcap": 1,
-        "softmax_precision": 2,
-    },
-    ("", "AveragePool"): {
-        "auto_pad": 3,
-        "ceil_mode": 2,
-        "count_include_pad": 2,
-        "dilations": 7,
-        "kernel_shape": 7,
-        "pads": 7,
-        "strides": 7,
-    },
-    ("", "BatchNormalization"): {
-        "consumed_inputs": 7,
-        "epsilon": 1,
-        "is_test": 2,
-        "momentum": 1,
-        "spatial": 2,
-        "training_mode": 2,
-    },
-    ("", "Bernoulli"): {"dtype": 2, "seed": 1},
-    ("", "BitCast"): {"to": 2},
-    ("", "BitShift"): {"direction": 3},
-    ("", "BlackmanWindow"): {"output_datatype": 2, "periodic": 2},
-    ("", "Cast"): {"round_mode": 3, "saturate": 2},
-    ("", "CastLike"): {"round_mode": 3, "saturate": 2},
-    ("", "CausalConvWithState"): {"activation": 3},
-    ("", "Ceil"): {"consumed_inputs": 7},
-    ("", "Celu"): {"alpha": 1},
-    ("", "CenterCropPad"): {"axes": 7},
-    ("", "Clip"): {"consumed_inputs": 7, "max": 1, "min": 1},
-    ("", "Col2Im"): {"dilations": 7, "pads": 7, "strides": 7},
-    ("", "Compress"): {"axis": 2},
-    ("", "Concat"): {"axis": 2},
-    ("", "ConcatFromSequence"): {"axis": 2, "new_axis": 2},
-    ("", "Constant"): {
-        "sparse_value": 11,
-        "value": 4,
-        "value_float": 1,
-        "value_floats": 6,
-        "value_int": 2,
-        "value_ints": 7,
-        "value_string": 3,
-        "value_strings": 8,
-    },
-    ("", "ConstantOfShape"): {"value": 4},
-    ("", "Conv"): {"auto_pad": 3, "dilations": 7, "group": 2, "kernel_shape": 7, "pads": 7, "strides": 7},
-    ("", "ConvInteger"): {"auto_pad": 3, "dilations": 7, "group": 2, "kernel_shape": 7, "pads": 7, "strides": 7},
-    ("", "ConvTranspose"): {
-        "auto_pad": 3,
-        "dilations": 7,
-        "group": 2,
-        "kernel_shape": 7,
-        "output_padding": 7,
-        "output_shape": 7,
-        "pads": 7,
-        "strides": 7,
-    },
-    ("", "CumProd"): {"exclusive": 2, "reverse": 2},
-    ("", "CumSum"): {"exclusive": 2, "reverse": 2},
-    ("", "DFT"): {"axis": 2, "inverse": 2, "onesided": 2},
-    ("", "DeformConv"): {"dilations": 7, "group": 2, "kernel_shape": 7, "offset_group": 2, "pads": 7, "strides": 7},
-    ("", "DepthToSpace"): {"blocksize": 2, "mode": 3},
-    ("", "DequantizeLinear"): {"axis": 2, "block_size": 2, "output_dtype": 2},
-    ("", "Div"): {"axis": 2, "broadcast": 2, "consumed_inputs": 7},
-    ("", "Dropout"): {"consumed_inputs": 7, "is_test": 2, "ratio": 1, "seed": 2},
-    ("", "Einsum"): {"equation": 3},
-    ("", "Elu"): {"alpha": 1, "consumed_inputs": 7},
-    ("", "Equal"): {"axis": 2, "broadcast": 2},
-    ("", "Exp"): {"consumed_inputs": 7},
-    ("", "EyeLike"): {"dtype": 2, "k": 2},
-    ("", "Flatten"): {"axis": 2},
-    ("", "Floor"): {"consumed_inputs": 7},
-    ("", "GRU"): {
-        "activation_alpha": 6,
-        "activation_beta": 6,
-        "activations": 8,
-        "clip": 1,
-        "direction": 3,
-        "hidden_size": 2,
-        "layout": 2,
-        "linear_before_reset": 2,
-        "output_sequence": 2,
-    },
-    ("", "Gather"): {"axis": 2},
-    ("", "GatherElements"): {"axis": 2},
-    ("", "GatherND"): {"batch_dims": 2},
-    ("", "Gelu"): {"approximate": 3},
-    ("", "Gemm"): {"alpha": 1, "beta": 1, "broadcast": 2, "transA": 2, "transB": 2},
-    ("", "Greater"): {"axis": 2, "broadcast": 2},
-    ("", "GridSample"): {"align_corners": 2, "mode": 3, "padding_mode": 3},
-    ("", "GroupNormalization"): {"epsilon": 1, "num_groups": 2, "stash_type": 2},
-    ("", "HammingWindow"): {"output_datatype": 2, "periodic": 2},
-    ("", "HannWindow"): {"output_datatype": 2, "periodic": 2},
-    ("", "HardSigmoid"): {"alpha": 1, "beta": 1, "consumed_inputs": 7},
-    ("", "Hardmax"): {"axis": 2},
-    ("", "If"): {"else_branch": 5, "then_branch": 5},
-    ("", "ImageDecoder"): {"pixel_format": 3},
-    ("", "InstanceNormalization"): {"consumed_inputs": 7, "epsilon": 1},
-    ("", "IsInf"): {"detect_negative": 2, "detect_positive": 2},
-    ("", "LRN"): {"alpha": 1, "beta": 1, "bias": 1, "size": 2},
-    ("", "LSTM"): {
-        "activation_alpha": 6,
-        "activation_beta": 6,
-        "activations": 8,
-        "clip": 1,
-        "direction": 3,
-        "hidden_size": 2,
-        "input_forget": 2,
-        "layout": 2,
-        "output_sequence": 2,
-    },
-    ("", "LayerNormalization"): {"axis": 2, "epsilon": 1, "stash_type": 2},
-    ("", "LeakyRelu"): {"alpha": 1, "consumed_inputs": 7},
-    ("", "Less"): {"axis": 2, "broadcast": 2},
-    ("", "LinearAttention"): {"chunk_size": 2, "kv_num_heads": 2, "q_num_heads": 2, "scale": 1, "update_rule": 3},
-    ("", "Log"): {"consumed_inputs": 7},
-    ("", "LogSoftmax"): {"axis": 2},
-    ("", "Loop"): {"body": 5},
-    ("", "LpNormalization"): {"axis": 2, "p": 2},
-    ("", "LpPool"): {"auto_pad": 3, "ceil_mode": 2, "dilations": 7, "kernel_shape": 7, "pads": 7, "strides": 7},
-    ("", "Max"): {"consumed_inputs": 7},
-    ("", "MaxPool"): {
-        "auto_pad": 3,
-        "ceil_mode": 2,
-        "dilations": 7,
-        "kernel_shape": 7,
-        "pads": 7,
-        "storage_order": 2,
-        "strides": 7,
-    },
-    ("", "MaxRoiPool"): {"pooled_shape": 7, "spatial_scale": 1},
-    ("", "MaxUnpool"): {"kernel_shape": 7, "pads": 7, "strides": 7},
-    ("", "Mean"): {"consumed_inputs": 7},
-    ("", "MeanVarianceNormalization"): {"axes": 7},
-    ("", "MelWeightMatrix"): {"output_datatype": 2},
-    ("", "Min"): {"consumed_inputs": 7},
-    ("", "Mod"): {"fmod": 2},
-    ("", "Mul"): {"axis": 2, "broadcast": 2, "consumed_inputs": 7},
-    ("", "Multinomial"): {"dtype": 2, "sample_size": 2, "seed": 1},
-    ("", "Neg"): {"consumed_inputs": 7},
-    ("", "NegativeLogLikelihoodLoss"): {"ignore_index": 2, "reduction": 3},
-    ("", "NonMaxSuppression"): {"center_point_box": 2},
-    ("", "OneHot"): {"axis": 2},
-    ("", "Optional"): {"type": 13},
-    ("", "Or"): {"axis": 2, "broadcast": 2},
-    ("", "PRelu"): {"consumed_inputs": 7},
-    ("", "Pad"): {"mode": 3, "paddings": 7, "pads": 7, "value": 1},
-    ("", "Pow"): {"axis": 2, "broadcast": 2},
-    ("", "QLinearConv"): {"auto_pad": 3, "dilations": 7, "group": 2, "kernel_shape": 7, "pads": 7, "strides": 7},
-    ("", "QuantizeLinear"): {"axis": 2, "block_size": 2, "output_dtype": 2, "precision": 2, "saturate": 2},
-    ("", "RMSNormalization"): {"axis": 2, "epsilon": 1, "stash_type": 2},
-    ("", "RNN"): {
-        "activation_alpha": 6,
-        "activation_beta": 6,
-        "activations": 8,
-        "clip": 1,
-        "direction": 3,
-        "hidden_size": 2,
-        "layout": 2,
-        "output_sequence": 2,
-    },
-    ("", "RandomNormal"): {"dtype": 2, "mean": 1, "scale": 1, "seed": 1, "shape": 7},
-    ("", "RandomNormalLike"): {"dtype": 2, "mean": 1, "scale": 1, "seed": 1},
-    ("", "RandomUniform"): {"dtype": 2, "high": 1, "low": 1, "seed": 1, "shape": 7},
-    ("", "RandomUniformLike"): {"dtype": 2, "high": 1, "low": 1, "seed": 1},
-    ("", "Range"): {"stash_type": 2},
-    ("", "Reciprocal"): {"consumed_inputs": 7},
-    ("", "ReduceL1"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceL2"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceLogSum"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceLogSumExp"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceMax"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceMean"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceMin"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceProd"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceSum"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "ReduceSumSquare"): {"axes": 7, "keepdims": 2, "noop_with_empty_axes": 2},
-    ("", "RegexFullMatch"): {"pattern": 3},
-    ("", "Relu"): {"consumed_inputs": 7},
-    ("", "Reshape"): {"allowzero": 2, "consumed_inputs": 7, "shape": 7},
-    ("", "Resize"): {
-        "antialias": 2,
-        "axes": 7,
-        "coordinate_transformation_mode": 3,
-        "cubic_coeff_a": 1,
-        "exclude_outside": 2,
-        "extrapolation_value": 1,
-        "keep_aspect_ratio_policy": 3,
-        "mode": 3,
-        "nearest_mode": 3,
-    },
-    ("", "ReverseSequence"): {"batch_axis": 2, "time_axis": 2},
-    ("", "RoiAlign"): {
-        "coordinate_transformation_mode": 3,
-        "mode": 3,
-        "output_height": 2,
-        "output_width": 2,
-        "sampling_ratio": 2,
-        "spatial_scale": 1,
-    },
-    ("", "RotaryEmbedding"): {"interleaved": 2, "num_heads": 2, "rotary_embedding_dim": 2},
-    ("", "STFT"): {"onesided": 2},
-    ("", "Scan"): {
-        "body": 5,
-        "directions": 7,
-        "num_scan_inputs": 2,
-        "scan_input_axes": 7,
-        "scan_input_directions": 7,
-        "scan_output_axes": 7,
-        "scan_output_directions": 7,
-    },
-    ("", "Scatter"): {"axis": 2},
-    ("", "ScatterElements"): {"axis": 2, "reduction": 3},
-    ("", "ScatterND"): {"reduction": 3},
-    ("", "Selu"): {"alpha": 1, "consumed_inputs": 7, "gamma": 1},
-    ("", "SequenceEmpty"): {"dtype": 2},
-    ("", "SequenceMap"): {"body": 5},
-    ("", "Shape"): {"end": 2, "start": 2},
-    ("", "Shrink"): {"bias": 1, "lambd": 1},
-    ("", "Sigmoid"): {"consumed_inputs": 7},
-    ("", "Slice"): {"axes": 7, "ends": 7, "starts": 7},
-    ("", "Softmax"): {"axis": 2},
-    ("", "SoftmaxCrossEntropyLoss"): {"ignore_index": 2, "reduction": 3},
-    ("", "SpaceToDepth"): {"blocksize": 2, "mode": 3},
-    ("", "Split"): {"axis": 2, "num_outputs": 2, "split": 7},
-    ("", "SplitToSequence"): {"axis": 2, "keepdims": 2},
-    ("", "Sqrt"): {"consumed_inputs": 7},
-    ("", "Squeeze"): {"axes": 7},
-    ("", "StringNormalizer"): {"case_change_action": 3, "is_case_sensitive": 2, "locale": 3, "stopwords": 8},
-    ("", "StringSplit"): {"delimiter": 3, "maxsplit": 2},
-    ("", "Sub"): {"axis": 2, "broadcast": 2, "consumed_inputs": 7},
-    ("", "Sum"): {"consumed_inputs": 7},
-    ("", "SwiGLU"): {"alpha": 1},
-    ("", "Swish"): {"alpha": 1},
-    ("", "Tanh"): {"consumed_inputs": 7},
-    ("", "TensorScatter"): {"axis": 2, "mode": 3},
-    ("", "TfIdfVectorizer"): {
-        "max_gram_length": 2,
-        "max_skip_count": 2,
-        "min_gram_length": 2,
-        "mode": 3,
-        "ngram_counts": 7,
-        "ngram_indexes": 7,
-        "pool_int64s": 7,
-        "pool_strings": 8,
-        "weights": 6,
-    },
-    ("", "ThresholdedRelu"): {"alpha": 1},
-    ("", "TopK"): {"axis": 2, "k": 2, "largest": 2, "sorted": 2},
-    ("", "Transpose"): {"perm": 7},
-    ("", "Trilu"): {"upper": 2},
-    ("", "Unique"): {"axis": 2, "sorted": 2},
-    ("", "Unsqueeze"): {"axes": 7},
-    ("", "Upsample"): {"height_scale": 1, "mode": 3, "scales": 6, "width_scale": 1},
-    ("", "Xor"): {"axis": 2, "broadcast": 2},
-    ("ai.onnx.ml", "Binarizer"): {"threshold": 1},
-    ("ai.onnx.ml", "CastMap"): {"cast_to": 3, "map_form": 3, "max_map": 2},
-    ("ai.onnx.ml", "CategoryMapper"): {"cats_int64s": 7, "cats_strings": 8, "default_int64": 2, "default_string": 3},
-    ("ai.onnx.ml", "DictVectorizer"): {"int64_vocabulary": 7, "string_vocabulary": 8},
-    ("ai.onnx.ml", "FeatureVectorizer"): {"inputdimensions": 7},
-    ("ai.onnx.ml", "Imputer"): {
-        "imputed_value_floats": 6,
-        "imputed_value_int64s": 7,
-        "replaced_value_float": 1,
-        "replaced_value_int64": 2,
-    },
-    ("ai.onnx.ml", "LabelEncoder"): {
-        "classes_strings": 8,
-        "default_float": 1,
-        "default_int64": 2,
-        "default_string": 3,
-        "default_tensor": 4,
-        "keys_floats": 6,
-        "keys_int64s": 7,
-        "keys_strings": 8,
-        "keys_tensor": 4,
-        "values_floats": 6,
-        "values_int64s": 7,
-        "values_strings": 8,
-        "values_tensor": 4,
-    },
-    ("ai.onnx.ml", "LinearClassifier"): {
-        "classlabels_ints": 7,
-        "classlabels_strings": 8,
-        "coefficients": 6,
-        "intercepts": 6,
-        "multi_class": 2,
-        "post_transform": 3,
-    },
-    ("ai.onnx.ml", "LinearRegressor"): {"coefficients": 6, "intercepts": 6, "post_transform": 3, "targets": 2},
-    ("ai.onnx.ml", "Normalizer"): {"norm": 3},
-    ("ai.onnx.ml", "OneHotEncoder"): {"cats_int64s": 7, "cats_strings": 8, "zeros": 2},
-    ("ai.onnx.ml", "SVMClassifier"): {
-        "classlabels_ints": 7,
-        "classlabels_strings": 8,
-        "coefficients": 6,
-        "kernel_params": 6,
-        "kernel_type": 3,
-        "post_transform": 3,
-        "prob_a": 6,
-        "prob_b": 6,
-        "rho": 6,
-        "support_vectors": 6,
-        "vectors_per_class": 7,
-    },
-    ("ai.onnx.ml", "SVMRegressor"): {
-        "coefficients": 6,
-        "kernel_params": 6,
-        "kernel_type": 3,
-        "n_supports": 2,
-        "one_class": 2,
-        "post_transform": 3,
-        "rho": 6,
-        "support_vectors": 6,
-    },
-    ("ai.onnx.ml", "Scaler"): {"offset": 6, "scale": 6},
-    ("ai.onnx.ml", "TreeEnsemble"): {
-        "aggregate_function": 2,
-        "leaf_targetids": 7,
-        "leaf_weights": 4,
-        "membership_values": 4,
-        "n_targets": 2,
-        "nodes_falseleafs": 7,
-        "nodes_falsenodeids": 7,
-        "nodes_featureids": 7,
-        "nodes_hitrates": 4,
-        "nodes_missing_value_tracks_true": 7,
-        "nodes_modes": 4,
-        "nodes_splits": 4,
-        "nodes_trueleafs": 7,
-        "nodes_truenodeids": 7,
-        "post_transform": 2,
-        "tree_roots": 7,
-    },
-    ("ai.onnx.ml", "TreeEnsembleClassifier"): {
-        "base_values": 6,
-        "base_values_as_tensor": 4,
-        "class_ids": 7,
-        "class_nodeids": 7,
-        "class_treeids": 7,
-        "class_weights": 6,
-        "class_weights_as_tensor": 4,
-        "classlabels_int64s": 7,
-        "classlabels_strings": 8,
-        "nodes_falsenodeids": 7,
-        "nodes_featureids": 7,
-        "nodes_hitrates": 6,
-        "nodes_hitrates_as_tensor": 4,
-        "nodes_missing_value_tracks_true": 7,
-        "nodes_modes": 8,
-        "nodes_nodeids": 7,
-        "nodes_treeids": 7,
-        "nodes_truenodeids": 7,
-        "nodes_values": 6,
-        "nodes_values_as_tensor": 4,
-        "post_transform": 3,
-    },
-    ("ai.onnx.ml", "TreeEnsembleRegressor"): {
-        "aggregate_function": 3,
-        "base_values": 6,
-        "base_values_as_tensor": 4,
-        "n_targets": 2,
-        "nodes_falsenodeids": 7,
-        "nodes_featureids": 7,
-        "nodes_hitrates": 6,
-        "nodes_hitrates_as_tensor": 4,
-        "nodes_missing_value_tracks_true": 7,
-        "nodes_modes": 8,
-        "nodes_nodeids": 7,
-        "nodes_treeids": 7,
-        "nodes_truenodeids": 7,
-        "nodes_values": 6,
-        "nodes_values_as_tensor": 4,
-        "post_transform": 3,
-        "target_ids": 7,
-        "target_nodeids": 7,
-        "target_treeids": 7,
-        "target_weights": 6,
-        "target_weights_as_tensor": 4,
-    },
-    ("ai.onnx.ml", "ZipMap"): {"classlabels_int64s": 7, "classlabels_strings": 8},
-    ("ai.onnx.preview", "FlexAttention"): {"prob_mod": 5, "scale": 1, "score_mod": 5, "softmax_precision": 2},
-    ("ai.onnx.preview.training", "Adagrad"): {"decay_factor": 1, "epsilon": 1, "norm_coefficient": 1},
-    ("ai.onnx.preview.training", "Adam"): {
-        "alpha": 1,
-        "beta": 1,
-        "epsilon": 1,
-        "norm_coefficient": 1,
-        "norm_coefficient_post": 1,
-    },
-    ("ai.onnx.preview.training", "Gradient"): {"xs": 8, "y": 3, "zs": 8},
-    ("ai.onnx.preview.training", "Momentum"): {"alpha": 1, "beta": 1, "mode": 3, "norm_coefficient": 1},
-}
+from onnxjson.model.messages import ATTRIBUTE_TYPES
+
+_TABLE: Final = """
+Abs: INTS consumed_inputs
+Add: INT axis broadcast; INTS consumed_inputs
+AffineGrid: INT align_corners
+And: INT axis broadcast
+ArgMax: INT axis keepdims select_last_index
+ArgMin: INT axis keepdims select_last_index
+Attention: FLOAT scale softcap; INT is_causal kv_num_heads left_window_size q_num_heads qk_matmul_output_mode
+    right_window_size softmax_precision
+AveragePool: INT ceil_mode count_include_pad; STRING auto_pad; INTS dilations kernel_shape pads strides
+BatchNormalization: FLOAT epsilon momentum; INT is_test spatial training_mode; INTS consumed_inputs
+Bernoulli: FLOAT seed; INT dtype
+BitCast: INT to
+BitShift: STRING direction
+BlackmanWindow: INT output_datatype periodic
+Cast: INT saturate; STRING round_mode
+CastLike: INT saturate; STRING round_mode
+CausalConvWithState: STRING activation
+Ceil: INTS consumed_inputs
+Celu: FLOAT alpha
+CenterCropPad: INTS axes
+Clip: FLOAT max min; INTS consumed_inputs
+Col2Im: INTS dilations pads strides
+Compress: INT axis
+Concat: INT axis
+ConcatFromSequence: INT axis new_axis
+Constant: FLOAT value_float; INT value_int; STRING value_string; TENSOR value; FLOATS value_floats; INTS value_ints;
+    STRINGS value_strings; SPARSE_TENSOR sparse_value
+ConstantOfShape: TENSOR value
+Conv: INT group; STRING auto_pad; INTS dilations kernel_shape pads strides
+ConvInteger: INT group; STRING auto_pad; INTS dilations kernel_shape pads strides
+ConvTranspose: INT group; STRING auto_pad; INTS dilations kernel_shape output_padding output_shape pads strides
+CumProd: INT exclusive reverse
+CumSum: INT exclusive reverse
+DFT: INT axis inverse onesided
+DeformConv: INT group offset_group; INTS dilations kernel_shape pads strides
+DepthToSpace: INT blocksize; STRING mode
+DequantizeLinear: INT axis block_size output_dtype
+Div: INT axis broadcast; INTS consumed_inputs
+Dropout: FLOAT ratio; INT is_test seed; INTS consumed_inputs
+Einsum: STRING equation
+Elu: FLOAT alpha; INTS consumed_inputs
+Equal: INT axis broadcast
+Exp: INTS consumed_inputs
+EyeLike: INT dtype k
+Flatten: INT axis
+Floor: INTS consumed_inputs
+GRU: FLOAT clip; INT hidden_size layout linear_before_reset output_sequence; STRING direction; FLOATS activation_alpha
+    activation_beta; STRINGS activations
+Gather: INT axis
+GatherElements: INT axis
+GatherND: INT batch_dims
+Gelu: STRING approximate
+Gemm: FLOAT alpha beta; INT broadcast transA transB
+Greater: INT axis broadcast
+GridSample: INT align_corners; STRING mode padding_mode
+GroupNormalization: FLOAT epsilon; INT num_groups stash_type
+HammingWindow: INT output_datatype periodic
+HannWindow: INT output_datatype periodic
+HardSigmoid: FLOAT alpha beta; INTS consumed_inputs
+Hardmax: INT axis
+If: GRAPH else_branch then_branch
+ImageDecoder: STRING pixel_format
+InstanceNormalization: FLOAT epsilon; INTS consumed_inputs
+IsInf: INT detect_negative detect_positive
+LRN: FLOAT alpha beta bias; INT size
+LSTM: FLOAT clip; INT hidden_size input_forget layout output_sequence; STRING direction; FLOATS activation_alpha
+    activation_beta; STRINGS activations
+LayerNormalization: FLOAT epsilon; INT axis stash_type
+LeakyRelu: FLOAT alpha; INTS consumed_inputs
+Less: INT axis broadcast
+LinearAttention: FLOAT scale; INT chunk_size kv_num_heads q_num_heads; STRING update_rule
+Log: INTS consumed_inputs
+LogSoftmax: INT axis
+Loop: GRAPH body
+LpNormalization: INT axis p
+LpPool: INT ceil_mode; STRING auto_pad; INTS dilations kernel_shape pads strides
+Max: INTS consumed_inputs
+MaxPool: INT ceil_mode storage_order; STRING auto_pad; INTS dilations kernel_shape pads strides
+MaxRoiPool: FLOAT spatial_scale; INTS pooled_shape
+MaxUnpool: INTS kernel_shape pads strides
+Mean: INTS consumed_inputs
+MeanVarianceNormalization: INTS axes
+MelWeightMatrix: INT output_datatype
+Min: INTS consumed_inputs
+Mod: INT fmod
+Mul: INT axis broadcast; INTS consumed_inputs
+Multinomial: FLOAT seed; INT dtype sample_size
+Neg: INTS consumed_inputs
+NegativeLogLikelihoodLoss: INT ignore_index; STRING reduction
+NonMaxSuppression: INT center_point_box
+OneHot: INT axis
+Optional: TYPE_PROTO type
+Or: INT axis broadcast
+PRelu: INTS consumed_inputs
+Pad: FLOAT value; STRING mode; INTS paddings pads
+Pow: INT axis broadcast
+QLinearConv: INT group; STRING auto_pad; INTS dilations kernel_shape pads strides
+QuantizeLinear: INT axis block_size output_dtype precision saturate
+RMSNormalization: FLOAT epsilon; INT axis stash_type
+RNN: FLOAT clip; INT hidden_size layout output_sequence; STRING direction; FLOATS activation_alpha activation_beta;
+    STRINGS activations
+RandomNormal: FLOAT mean scale seed; INT dtype; INTS shape
+RandomNormalLike: FLOAT mean scale seed; INT dtype
+RandomUniform: FLOAT high low seed; INT dtype; INTS shape
+RandomUniformLike: FLOAT high low seed; INT dtype
+Range: INT stash_type
+Reciprocal: INTS consumed_inputs
+ReduceL1: INT keepdims noop_with_empty_axes; INTS axes
+ReduceL2: INT keepdims noop_with_empty_axes; INTS axes
+ReduceLogSum: INT keepdims noop_with_empty_axes; INTS axes
+ReduceLogSumExp: INT keepdims noop_with_empty_axes; INTS axes
+ReduceMax: INT keepdims noop_with_empty_axes; INTS axes
+ReduceMean: INT keepdims noop_with_empty_axes; INTS axes
+ReduceMin: INT keepdims noop_with_empty_axes; INTS axes
+ReduceProd: INT keepdims noop_with_empty_axes; INTS axes
+ReduceSum: INT keepdims noop_with_empty_axes; INTS axes
+ReduceSumSquare: INT keepdims noop_with_empty_axes; INTS axes
+RegexFullMatch: STRING pattern
+Relu: INTS consumed_inputs
+Reshape: INT allowzero; INTS consumed_inputs shape
+Resize: FLOAT cubic_coeff_a extrapolation_value; INT antialias exclude_outside; STRING coordinate_transformation_mode
+    keep_aspect_ratio_policy mode nearest_mode; INTS axes
+ReverseSequence: INT batch_axis time_axis
+RoiAlign: FLOAT spatial_scale; INT output_height output_width sampling_ratio; STRING coordinate_transformation_mode mode
+RotaryEmbedding: INT interleaved num_heads rotary_embedding_dim
+STFT: INT onesided
+Scan: INT num_scan_inputs; GRAPH body; INTS directions scan_input_axes scan_input_directions scan_output_axes
+    scan_output_directions
+Scatter: INT axis
+ScatterElements: INT axis; STRING reduction
+ScatterND: STRING reduction
+Selu: FLOAT alpha gamma; INTS consumed_inputs
+SequenceEmpty: INT dtype
+SequenceMap: GRAPH body
+Shape: INT end start
+Shrink: FLOAT bias lambd
+Sigmoid: INTS consumed_inputs
+Slice: INTS axes ends starts
+Softmax: INT axis
+SoftmaxCrossEntropyLoss: INT ignore_index; STRING reduction
+SpaceToDepth: INT blocksize; STRING mode
+Split: INT axis num_outputs; INTS split
+SplitToSequence: INT axis keepdims
+Sqrt: INTS consumed_inputs
+Squeeze: INTS axes
+StringNormalizer: INT is_case_sensitive; STRING case_change_action locale; STRINGS stopwords
+StringSplit: INT maxsplit; STRING delimiter
+Sub: INT axis broadcast; INTS consumed_inputs
+Sum: INTS consumed_inputs
+SwiGLU: FLOAT alpha
+Swish: FLOAT alpha
+Tanh: INTS consumed_inputs
+TensorScatter: INT axis; STRING mode
+TfIdfVectorizer: INT max_gram_length max_skip_count min_gram_length; STRING mode; FLOATS weights; INTS ngram_counts
+    ngram_indexes pool_int64s; STRINGS pool_strings
+ThresholdedRelu: FLOAT alpha
+TopK: INT axis k largest sorted
+Transpose: INTS perm
+Trilu: INT upper
+Unique: INT axis sorted
+Unsqueeze: INTS axes
+Upsample: FLOAT height_scale width_scale; STRING mode; FLOATS scales
+Xor: INT axis broadcast
+[ai.onnx.ml]
+Binarizer: FLOAT threshold
+CastMap: INT max_map; STRING cast_to map_form
+CategoryMapper: INT default_int64; STRING default_string; INTS cats_int64s; STRINGS cats_strings
+DictVectorizer: INTS int64_vocabulary; STRINGS string_vocabulary
+FeatureVectorizer: INTS inputdimensions
+Imputer: FLOAT replaced_value_float; INT replaced_value_int64; FLOATS imputed_value_floats; INTS imputed_value_int64s
+LabelEncoder: FLOAT default_float; INT default_int64; STRING default_string; TENSOR default_tensor keys_tensor
+    values_tensor; FLOATS keys_floats values_floats; INTS keys_int64s values_int64s; STRINGS classes_strings
+    keys_strings values_strings
+LinearClassifier: INT multi_class; STRING post_transform; FLOATS coefficients intercepts; INTS classlabels_ints; STRINGS
+    classlabels_strings
+LinearRegressor: INT targets; STRING post_transform; FLOATS coefficients intercepts
+Normalizer: STRING norm
+OneHotEncoder: INT zeros; INTS cats_int64s; STRINGS cats_strings
+SVMClassifier: STRING kernel_type post_transform; FLOATS coefficients kernel_params prob_a prob_b rho support_vectors;
+    INTS classlabels_ints vectors_per_class; STRINGS classlabels_strings
+SVMRegressor: INT n_supports one_class; STRING kernel_type post_transform; FLOATS coefficients kernel_params rho
+    support_vectors
+Scaler: FLOATS offset scale
+TreeEnsemble: INT aggregate_function n_targets post_transform; TENSOR leaf_weights membership_values nodes_hitrates
+    nodes_modes nodes_splits; INTS leaf_targetids nodes_falseleafs nodes_falsenodeids nodes_featureids
+    nodes_missing_value_tracks_true nodes_trueleafs nodes_truenodeids tree_roots
+TreeEnsembleClassifier: STRING post_transform; TENSOR base_values_as_tensor class_weights_as_tensor
+    nodes_hitrates_as_tensor nodes_values_as_tensor; FLOATS base_values class_weights nodes_hitrates nodes_values; INTS
+    class_ids class_nodeids class_treeids classlabels_int64s nodes_falsenodeids nodes_featureids
+    nodes_missing_value_tracks_true nodes_nodeids nodes_treeids nodes_truenodeids; STRINGS classlabels_strings
+    nodes_modes
+TreeEnsembleRegressor: INT n_targets; STRING aggregate_function post_transform; TENSOR base_values_as_tensor
+    nodes_hitrates_as_tensor nodes_values_as_tensor target_weights_as_tensor; FLOATS base_values nodes_hitrates
+    nodes_values target_weights; INTS nodes_falsenodeids nodes_featureids nodes_missing_value_tracks_true nodes_nodeids
+    nodes_treeids nodes_truenodeids target_ids target_nodeids target_treeids; STRINGS nodes_modes
+ZipMap: INTS classlabels_int64s; STRINGS classlabels_strings
+[ai.onnx.preview]
+FlexAttention: FLOAT scale; INT softmax_precision; GRAPH prob_mod score_mod
+[ai.onnx.preview.training]
+Adagrad: FLOAT decay_factor epsilon norm_coefficient
+Adam: FLOAT alpha beta epsilon norm_coefficient norm_coefficient_post
+Gradient: STRING y; STRINGS xs zs
+Momentum: FLOAT alpha beta norm_coefficient; STRING mode
+"""
+"""An operator in each line, with its attributes by type; a line in brackets names the domain of those below it."""
+
+
+def _parse(table: str) -> dict[tuple[str, str], dict[str, int]]:
+    found: dict[tuple[str, str], dict[str, int]] = {}
+    domain = ""
+    for line in table.replace("\n    ", " ").strip().split("\n"):
+        if line.startswith("["):
+            domain = line[1:-1]
+            continue
+        op_type, _, groups = line.partition(": ")
+        named = [(name, ATTRIBUTE_TYPES[kind]) for kind, *names in map(str.split, groups.split(";")) for name in names]
+        found[domain, op_type] = dict(sorted(named))
+    return found
+
+
+ATTRIBUTE_TYPES_BY_OPERATOR: Final = _parse(_TABLE)

@@ -8,16 +8,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from onnxjson.model.document import (
-    Attribute,
-    Dimension,
-    Node,
-    SparseTensor,
-    Tensor,
-    TensorShape,
-    TensorType,
-    Type,
-)
+from onnxjson.model.document import Attribute, Dimension, Node, SparseTensor, Tensor, TensorShape, TensorType, Type
 from onnxjson.model.dtypes import DATA_TYPES, STRING
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.scopes import Scope

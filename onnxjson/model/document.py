@@ -8,7 +8,7 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
   survives;
 * ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are asked for;
 * ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records
-  compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.model.attributes`
+  compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.model.messages`
   gives Python values;
 * packed integers of tensors (``int32_data``, ``int64_data``, ``uint64_data``) are their varints as serialised;
   `onnxjson.model.tensors` gives values;

@@ -5,11 +5,10 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from onnxjson.model.attributes import value_of
 from onnxjson.model.document import Attribute, Node, Type
 from onnxjson.model.elements import float32_text
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.messages import ATTRIBUTE_PAYLOADS
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import format_data_type, format_type
 

@@ -1,41 +1,33 @@
-"""Knowledge about operators: attributes, defaults, versions, documentation.
+"""Knowledge about operators: attributes, defaults, versions, signatures, documentation.
 
 The attribute table is frozen with the format and needs no onnx. Everything else comes from `onnx.defs`, imported on
 first use.
 """
 
+import re
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
-from onnxjson.model.document import Attribute, Function, Node
+from onnxjson.model.document import (
+    Attribute,
+    Function,
+    MapType,
+    Node,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    TensorType,
+    Type,
+)
+from onnxjson.model.dtypes import DATA_TYPES
+from onnxjson.model.messages import ATTRIBUTE_TYPES, value_of
 
 if TYPE_CHECKING:
     from onnx import AttributeProto
     from onnx.defs import OpSchema
-
-__all__ = [
-    "ATTRIBUTE_TYPES_BY_OPERATOR",
-    "AttributeParameter",
-    "Documentation",
-    "OperatorKey",
-    "Parameter",
-    "Signature",
-    "attribute_defaults",
-    "attribute_types",
-    "documentation",
-    "function_key",
-    "is_commutative",
-    "known_attributes",
-    "known_operators",
-    "newest_version",
-    "operator_key",
-    "operator_name",
-    "plain_domain",
-    "since_version",
-]
 
 _NONE: Final[Mapping[str, int]] = {}
 
@@ -84,52 +76,116 @@ def operator_name(domain: str | None, op_type: str | None, overload: str | None 
     return (f"{plain}::{name}" if plain else name) + (f":{overload}" if overload else "")
 
 
-class Parameter(NamedTuple):
+Option = Literal["single", "optional", "variadic"]
+
+
+class Formal(NamedTuple):
     """An input or output of an operator."""
 
     name: str
-    types: str
-    """A type such as ``tensor(float)``, or the name of a set of types."""
-    option: str
-    """"single", "optional" or "variadic"."""
+    option: Option
+    variable: str
+    """The name of a set of types: all values of one variable have one type. Else the one type, as in onnx.defs."""
+    types: tuple[Type, ...]
+    """The types that it may have, without shapes."""
+    least: int
+    """Minimum number of values of a variadic one."""
+    is_homogeneous: bool
+    """Whether all values of a variadic one have one type."""
     doc: str
 
 
-class AttributeParameter(NamedTuple):
+class AttributeFormal(NamedTuple):
     """An attribute of an operator."""
 
     name: str
-    type: str
+    type: int
+    """The number of AttributeProto.AttributeType."""
     required: bool
     default: str | None
     """As a user writes it; None where there is none."""
     doc: str
 
 
-class Documentation(NamedTuple):
-    """The documentation of one version of an operator in ONNX."""
+class Signature(NamedTuple):
+    """One version of an operator in ONNX, with its documentation."""
 
     domain: str
     op_type: str
     since_version: int
     deprecated: bool
     doc: str
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
-    attributes: tuple[AttributeParameter, ...]
+    inputs: tuple[Formal, ...]
+    outputs: tuple[Formal, ...]
+    attributes: dict[str, AttributeFormal]
+    """By name, sorted."""
+    least_inputs: int
+    most_inputs: int
+    least_outputs: int
+    most_outputs: int
+
+    def input_at(self, slot: int) -> Formal | None:
+        """Return the input that a value at a position belongs to; None for an operator without inputs."""
+        return self.inputs[min(slot, len(self.inputs) - 1)] if self.inputs else None
 
 
+@lru_cache(maxsize=1024)
+def operator_signature(domain: str | None, op_type: str | None, opset: int | None) -> Signature | None:
+    """Return the signature of an operator as of an opset (None: the newest), or None if onnx does not know it."""
+    schema = _schema(plain_domain(domain), op_type or "", opset)
+    if schema is None:
+        return None
+    constraints = {each.type_param_str: tuple(each.allowed_type_strs) for each in schema.type_constraints}
+    return Signature(
+        domain=schema.domain,
+        op_type=schema.name,
+        since_version=int(schema.since_version),
+        deprecated=bool(schema.deprecated),
+        doc=schema.doc or "",
+        inputs=tuple([_formal(each, constraints) for each in schema.inputs]),
+        outputs=tuple([_formal(each, constraints) for each in schema.outputs]),
+        attributes={name: _attribute(schema.attributes[name]) for name in sorted(schema.attributes)},
+        least_inputs=int(schema.min_input),
+        most_inputs=int(schema.max_input),
+        least_outputs=int(schema.min_output),
+        most_outputs=int(schema.max_output),
+    )
+
+
+def _formal(formal: "OpSchema.FormalParameter", constraints: dict[str, tuple[str, ...]]) -> Formal:
+    option: Option = str(formal.option).rpartition(".")[2].lower()  # type: ignore[assignment]
+    return Formal(
+        name=formal.name,
+        option=option,
+        variable=formal.type_str,
+        types=tuple([type_of(each) for each in constraints.get(formal.type_str) or (formal.type_str,)]),
+        least=int(formal.min_arity),
+        is_homogeneous=bool(formal.is_homogeneous),
+        doc=formal.description or "",
+    )
+
+
+def _attribute(attribute: "OpSchema.Attribute") -> AttributeFormal:
+    kind = ATTRIBUTE_TYPES[str(attribute.type).rpartition(".")[2]]
+    default = _default_text(attribute.default_value)
+    return AttributeFormal(attribute.name, kind, bool(attribute.required), default, attribute.description or "")
+
+
+def _default_text(default: "AttributeProto") -> str | None:
+    record = _default_record(default)
+    value = None if record is None else value_of(record)
+    if isinstance(value, float):
+        return f"{value:.7g}"  # A float32 such as 0.1 comes as a double with many digits.
+    return None if value is None else str(list(value)) if isinstance(value, tuple) else str(value)
+
+
+@lru_cache(maxsize=1024)
 def attribute_defaults(domain: str | None, op_type: str | None, opset: int | None) -> Mapping[str, Attribute]:
     """Return the default values of the attributes of an operator as of an opset (None: the newest), by name.
 
     Empty where the installed onnx does not know the operator. An optional attribute without a default is not there.
     """
-    return _attribute_defaults(plain_domain(domain), op_type or "", opset)
-
-
-@lru_cache(maxsize=1024)
-def _attribute_defaults(domain: str, op_type: str, opset: int | None) -> Mapping[str, Attribute]:
-    schema = _schema(domain, op_type, opset)
+    schema = _schema(plain_domain(domain), op_type or "", opset)
     if schema is None:
         return {}
     found = {name: _default_record(each.default_value) for name, each in schema.attributes.items()}
@@ -169,14 +225,10 @@ def _schema(domain: str, op_type: str, opset: int | None) -> "OpSchema | None":
         return None
 
 
+@lru_cache(maxsize=4096)
 def since_version(domain: str | None, op_type: str | None, opset: int | None) -> int | None:
     """Return the version that introduced an operator as it is in an opset (None: the newest), or None if unknown."""
-    return _since_version(plain_domain(domain), op_type or "", opset)
-
-
-@lru_cache(maxsize=4096)
-def _since_version(domain: str, op_type: str, opset: int | None) -> int | None:
-    schema = _schema(domain, op_type, opset)
+    schema = _schema(plain_domain(domain), op_type or "", opset)
     return None if schema is None else int(schema.since_version)
 
 
@@ -188,45 +240,16 @@ def newest_version(domain: str | None) -> int | None:
     plain = plain_domain(domain)
     if plain == "":
         return defs.onnx_opset_version()
-    versions = [each.since_version for each in defs.get_all_schemas_with_history() if each.domain == plain]
-    return max(versions, default=None)
+    return max([version for name, _, version in all_operators() if name == plain], default=None)
 
 
-class Signature(NamedTuple):
-    """Inputs and outputs of an operator, as needed to check their number and dtypes."""
+@lru_cache(maxsize=1)
+def all_operators() -> tuple[tuple[str, str, int], ...]:
+    """Return every version of every operator in the installed onnx: domain, operator, version; sorted."""
+    from onnx import defs
 
-    since_version: int
-    deprecated: bool
-    inputs: tuple[Parameter, ...]
-    outputs: tuple[Parameter, ...]
-    fewest_inputs: int
-    most_inputs: int
-    fewest_outputs: int
-    most_outputs: int
-    is_mixed: bool
-    """Whether the last input represents several of different types."""
-    types: Mapping[str, frozenset[str]]
-    """The types that each set of types has, such as ``tensor(float)``, by the name of the set."""
-
-
-@lru_cache(maxsize=1024)
-def signature(domain: str | None, op_type: str | None, opset: int | None) -> Signature | None:
-    """Return the signature of an operator as of an opset (None: the newest), or None if onnx does not know it."""
-    schema = _schema(plain_domain(domain), op_type or "", opset)
-    if schema is None:
-        return None
-    return Signature(
-        schema.since_version,
-        schema.deprecated,
-        tuple([_parameter(each) for each in schema.inputs]),
-        tuple([_parameter(each) for each in schema.outputs]),
-        schema.min_input,
-        schema.max_input,
-        schema.min_output,
-        schema.max_output,
-        bool(schema.inputs) and not schema.inputs[-1].is_homogeneous,
-        {each.type_param_str: frozenset(each.allowed_type_strs) for each in schema.type_constraints},
-    )
+    found = {(each.domain, each.name, int(each.since_version)) for each in defs.get_all_schemas_with_history()}
+    return tuple(sorted(found))
 
 
 @lru_cache(maxsize=16)
@@ -248,40 +271,44 @@ def known_attributes(domain: str | None, op_type: str | None, opset: int | None)
     return None if schema is None else {name: each.required for name, each in schema.attributes.items()}
 
 
-def documentation(domain: str | None, op_type: str | None, opset: int | None) -> Documentation | None:
-    """Return the documentation of an operator as of an opset (None: the newest), or None if onnx does not know it."""
-    plain = plain_domain(domain)
-    schema = _schema(plain, op_type or "", opset)
-    if schema is None:
-        return None
-    return Documentation(
-        domain=plain,
-        op_type=schema.name,
-        since_version=schema.since_version,
-        deprecated=schema.deprecated,
-        doc=schema.doc or "",
-        inputs=tuple([_parameter(each) for each in schema.inputs]),
-        outputs=tuple([_parameter(each) for each in schema.outputs]),
-        attributes=tuple([_attribute(schema.attributes[name]) for name in sorted(schema.attributes)]),
-    )
-
-
-def _parameter(formal: "OpSchema.FormalParameter") -> Parameter:
-    option = str(formal.option).rpartition(".")[2].lower()
-    return Parameter(formal.name, formal.type_str, option, formal.description or "")
-
-
-def _attribute(attribute: "OpSchema.Attribute") -> AttributeParameter:
+@lru_cache(maxsize=256)
+def ir_version_for(domain: str, opset: int) -> int:
+    """Return the lowest IR version that a model with this operator set may have; 1 if unknown."""
     from onnx import helper
 
-    value = attribute.default_value
-    default = helper.get_attribute_value(value) if value.name else None
-    text = None if default is None else default.decode() if isinstance(default, bytes) else _default_text(default)
-    return AttributeParameter(
-        attribute.name, str(attribute.type).rpartition(".")[2], attribute.required, text, attribute.description or ""
-    )
+    known = {(name, version): ir for (name, version), ir in helper.OP_SET_ID_VERSION_MAP.items()}
+    return int(known.get((plain_domain(domain) or "ai.onnx", opset), 1))
 
 
-def _default_text(value: object) -> str:
-    # A float32 such as 0.1 comes as a double with many digits.
-    return f"{value:.7g}" if isinstance(value, float) else str(value)
+_CALL: Final = re.compile(r"(\w+)\((.*)\)\Z", re.DOTALL)
+
+
+@lru_cache(maxsize=512)
+def type_of(text: str) -> Type:
+    """Return the type that onnx.defs spells ``seq(tensor(float))``, without a shape.
+
+    Raises:
+        ValueError: it is not a type.
+    """
+    found = _CALL.match(text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no type of onnx.defs")
+    kind, inner = found[1], found[2].strip()
+    match kind:
+        case "tensor":
+            return Type(tensor_type=TensorType(elem_type=_element(inner)))
+        case "sparse_tensor":
+            return Type(sparse_tensor_type=SparseTensorType(elem_type=_element(inner)))
+        case "seq":
+            return Type(sequence_type=SequenceType(elem_type=type_of(inner)))
+        case "optional":
+            return Type(optional_type=OptionalType(elem_type=type_of(inner)))
+        case "map":
+            key, _, value = inner.partition(",")
+            held = value.strip() if "(" in value else f"tensor({value.strip()})"
+            return Type(map_type=MapType(key_type=_element(key), value_type=type_of(held)))
+    raise ValueError(f"{text!r} is no type of onnx.defs")
+
+
+def _element(name: str) -> int:
+    return DATA_TYPES[name.strip()]

@@ -26,7 +26,7 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.rebuilding import Body, rebuild
+from onnxjson.model.walking import Body, rebuild
 
 Names = Mapping[Scope, Mapping[str, str]]
 """For each graph: names that it defines -> new names."""

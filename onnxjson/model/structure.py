@@ -13,7 +13,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
 from onnxjson.model.errors import Finding, Severity
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.tensor_checks import tensor_mistakes
+from onnxjson.model.tensors import tensor_mistakes
 
 _MOST_SUGGESTIONS = 50
 _MOST_SHOWN = 8

@@ -255,11 +255,7 @@ class Spread(NamedTuple):
 
 
 def spread(
-    tensor: Tensor,
-    shares: Sequence[float] = QUANTILES,
-    *,
-    most: int = MOST,
-    looked: Callable[[], None] | None = None,
+    tensor: Tensor, shares: Sequence[float] = QUANTILES, *, most: int = MOST, looked: Callable[[], None] | None = None
 ) -> Spread:
     """Return the spread of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
 

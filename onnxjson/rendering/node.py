@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from textwrap import dedent
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.attributes import value_of
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import (
     Attribute,
@@ -22,9 +21,9 @@ from onnxjson.model.document import (
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import element_count, float32_text, tokens
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
 from onnxjson.model.node_properties import scopes_of
-from onnxjson.model.operators import Documentation, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.operators import Formal, Signature, function_key, operator_key, operator_name, plain_domain
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.exact import Json
@@ -91,7 +90,8 @@ class NodeView(msgspec.Struct, frozen=True):
     attributes: tuple[AttributeView, ...]
     doc_string: str | None
     metadata: tuple[Pair, ...]
-    documentation: Documentation | None
+    documentation: dict[str, Any] | None
+    """See `documentation_fields`."""
 
 
 def opset_of(model: Model, ref: NodeRef) -> int | None:
@@ -105,7 +105,7 @@ def opset_of(model: Model, ref: NodeRef) -> int | None:
 
 
 def view_node(
-    model: Model, index: Index, ref: NodeRef, file: str, documentation: Documentation | None = None
+    model: Model, index: Index, ref: NodeRef, file: str, documentation: dict[str, Any] | None = None
 ) -> NodeView:
     """Return all data about a node.
 
@@ -114,7 +114,7 @@ def view_node(
         index: index of the model.
         ref: the node.
         file: file of the model.
-        documentation: documentation of its operator, if requested.
+        documentation: that of its operator (`documentation_fields`), if requested.
     """
     node = ref.node
     scopes = scopes_of(node)
@@ -324,25 +324,34 @@ def _text(value: object) -> str:
             return str(value)
 
 
-def documentation_lines(found: Documentation, width: int) -> list[str]:
-    """Return lines with the ONNX documentation of an operator."""
-    name = operator_name(found.domain, found.op_type)
-    lines = [f"{name}, since opset {found.since_version}" + (", deprecated" if found.deprecated else "")]
-    lines += wrapped(dedent(found.doc), width, indent=0, whole_words=True)
-    for title, parameters in (("inputs", found.inputs), ("outputs", found.outputs)):
-        if parameters:
+def documentation_fields(found: Signature) -> dict[str, Any]:
+    """Return the ONNX documentation of an operator, as `show --json` writes it."""
+    fields = {name: getattr(found, name) for name in ("domain", "op_type", "since_version", "deprecated", "doc")}
+    attributes = [each._asdict() | {"type": ATTRIBUTE_TYPE_NAMES[each.type]} for each in found.attributes.values()]
+    return fields | {
+        "inputs": [_formal_fields(each) for each in found.inputs],
+        "outputs": [_formal_fields(each) for each in found.outputs],
+        "attributes": attributes,
+    }
+
+
+def _formal_fields(formal: Formal) -> dict[str, str]:
+    return {"name": formal.name, "types": formal.variable, "option": formal.option, "doc": formal.doc}
+
+
+def documentation_lines(found: dict[str, Any], width: int) -> list[str]:
+    """Return lines with the ONNX documentation of an operator; see `documentation_fields`."""
+    name = operator_name(found["domain"], found["op_type"])
+    lines = [f"{name}, since opset {found['since_version']}" + (", deprecated" if found["deprecated"] else "")]
+    lines += wrapped(dedent(found["doc"]), width, indent=0, whole_words=True)
+    for title in ("inputs", "outputs", "attributes"):
+        if found[title]:
             lines += ["", f"  {title}"]
-        for each in parameters:
-            option = "" if each.option == "single" else f", {each.option}"
-            lines += [f"    {each.name}: {each.types}{option}", *wrapped(each.doc, width, indent=6, whole_words=True)]
-    if found.attributes:
-        lines += ["", "  attributes"]
-    for attribute in found.attributes:
-        default = (
-            f" = {attribute.default}" if attribute.default is not None else ", required" if attribute.required else ""
-        )
-        lines += [
-            f"    {attribute.name}: {attribute.type}{default}",
-            *wrapped(attribute.doc, width, indent=6, whole_words=True),
-        ]
+        for each in found[title]:
+            if title == "attributes":
+                default = ", required" if each["required"] else ""
+                head = each["type"] + (f" = {each['default']}" if each["default"] is not None else default)
+            else:
+                head = each["types"] + ("" if each["option"] == "single" else f", {each['option']}")
+            lines += [f"    {each['name']}: {head}", *wrapped(each["doc"], width, indent=6, whole_words=True)]
     return lines

@@ -16,10 +16,7 @@ if TYPE_CHECKING:
 
 
 def load(
-    path: str | Path,
-    *,
-    weights_from: str | Path | Model | None = None,
-    folder: str | Path | None = None,
+    path: str | Path, *, weights_from: str | Path | Model | None = None, folder: str | Path | None = None
 ) -> Model:
     """Load the model in a file: ONNX binary, onnxjson/1 text or proto-JSON, recognised by content.
 

@@ -18,15 +18,7 @@ _FICLONE = 0x40049409
 """The request of linux/fs.h that lets two files share their blocks until one of them changes."""
 
 _FORBIDDEN = {errno.EACCES, errno.EPERM, errno.EROFS}
-_IN_THE_WAY = {
-    errno.ENOENT,
-    errno.ENOTDIR,
-    errno.EISDIR,
-    errno.ELOOP,
-    errno.ENAMETOOLONG,
-    errno.EEXIST,
-    errno.ENXIO,
-}
+_IN_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EEXIST, errno.ENXIO}
 
 
 class Sink(Protocol):

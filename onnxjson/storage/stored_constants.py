@@ -12,7 +12,7 @@ from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.errors import DecodeError, MissingInputError, SelectorError
 from onnxjson.model.index import Index
 from onnxjson.model.selectors import select_tensor
-from onnxjson.model.tensor_checks import tensor_mistakes
+from onnxjson.model.tensors import tensor_mistakes
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.weights import require_whole
 

@@ -6,7 +6,7 @@ import onnx
 import pytest
 
 import onnxjson
-from onnxjson.model.operator_signatures import all_operators
+from onnxjson.model.operators import all_operators
 from onnxjson.model.types import format_type
 from tests.cli.running import run
 

@@ -1,17 +1,19 @@
 """The frozen attribute table is what the installed onnx says, for every attribute that it ever said one thing about.
 
-Run as a program, it prints the module and section 12 of the format: ``python tests/contracts/test_attribute_table.py``.
-The table belongs to onnxjson/1 and never changes: a newer onnx may know more attributes, but none of these differently.
+Run as a program, it prints the table of the module and section 12 of the format:
+``python tests/contracts/test_attribute_table.py``. The table belongs to onnxjson/1 and never changes: a newer onnx may
+know more attributes, but none of these differently.
 """
 
 import collections
-import pprint
 import re
 import sys
+import textwrap
 from pathlib import Path
 
+from onnxjson.model.attribute_table import ATTRIBUTE_TYPES_BY_OPERATOR
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operators import ATTRIBUTE_TYPES_BY_OPERATOR, attribute_types
+from onnxjson.model.operators import attribute_types
 
 FORMAT = Path(__file__).parents[2] / "docs" / "format.md"
 
@@ -34,6 +36,23 @@ def settled_types() -> dict[tuple[str, str], dict[str, int]]:
         for operator, attributes in sorted(types_in_onnx().items())
     }
     return {operator: attributes for operator, attributes in settled.items() if attributes}
+
+
+def as_text(table: dict[tuple[str, str], dict[str, int]]) -> str:
+    """The table as the module has it: a line for each operator, attributes by type."""
+    lines: list[str] = []
+    last = ""
+    for (domain, op_type), attributes in table.items():
+        if domain != last:
+            lines.append(f"[{domain}]")
+            last = domain
+        groups: dict[int, list[str]] = {}
+        for name, number in attributes.items():
+            groups.setdefault(number, []).append(name)
+        texts = [f"{ATTRIBUTE_TYPE_NAMES[number]} {' '.join(names)}" for number, names in sorted(groups.items())]
+        line = f"{op_type}: {'; '.join(texts)}"
+        lines += textwrap.wrap(line, 120, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines)
 
 
 def as_markdown(table: dict[tuple[str, str], dict[str, int]]) -> str:
@@ -86,6 +105,5 @@ def test_operators_are_known_without_onnx() -> None:
 
 
 if __name__ == "__main__":
-    body = pprint.pformat(settled_types(), width=116, sort_dicts=False)
-    print(f"ATTRIBUTE_TYPES_BY_OPERATOR: Final[dict[tuple[str, str], dict[str, int]]] = {body}\n")
+    print(as_text(settled_types()) + "\n")
     print(as_markdown(settled_types()))

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent.parent
 MODULES = sorted([*(ROOT / "onnxjson").rglob("*.py"), *(ROOT / "tui").rglob("*.py")])
 SOURCES = [*MODULES, *sorted((ROOT / "tests").rglob("*.py"))]
 
-TABLES = {"onnxjson/model/attribute_table.py", "onnxjson/model/characters.py"}
+TABLES = {"onnxjson/model/attribute_table.py"}
 """Modules that are data."""
 
 IMPORTERS = {
@@ -18,7 +18,6 @@ IMPORTERS = {
     "textual": {"tui/onnxjson_tui/"},
     "onnx": {
         "onnxjson/example.py",
-        "onnxjson/model/operator_signatures.py",
         "onnxjson/model/operators.py",
         "onnxjson/optimizing/passes/",
         "onnxjson/codecs/protojson_reading.py",

@@ -4,10 +4,10 @@ import pytest
 
 from onnxjson.codecs.serde import parse
 from onnxjson.model.index import Index
-from onnxjson.model.operators import documentation
+from onnxjson.model.operators import operator_signature
 from onnxjson.model.selectors import select_nodes, select_tensor
 from onnxjson.rendering.exact import as_json
-from onnxjson.rendering.node import node_lines, opset_of, view_node
+from onnxjson.rendering.node import documentation_fields, node_lines, opset_of, view_node
 from onnxjson.rendering.summary import Place, summarise
 from onnxjson.rendering.summary_text import summary_lines
 from onnxjson.rendering.tables import cells
@@ -24,8 +24,8 @@ def _show(found: CorpusModel) -> None:
     assert as_json(summary).isascii()
     assert all(cells(line) <= 80 and line.isprintable() for line in summary_lines(summary, 80))
     for ref in list(index.nodes())[:5]:
-        doc = documentation(ref.node.domain, ref.node.op_type, opset_of(model, ref))
-        view = view_node(model, index, ref, found.name, doc)
+        known = operator_signature(ref.node.domain, ref.node.op_type, opset_of(model, ref))
+        view = view_node(model, index, ref, found.name, None if known is None else documentation_fields(known))
         assert all(line.isprintable() for line in node_lines(view, 80))
         assert as_json(view).isascii()
         assert select_nodes(model, index, f"@{ref.address}") == (ref,)

@@ -44,7 +44,7 @@ def attributes_of(node: Node) -> dict[str | None, object]:
 
 def value(attribute: Attribute) -> object:
     """The value of an attribute as Python has it."""
-    from onnxjson.model.attributes import value_of
+    from onnxjson.model.messages import value_of
 
     return value_of(attribute)
 

@@ -308,7 +308,7 @@ def test_conversion_keeps_what_every_operator_computes_or_is_refused(before: int
 
     from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operator
     from onnxjson.model.errors import OnnxJsonError
-    from onnxjson.model.operator_signatures import all_operators, typed_signature
+    from onnxjson.model.operators import all_operators, operator_signature
     from tests.editing.test_operator_model import random_value
 
     options = onnxruntime.SessionOptions()
@@ -325,7 +325,7 @@ def test_conversion_keeps_what_every_operator_computes_or_is_refused(before: int
 
     compared = 0
     for name in sorted({name for domain, name, _ in all_operators() if not domain}):
-        signature = typed_signature("", name, before)
+        signature = operator_signature("", name, before)
         if signature is None or signature.deprecated:
             continue
         model = make_operator(OperatorSpec(name, "", before))

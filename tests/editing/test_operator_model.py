@@ -13,7 +13,7 @@ from onnxjson.editing.new_models.operator_model import DEFAULT_OPSET, OperatorSp
 from onnxjson.editing.new_models.recipes import recipe_for
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import EditError, OnnxJsonError, ParameterError
-from onnxjson.model.operator_signatures import all_operators, typed_signature
+from onnxjson.model.operators import all_operators, operator_signature
 from onnxjson.model.structure import check_structure
 from onnxjson.model.types import format_type
 
@@ -29,7 +29,7 @@ def newest() -> list[tuple[str, str, int]]:
 
 
 def deprecated(domain: str, name: str, version: int) -> bool:
-    signature = typed_signature(domain, name, version)
+    signature = operator_signature(domain, name, version)
     return signature is None or signature.deprecated
 
 
@@ -67,7 +67,7 @@ def test_models_run_in_onnxruntime() -> None:
     options.intra_op_num_threads = 1
     generator = numpy.random.default_rng(1)
     for domain, name, _ in NEWEST:
-        signature = typed_signature(domain, name, DEFAULT_OPSET) if not domain else None
+        signature = operator_signature(domain, name, DEFAULT_OPSET) if not domain else None
         if domain or signature is None or signature.deprecated:
             continue
         data = onnxjson.to_proto(make_operator(OperatorSpec(name, domain))).SerializeToString()
@@ -106,7 +106,7 @@ DTYPES = ["float16", "float64", "bfloat16", "int8", "uint16", "int32", "uint64",
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_identity_and_others_take_every_dtype_they_allow(dtype: str) -> None:
     for name in ("Identity", "Concat", "Reshape", "Transpose", "Gather", "Where", "If", "Loop", "Scan"):
-        signature = typed_signature("", name, DEFAULT_OPSET)
+        signature = operator_signature("", name, DEFAULT_OPSET)
         assert signature is not None
         variable = next(
             each.variable for each in (*signature.outputs, *signature.inputs) if dtype in map(format_type, each.types)
@@ -121,7 +121,7 @@ def test_identity_and_others_take_every_dtype_they_allow(dtype: str) -> None:
 def test_every_operator_takes_every_dtype_that_its_schema_allows(which: int) -> None:
     made = 0
     for domain, name, version in NEWEST[which::8]:
-        signature = typed_signature(domain, name, version)
+        signature = operator_signature(domain, name, version)
         assert signature is not None
         formals = (*signature.inputs, *signature.outputs)
         for variable in dict.fromkeys(each.variable for each in formals):

@@ -21,7 +21,7 @@ from onnxjson.model.document import (
     ValueInfo,
 )
 from onnxjson.model.structure import check_structure
-from onnxjson.model.tensor_checks import tensor_mistakes
+from onnxjson.model.tensors import tensor_mistakes
 
 OPSETS = (OperatorSetId("", 20),)
 

@@ -8,9 +8,17 @@ import pytest
 from onnxjson.codecs.serde import parse
 from onnxjson.model.document import Attribute, Graph, Model, Node
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.operators import documentation
+from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.exact import as_json
-from onnxjson.rendering.node import NodeView, node_lines, nodes_lines, opset_of, view_node, view_nodes
+from onnxjson.rendering.node import (
+    NodeView,
+    documentation_fields,
+    node_lines,
+    nodes_lines,
+    opset_of,
+    view_node,
+    view_nodes,
+)
 from tests.generation.messages import generate, size_of
 from tests.rendering.models import FUNCTION, MODEL
 
@@ -111,9 +119,9 @@ def test_lines_hold_what_is_known_and_no_control_characters() -> None:
 
 
 def test_documentation_is_shown_as_of_the_opset() -> None:
-    found = documentation("", "Relu", 6)
+    found = operator_signature("", "Relu", 6)
     assert found is not None
-    lines = node_lines(view_node(MODEL, INDEX, NodeRef(MAIN, 0), "m.onnx", found), 80)
+    lines = node_lines(view_node(MODEL, INDEX, NodeRef(MAIN, 0), "m.onnx", documentation_fields(found)), 80)
     assert "Relu, since opset 6" in lines
     assert "    X: T" in lines
 

@@ -54,11 +54,7 @@ OWNERS: Final[dict[type[d.Record], str]] = {
 }
 """The names of messages in findings; others are named after their record."""
 
-_INTEGERS: Final = {
-    Kind.INT64: (-(2**63), 2**63 - 1),
-    Kind.UINT64: (0, 2**64 - 1),
-    Kind.INT32: (-(2**31), 2**31 - 1),
-}
+_INTEGERS: Final = {Kind.INT64: (-(2**63), 2**63 - 1), Kind.UINT64: (0, 2**64 - 1), Kind.INT32: (-(2**31), 2**31 - 1)}
 _ENUMS: Final[dict[Kind, tuple[Mapping[str, int], str]]] = {
     Kind.ATTRIBUTE_TYPE: (ATTRIBUTE_TYPES, "an AttributeType"),
     Kind.DATA_LOCATION: (DATA_LOCATIONS, "a DataLocation"),

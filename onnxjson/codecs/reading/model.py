@@ -12,7 +12,7 @@ from onnxjson.codecs.reading.pairs import ELEMENT_KINDS, attach_element_metadata
 from onnxjson.codecs.reading.strings import read_string
 from onnxjson.codecs.reading.tensors import read_tensor, read_type
 from onnxjson.codecs.reading.tree import Tree
-from onnxjson.model.conflicts import Slot, slot_at
+from onnxjson.model.addresses import Slot, slot_at
 from onnxjson.model.document import (
     Attribute,
     Function,

@@ -105,10 +105,7 @@ def base64_mistake(text: str) -> tuple[str, int | None]:
     padding = len(text) - len(body)
     if len(text) % 4:
         if len(body) % 4 == 1:
-            return (
-                f"the base64 has {len(body):,} digits, which is impossible: one digit is missing or too many",
-                None,
-            )
+            return (f"the base64 has {len(body):,} digits, which is impossible: one digit is missing or too many", None)
         return (
             f"the base64 has {len(text):,} characters with {padding} `=`; `=` must fill it up to a multiple of 4",
             None,

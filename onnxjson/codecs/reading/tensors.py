@@ -270,13 +270,7 @@ def _flatten(
 
 
 def _report_shape(
-    tree: Tree,
-    length: int,
-    place: Place,
-    lengths: Sequence[int],
-    depth: int,
-    dims: Sequence[int],
-    context: Context,
+    tree: Tree, length: int, place: Place, lengths: Sequence[int], depth: int, dims: Sequence[int], context: Context
 ) -> None:
     inner = "list" if depth + 1 < len(lengths) else "value"
     shape = ",".join(map(str, dims))

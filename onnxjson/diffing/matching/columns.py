@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from onnxjson.diffing.matching.contents import AttributeKey, ContentOf, attributes_key, constant_content, sparse_content
-from onnxjson.model.attributes import value_of
 from onnxjson.model.constants import constant_output
 from onnxjson.model.document import Function, Graph, Node
 from onnxjson.model.index import Scope
+from onnxjson.model.messages import value_of
 from onnxjson.model.operators import is_commutative, plain_domain
 
 SHIFT: Final = 20

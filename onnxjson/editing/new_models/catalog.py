@@ -9,7 +9,7 @@ from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operat
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError, ParameterError
-from onnxjson.model.operator_signatures import all_operators, typed_signature
+from onnxjson.model.operators import all_operators, operator_signature
 from onnxjson.storage import api
 
 _ENDING: Final = ".onnx.json"
@@ -81,10 +81,10 @@ def parts(opset: int | None = None) -> Iterator[OperatorModel]:
     """
     for domain, op_type, version in all_operators():
         if opset is not None:
-            found = typed_signature(domain, op_type, opset) if not domain else None
+            found = operator_signature(domain, op_type, opset) if not domain else None
             if found is None or found.since_version != version:
                 continue
-        signature = typed_signature(domain, op_type, version)
+        signature = operator_signature(domain, op_type, version)
         if signature is None or signature.deprecated:
             yield OperatorModel(domain, op_type, version, None, "deprecated")
             continue

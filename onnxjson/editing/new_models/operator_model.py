@@ -13,8 +13,14 @@ from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId
 from onnxjson.model.dtypes import DTYPES
 from onnxjson.model.errors import ParameterError
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, ATTRIBUTE_TYPES
-from onnxjson.model.operator_signatures import Formal, Signature, all_operators, ir_version_for, typed_signature
-from onnxjson.model.operators import newest_version
+from onnxjson.model.operators import (
+    Formal,
+    Signature,
+    all_operators,
+    ir_version_for,
+    newest_version,
+    operator_signature,
+)
 from onnxjson.model.types import TypeSyntaxError, format_type, parse_type
 
 DEFAULT_OPSET: Final = 21
@@ -70,9 +76,9 @@ def find_signature(op_type: str, domain: str | None, opset: int | None) -> Signa
     domains = [domain] if domain is not None else sorted({each for each, _, _ in all_operators()})
     newest = DEFAULT_OPSET if opset is None else opset
     for each in domains:
-        found = typed_signature(each, op_type, newest if opset is not None or not each else None)
+        found = operator_signature(each, op_type, newest if opset is not None or not each else None)
         if found is None or (found.deprecated and opset is None):
-            latest = typed_signature(each, op_type, None) if opset is None else None
+            latest = operator_signature(each, op_type, None) if opset is None else None
             found = latest if latest is not None and not latest.deprecated else found or latest
         if found is not None:
             if found.deprecated:

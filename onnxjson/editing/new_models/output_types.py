@@ -17,7 +17,7 @@ from onnxjson.model.document import Dimension, Model, Node, OperatorSetId, Tenso
 from onnxjson.model.dtypes import DATA_TYPES
 from onnxjson.model.errors import EditError, Finding, ParameterError, WorkerError
 from onnxjson.model.index import Index
-from onnxjson.model.operator_signatures import Signature, all_operators
+from onnxjson.model.operators import Signature, all_operators
 from onnxjson.model.types import format_type
 
 _PREFERRED: Final = ("float32", "int64", "bool", "string", "float16", "float64", "int32", "uint8")

@@ -8,7 +8,7 @@ from onnxjson.editing.declaration import Edit, name_of, summary
 from onnxjson.editing.nodes import AddNode, Rewire
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef
-from onnxjson.model.operator_signatures import typed_signature
+from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
 from onnxjson_tui.keys.action import Action, Given
@@ -159,7 +159,7 @@ async def _operator(bench: Bench) -> str | None:
 def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
     """Return the contents of the form: the value as first input, names of outputs, required attributes."""
     index = bench.session.index
-    found = typed_signature("", operator, opset_of(bench.session.model, ref))
+    found = operator_signature("", operator, opset_of(bench.session.model, ref))
     lines = [item_line(selector_of_value(bench.session, ref, value))]
     lines += [""] * (found.least_inputs - 1 if found is not None else 0)
     base = value if is_plain(value) else operator.lower()

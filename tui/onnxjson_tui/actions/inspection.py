@@ -10,9 +10,9 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Function, Model, SparseTensor, Tensor
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef
-from onnxjson.model.operators import documentation, function_key, operator_key, operator_name
+from onnxjson.model.operators import function_key, operator_key, operator_name, operator_signature
 from onnxjson.model.selectors import TensorRef, select_tensor
-from onnxjson.rendering.node import documentation_lines, opset_of
+from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.editing import require_here
@@ -57,9 +57,9 @@ def operator_lines(model: Model, ref: NodeRef, width: int) -> list[str]:
     if function is not None:
         return _of_function(function, width)
     opset = opset_of(model, ref)
-    found = documentation(ref.node.domain, ref.node.op_type, opset)
+    found = operator_signature(ref.node.domain, ref.node.op_type, opset)
     if found is not None:
-        lines = documentation_lines(found, width)
+        lines = documentation_lines(documentation_fields(found), width)
         return [piece for line in lines for piece in _cut(line, width)]
     name = visible(operator_name(*key))
     imported = f"opset {opset} of its domain is imported" if opset is not None else "its domain is not imported"

@@ -13,8 +13,7 @@ from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.operator_signatures import typed_signature
-from onnxjson.model.operators import attribute_types, documentation, plain_domain
+from onnxjson.model.operators import attribute_types, operator_signature, plain_domain
 from onnxjson.model.selectors import select_nodes
 from onnxjson.rendering.node import opset_of
 from onnxjson.rendering.tables import clipped
@@ -147,7 +146,7 @@ def _signature(session: Session, op_type: str, domain: str) -> str:
     """Describe the inputs, outputs and required attributes of an operator."""
     wanted = plain_domain(domain)
     opset = next((each.version for each in session.model.opset_import if plain_domain(each.domain) == wanted), None)
-    found = typed_signature(wanted, op_type, opset) if opset is not None else None
+    found = operator_signature(wanted, op_type, opset) if opset is not None else None
     if found is None:
         return ""
     taken = ", ".join(
@@ -207,13 +206,14 @@ def written(ref: NodeRef, name: str) -> str:
 
 def expected(session: Session, ref: NodeRef, name: str) -> str:
     """Describe the value that an attribute of a node expects: its type and default; "" if unknown."""
-    found = documentation(ref.node.domain, ref.node.op_type, opset_of(session.model, ref))
-    formal = next((each for each in found.attributes if each.name == name), None) if found is not None else None
+    found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(session.model, ref))
+    formal = found.attributes.get(name) if found is not None else None
     if formal is None:
         there = next((each for each in ref.node.attribute if each.name == name), None)
         kind = None if there is None or there.type is None else ATTRIBUTE_TYPE_NAMES.get(there.type)
         return _KINDS.get(kind or "", "")
-    words = _KINDS.get(formal.type, formal.type)
+    kind = ATTRIBUTE_TYPE_NAMES[formal.type]
+    words = _KINDS.get(kind, kind)
     if formal.required:
         return f"{words}; required"
     return words if formal.default is None else f"{words}; {visible(formal.default, 60)} by default"

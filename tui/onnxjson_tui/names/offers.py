@@ -10,9 +10,15 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.node_properties import attribute_text
-from onnxjson.model.operator_signatures import typed_signature
-from onnxjson.model.operators import attribute_defaults, documentation, known_operators, operator_name, plain_domain
+from onnxjson.model.operators import (
+    attribute_defaults,
+    known_operators,
+    operator_name,
+    operator_signature,
+    plain_domain,
+)
 from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
@@ -169,11 +175,11 @@ class Offers:
         there = {each.name: each for each in view.attributes}
         for name, attribute in there.items():
             yield _plain(name or "", f"{attribute.type or ''}  now {attribute_value_text(attribute)}")
-        found = documentation(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
-        for each in found.attributes if found is not None else ():
+        found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(self._session.model, ref))
+        for each in found.attributes.values() if found is not None else ():
             if each.name not in there:
                 default = "required" if each.required else f"default {each.default}" if each.default is not None else ""
-                yield _plain(each.name, f"{each.type}  {default}".strip())
+                yield _plain(each.name, f"{ATTRIBUTE_TYPE_NAMES[each.type]}  {default}".strip())
 
     def _attribute_values(self, filling: Filling) -> Iterator[Choice]:
         """Yield the values of the attribute in nodes with the same operator, and its default."""
@@ -211,7 +217,7 @@ class Offers:
         names |= dict.fromkeys(each.name or "" for each in functions)
         without_inputs = {each.name or "" for each in functions if not each.input}
         for name in names:
-            found = typed_signature(wanted, name, opset) if opset is not None else None
+            found = operator_signature(wanted, name, opset) if opset is not None else None
             if found is not None and found.deprecated:
                 continue
             if found is None and name not in counts and name in known_operators(domain):

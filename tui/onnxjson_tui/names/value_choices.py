@@ -13,7 +13,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.operators import signature
+from onnxjson.model.operators import operator_signature
 from onnxjson.model.types import format_data_type, format_type
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.names.editable_names import is_plain, value_address
@@ -41,7 +41,7 @@ class Slot(NamedTuple):
 def slots(model: Model, ref: NodeRef) -> list[Slot]:
     """Return the inputs of a node, and one more if its operator allows it."""
     node = ref.node
-    found = signature(node.domain, node.op_type, opset_of(model, ref))
+    found = operator_signature(node.domain, node.op_type, opset_of(model, ref))
     labels = [] if found is None else [each.name for each in found.inputs]
     most = len(node.input)
     if found is not None and most < found.most_inputs:
