@@ -357,14 +357,12 @@ def test_operator_set_that_nothing_knows_is_a_reason() -> None:
     assert "operator set 999 is not known" in evidence
 
 
-def test_operator_set_that_only_the_reference_knows_is_evaluated_by_that() -> None:
-    x = [value("x", [4])]
-    base = made(
-        [node("Exp", "x", "h"), node("Abs", "h", "a"), node("Abs", "a", "t"), node("Neg", "t", "y")], x, opset=28
-    )
-    target = made([node("Exp", "x", "h"), node("Abs", "h", "t"), node("Neg", "t", "y")], x, opset=28)
+def test_what_only_the_reference_computes_is_evaluated_by_that() -> None:
+    x = [value("x", [4], TensorProto.BFLOAT16)]
+    base = made([node("Neg", "x", "h"), node("Abs", "h", "a"), node("Abs", "a", "t"), node("Neg", "t", "y")], x)
+    target = made([node("Neg", "x", "h"), node("Abs", "h", "t"), node("Neg", "t", "y")], x)
     found, evidence = verdict(base, target)
-    assert found == "equal"
+    assert found == "equal", evidence
     assert "(reference)" in evidence
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -106,11 +107,14 @@ def test_every_dtype_goes_in_and_out_bit_for_bit(worker: Worker) -> None:
         assert (found.raw_data, found.string_data, found.dims) == (given.raw_data, given.string_data, given.dims)
 
 
-def test_operator_set_that_onnxruntime_does_not_know_is_left_to_the_reference(worker: Worker) -> None:
-    (results,) = evaluate_all(
-        worker, [evaluation_task(model([helper.make_node("Relu", ["x"], ["y"])], opset=28), [X])], timeout=3.0
-    )
-    assert results.engine == "reference"
+def test_what_onnxruntime_cannot_compute_is_left_to_the_reference(worker: Worker) -> None:
+    half = model([helper.make_node("Abs", ["x"], ["y"])], TensorProto.BFLOAT16, opset=21)
+    given = {"x": from_numpy(np.array([-1, 2], ml_dtypes.bfloat16))}
+    (results,) = evaluate_all(worker, [evaluation_task(half, [given])], timeout=3.0)
+    assert results.engine == "reference", results.problem
+
+
+def test_operator_set_that_no_engine_knows_is_a_problem_of_both(worker: Worker) -> None:
     (results,) = evaluate_all(
         worker, [evaluation_task(model([helper.make_node("Relu", ["x"], ["y"])], opset=999), [X])], timeout=3.0
     )

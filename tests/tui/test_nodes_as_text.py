@@ -311,7 +311,8 @@ def test_a_text_of_a_subgraph_follows_the_node_that_owns_it(path: Path, edited: 
     async def flow(found: Bench) -> None:
         assert found.bench.go(inner)
         await found.settle()
-        await found.press("E", "k", "-", "g", "g", "d")
+        await found.press("E")
+        await found.press("k", "-", "g", "g", "d")
         await found.settle()
         await taken_up(found)
         await found.press("enter", "y")
@@ -357,7 +358,8 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
     monkeypatch.setattr(external_editor, "edit", edit)
 
     async def flow(found: Bench) -> None:
-        await found.press("E", "e")
+        await found.press("E")
+        await found.press("e")
         gone = "the editor removed the text" if is_removed else "the text is empty"
         assert f"{gone}; the model is unchanged, and :take-up opens your previous text" in found.footer
         await taken_up(found)
