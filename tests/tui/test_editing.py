@@ -17,7 +17,7 @@ from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows
 from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.screens.form import FormScreen
-from onnxjson_tui.session.replaced import place_after
+from onnxjson_tui.session.following import place_after
 from onnxjson_tui.shell import copies
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList

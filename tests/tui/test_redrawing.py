@@ -7,7 +7,7 @@ import pytest
 from onnxjson import edits
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
 from onnxjson.model.types import parse_type
-from onnxjson_tui.session.redrawing import Redrawn, redrawn
+from onnxjson_tui.session.following import Redrawn, redrawn
 from onnxjson_tui.workbench.screen import AWAITS
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run

@@ -25,8 +25,8 @@ from onnxjson.model.selectors import select_nodes
 from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
 from onnxjson_tui.session.answers import Changed, Exported, Preview
+from onnxjson_tui.session.following import follow
 from onnxjson_tui.session.history import History, Step
-from onnxjson_tui.session.index_following import follow
 from onnxjson_tui.session.opening import Opened
 from onnxjson_tui.session.recording import Base, Recorder
 from onnxjson_tui.session.selection import Lost, Places, selector_of

@@ -8,7 +8,7 @@ from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.selector_syntax import spelled
 from onnxjson.patching import Patch
-from onnxjson_tui.session.replaced import place_after
+from onnxjson_tui.session.following import place_after
 
 _NEIGHBOURS: Final = 1000
 """Maximum distance to the neighbour that the cursor moves to when its node is removed."""

@@ -32,7 +32,7 @@ from onnxjson_tui.screens.dialogs import pressed_key
 from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.session.answers import Changed, Preview
 from onnxjson_tui.session.edited_model import READ_ONLY
-from onnxjson_tui.session.redrawing import Redrawn, redrawn
+from onnxjson_tui.session.following import Redrawn, redrawn
 from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench

@@ -1,0 +1,260 @@
+"""Effects of a change, found in its patch: addresses afterwards, the updated index, and the parts to redraw.
+
+For a patch, a node with another name or other outputs is another node, so a renamed node is removed and added. For the
+user it remains the same node.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from onnxjson.model.addresses import parse_address, resolve
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record
+from onnxjson.model.errors import AddressError
+from onnxjson.model.index import Index, Scope
+from onnxjson.patching import Patch
+from onnxjson.patching.changes import Change, Fields, Members, keeps_order, segment
+
+_NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"}
+"""Fields of a graph that define no names except through nodes."""
+
+_OF_LANES: Final = frozenset({"node", "input", "output"})
+_OF_OUTLINE: Final = frozenset({"node", "name", "op_type", "metadata_props"})
+_OF_NODES: Final = (_OF_LANES | _OF_OUTLINE) - {"node"}
+
+
+def _replacements(members: Members) -> dict[int, tuple[int, Record]]:
+    """Return the member that replaces a removed one, and its new position, by old position.
+
+    If as many members are added as removed between two that remain, each added one replaces a removed one.
+    """
+    found: dict[int, tuple[int, Record]] = {}
+    expected = position = 0
+    added: list[tuple[int, Record]] = []
+    # The end of the list is an empty run.
+    end = max(members.removed, default=0) + 1
+    for item in (*(members.sequence or ()), range(end, end)):
+        if not isinstance(item, range):
+            added.append((position, item))
+            position += 1
+            continue
+        removed = [each for each in range(expected, item.start) if each in members.removed] if added else []
+        if len(removed) == len(added):
+            found.update(zip(removed, added, strict=True))
+        added = []
+        expected = item.stop
+        position += len(item)
+    return found
+
+
+def _are_all_replaced(members: Members, found: dict[int, tuple[int, Record]]) -> bool:
+    added = sum([not isinstance(item, range) for item in members.sequence or ()])
+    return len(found) == len(members.removed) == added
+
+
+# Addresses
+
+
+def place_after(patch: Patch, address: str) -> str | None:
+    """Return the address of an element after a change, even if its node was renamed; None if it was removed."""
+    try:
+        found = patch.where(address)
+        parts = parse_address(address)
+    except AddressError:
+        return None
+    if found is not None:
+        return found
+    pieces = address.split("/")
+    for length in range(2, len(parts) + 1):
+        if parts[length - 2] != "node" or not parts[length - 1].isdigit():
+            continue
+        # Segment n of the address is piece n + 1, since it begins with a slash.
+        node = "/".join(pieces[: length + 1])
+        if patch.where(node) is not None:
+            continue
+        owner = patch.where("/".join(pieces[: length - 1])) if length > 2 else ""
+        members = _change_at(patch.root, parts[: length - 1])
+        position = _replacement(members, int(parts[length - 1])) if isinstance(members, Members) else None
+        if owner is None or position is None:
+            return None
+        return "/".join([owner, "node", str(position), *pieces[length + 1 :]])
+    return None
+
+
+def _change_at(root: Fields | None, parts: tuple[str, ...]) -> Any:
+    """Return the change of the element at an address of the base model."""
+    change: Any = root
+    for part in parts:
+        if isinstance(change, Fields):
+            change = change.changes.get(part)
+        elif isinstance(change, Members):
+            key = part.removeprefix("#")
+            change = change.changes.get(part) or (change.changes.get(int(key)) if key.isdigit() else None)
+        else:
+            return None
+    return change
+
+
+def _replacement(members: Members, position: int) -> int | None:
+    """Return the position of the node with the same operator that replaces a removed one."""
+    old = members.removed.get(position)
+    place, new = _replacements(members).get(position, (0, None))
+    return place if isinstance(old, Node) and isinstance(new, Node) and new.op_type == old.op_type else None
+
+
+# Parts to redraw
+
+
+class Redrawn(NamedTuple):
+    """Parts that must be recomputed for all nodes after a change that moved no nodes."""
+
+    lanes: bool
+    """Whether inputs or outputs of nodes changed."""
+    outline: bool
+    """Whether scopes or operators of nodes changed."""
+
+
+def redrawn(change: Fields | None) -> Redrawn:
+    """Return the parts to redraw after a change, given as the tree of its patch."""
+    fields = frozenset(_fields(change))
+    return Redrawn(bool(fields & _OF_LANES), bool(fields & _OF_OUTLINE))
+
+
+def _fields(change: Fields | None) -> Iterator[str]:
+    """Yield the names of all changed fields; ``node`` only if one was added or removed."""
+    pending: list[tuple[str, Change]] = [] if change is None else list(change.changes.items())
+    while pending:
+        field, below = pending.pop()
+        if field == "node" and isinstance(below, Members):
+            yield from _fields_of_replaced(below)
+        else:
+            yield field
+        if isinstance(below, Fields):
+            pending += below.changes.items()
+        elif isinstance(below, Members):
+            pending += [each for member in below.changes.values() for each in member.changes.items()]
+
+
+def _fields_of_replaced(nodes: Members) -> Iterator[str]:
+    """Yield the fields in which replaced nodes differ."""
+    found = _replacements(nodes)
+    if not _are_all_replaced(nodes, found):
+        yield "node"
+    for position, (_, new) in found.items():
+        old = nodes.removed[position]
+        for field in _OF_NODES:
+            if getattr(old, field) != getattr(new, field) and (field != "name" or _scope(old) != _scope(new)):
+                yield field
+
+
+def _scope(node: Record) -> str:
+    """Return the scope of a name as in the outline: all but its last part."""
+    name: str = getattr(node, "name", None) or ""
+    return name[: max(name.rfind("/"), name.rfind(".")) + 1]
+
+
+# Index
+
+
+class _MovedError(Exception):
+    """Nodes or graphs were added, removed or moved, so the index must be rebuilt."""
+
+
+class _ChangedGraph(NamedTuple):
+    address: str
+    positions: list[int]
+    """Positions of changed nodes."""
+    is_wide: bool
+    """Whether other fields changed, too."""
+
+
+def follow(index: Index, model: Model, change: Fields | None) -> bool:
+    """Update an index in time proportional to a patch; return False and leave it unchanged if it must be rebuilt.
+
+    Args:
+        index: index of the model before the change.
+        model: the model after the change.
+        change: the tree of the patch between them.
+    """
+    if change is None:
+        return True
+    scopes = index.by_address
+    try:
+        found = [(each, resolve(model, each.address)) for each in _changed_graphs(change, scopes)]
+    except _MovedError:
+        return False
+    for (address, positions, is_wide), record in found:
+        assert isinstance(record, Graph | Function)
+        index.follow(model, {address: record}, scopes[address], positions)
+        if is_wide:
+            # Inputs and constants define names, too, so their consumers in inner graphs are looked up again.
+            index.follow(model, {address: record})
+    index.follow(model, {})
+    return True
+
+
+def _changed_graphs(model: Fields, scopes: dict[str, Scope]) -> Iterator[_ChangedGraph]:
+    """Yield the graphs that change.
+
+    Raises:
+        _MovedError: nodes or graphs are added, removed or moved.
+    """
+    if "training_info" in model.changes:
+        raise _MovedError
+    if graph := model.changes.get("graph"):
+        yield from _graph(graph, "/graph", scopes)
+    if functions := model.changes.get("functions"):
+        yield from _graphs(functions, "/functions", scopes)
+
+
+def _graphs(change: Change, address: str, scopes: dict[str, Scope]) -> Iterator[_ChangedGraph]:
+    if not isinstance(change, Members) or change.sequence is not None:
+        raise _MovedError
+    for position, below in change.changes.items():
+        yield from _graph(below, f"{address}/{position}", scopes)
+
+
+def _graph(change: Change, address: str, scopes: dict[str, Scope]) -> Iterator[_ChangedGraph]:
+    if not isinstance(change, Fields) or address not in scopes or "attribute_proto" in change.changes:
+        raise _MovedError
+    nodes = change.changes.get("node", Members(None, {}, {}))
+    if not isinstance(nodes, Members):
+        raise _MovedError
+    positions = sorted([*[int(position) for position in nodes.changes], *_replaced(nodes)])
+    yield _ChangedGraph(address, positions, not change.changes.keys() <= _NODES_ONLY)
+    owners = {child.owner.position for child in scopes[address].children if child.owner is not None}
+    for position, node in nodes.changes.items():
+        attributes = node.changes.get("attribute")
+        if attributes is not None:
+            place = f"{address}/node/{position}/attribute"
+            yield from _attributes(attributes, place, scopes, owns=int(position) in owners)
+
+
+def _replaced(nodes: Members) -> list[int]:
+    """Return the positions of replaced nodes, all without inner graphs, if no other node moves."""
+    found = _replacements(nodes)
+    if not keeps_order(nodes.sequence or ()) or not _are_all_replaced(nodes, found):
+        raise _MovedError
+    if any(map(_has_graphs, [*nodes.removed.values(), *[new for _, new in found.values()]])):
+        raise _MovedError
+    return list(found)
+
+
+def _has_graphs(node: Record) -> bool:
+    return isinstance(node, Node) and any([each.g is not None or each.graphs for each in node.attribute])
+
+
+def _attributes(change: Change, place: str, scopes: dict[str, Scope], *, owns: bool) -> Iterator[_ChangedGraph]:
+    if not isinstance(change, Members):
+        raise _MovedError
+    added = [each for each in change.sequence or () if isinstance(each, Attribute)]
+    if (owns and change.sequence is not None) or any(each.g is not None or each.graphs for each in added):
+        raise _MovedError
+    for key, attribute in change.changes.items():
+        here = f"{place}/{segment(key, is_named=True)}"
+        for name, below in attribute.changes.items():
+            if name == "g":
+                yield from _graph(below, f"{here}/g", scopes)
+            elif name == "graphs":
+                yield from _graphs(below, f"{here}/graphs", scopes)
+            elif name == "name" and owns:
+                raise _MovedError
