@@ -1,8 +1,9 @@
 """Completion of the command line: commands, edits, their parameters, names of the model by role, and paths."""
 
 import os
+import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -25,6 +26,12 @@ from onnxjson_tui.session.session import Session
 MOST: Final = 60
 """Maximum number of completions; typing more narrows them down."""
 
+_WORD: Final = re.compile(r"""(?:[^\s'"\\]|\\.|'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\\?\Z)|\\\Z)+""", re.S)
+"""A word with its quotes, which may be open at the end of the line."""
+
+_PIECE: Final = re.compile(r"""'([^']*)'?|"((?:\\.|[^"\\])*\\?)"?|(?:\\(?=.))?([^'"\\]+|.)""", re.S)
+"""A part of a word: in single quotes, in double quotes, an escaped character, or plain."""
+
 _NAMES_LOOKED_AT: Final = 200_000
 """Maximum number of names of a model that are searched for one completion."""
 
@@ -46,33 +53,16 @@ class Typed(NamedTuple):
 
 def typed_words(line: str) -> Typed:
     """Split a line into words as a shell does; an open quote belongs to the last word."""
-    words: list[str] = []
-    word: list[str] = []
-    start, quote, is_begun = 0, "", False
-    place = 0
-    while place < len(line):
-        character = line[place]
-        if quote:
-            if character == quote:
-                quote = ""
-            elif character == "\\" and quote == '"' and line[place + 1 : place + 2] in ('"', "\\"):
-                place += 1
-                word.append(line[place])
-            else:
-                word.append(character)
-        elif character in "'\"":
-            quote, is_begun = character, True
-        elif character == "\\" and place + 1 < len(line):
-            place += 1
-            word.append(line[place])
-        elif character.isspace():
-            if word or is_begun:
-                words.append("".join(word))
-            word, is_begun, start = [], False, place + 1
-        else:
-            word.append(character)
-        place += 1
-    return Typed(line[:start], tuple(words), "".join(word))
+    found = list(_WORD.finditer(line))
+    last = found.pop() if found and found[-1].end() == len(line) else None
+    head = line if last is None else line[: last.start()]
+    return Typed(head, tuple([_unquoted(each[0]) for each in found]), _unquoted(last[0]) if last is not None else "")
+
+
+def _unquoted(word: str) -> str:
+    return "".join(
+        [single + re.sub(r'\\(["\\])', r"\1", double) + rest for single, double, rest in _PIECE.findall(word)]
+    )
 
 
 def command_offers(
@@ -153,7 +143,7 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
         case "name":
             return list(islice(_node_names(index, value), MOST))
         case "output" | "input":
-            return list(islice(_value_names(index, value, lambda scope, name: True), MOST))
+            return list(islice(_value_names(index, value), MOST))
         case "dtype":
             return _beginning([name for number, name in DATA_TYPE_NAMES.items() if number], value)
         case "domain":
@@ -166,6 +156,10 @@ def _texts_of(index: Index, key: str, value: str) -> list[str]:
             return _beginning(["main"], value)
         case _:
             return []
+
+
+def _any(scope: Scope, name: str) -> bool:
+    return True
 
 
 def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterator[str]:
@@ -186,7 +180,7 @@ def _edit_words(session: Session, here: NodeRef | None, typed: Typed) -> Iterato
                 yield from [f"op:{name}" for name in _texts_of(index, "op", typed.last[3:])]
             yield from map(_selector_of_name, _node_names(index, typed.last))
         case "tensor" | "tensors":
-            yield from _value_names(index, typed.last, lambda scope, name: True)
+            yield from _value_names(index, typed.last)
         case "constant":
             yield from _value_names(index, typed.last, constant_of)
         case _:
@@ -245,52 +239,41 @@ def _beginning(words: Sequence[str], start: str) -> list[str]:
 
 def _node_names(index: Index, start: str) -> Iterator[str]:
     """Yield names of nodes with a prefix, then names that contain it."""
+    names = ((scope, node.name or "") for scope in index.scopes for node in scope.graph.node)
+    return (name for _, name in _matching(islice(names, _NAMES_LOOKED_AT), start, _any))
+
+
+def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool] = _any) -> Iterator[str]:
+    """Yield selectors of values of all graphs with a prefix, then of values whose name contains it."""
+    names = ((scope, name) for scope in index.scopes for name in scope.defined_names)
+    return (value_selector(scope, name) for scope, name in _matching(names, start, fits))
+
+
+def _matching(
+    names: Iterable[tuple[Scope, str]], start: str, fits: Callable[[Scope, str], bool]
+) -> Iterator[tuple[Scope, str]]:
+    """Yield fitting names with a prefix, then names that contain it."""
     wanted = start.lower()
-    later: list[str] = []
+    later: list[tuple[Scope, str]] = []
     found = 0
-    names = (node.name for scope in index.scopes for node in scope.graph.node)
-    for name in islice(names, _NAMES_LOOKED_AT):
-        if not name or wanted not in (lowered := name.lower()):
-            continue
+    for scope, name in names:
+        lowered = name.lower()
         is_start = lowered.startswith(wanted)
-        if not (is_start or len(later) < MOST) or not is_plain(name):
+        if not (is_start or (len(later) < MOST and wanted in lowered)) or not is_plain(name) or not fits(scope, name):
             continue
-        if is_start:
-            yield name
-            found += 1
-            if found >= MOST:
-                return
-        else:
-            later.append(name)
+        if not is_start:
+            later.append((scope, name))
+            continue
+        yield scope, name
+        found += 1
+        if found >= MOST:
+            return
     yield from later
 
 
 def _selector_of_name(name: str) -> str:
     """Return a name as a selector, which usually is the name itself."""
     return name if not name.startswith(("@", "re:")) and parse(name).name == Value(name) else spelled("name", name)
-
-
-def _value_names(index: Index, start: str, fits: Callable[[Scope, str], bool]) -> Iterator[str]:
-    """Yield selectors of values of all graphs with a prefix, then of values whose name contains it."""
-    wanted = start.lower()
-    later: list[tuple[Scope, str]] = []
-    found = 0
-    for scope in index.scopes:
-        for name in (*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.producers):
-            lowered = name.lower()
-            if wanted not in lowered:
-                continue
-            is_start = lowered.startswith(wanted)
-            if not (is_start or len(later) < MOST) or not is_plain(name):
-                continue
-            if not is_start:
-                later.append((scope, name))
-            elif fits(scope, name):
-                yield value_selector(scope, name)
-                found += 1
-                if found >= MOST:
-                    return
-    yield from [value_selector(scope, name) for scope, name in later if fits(scope, name)]
 
 
 def offers_text(lines: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from math import prod
 from typing import Final
 
 from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, paragraphs
-from onnxjson.editing.parameters import Parameter, Shape, parameters
+from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.spelling import build, in_form_order, parse_value, spell_value
 from onnxjson.editing.values import ValueMistakeError, record_value, write_value
 from onnxjson.model.constants import find_constant
@@ -22,8 +22,6 @@ EMPTY: Final = '""'
 
 YES: Final = "yes"
 NO: Final = "no"
-
-_JOINED: Final = ("integer", "number", "size")
 
 
 class Filling:
@@ -43,21 +41,19 @@ class Filling:
         self.fields = tuple(in_form_order(edit))
         """The parameters in the order of the form."""
         self.texts: dict[str, str] = {field.name: "" for field in self.fields} | dict(texts or {})
-        self._parameters = {each.name: each for each in parameters(edit)}
 
     @classmethod
     def of(cls, edit: Edit) -> "Filling":
         """Return the form of an existing edit, filled in."""
         filling = cls(type(edit))
-        for name, value in non_default_parameters(edit).items():
-            filling.texts[name] = _text_of(filling._parameters[name].shape, value)
+        shapes = {field.name: field.shape for field in filling.fields}
+        filling.texts |= {name: _text_of(shapes[name], value) for name, value in non_default_parameters(edit).items()}
         return filling
 
     def has_lines(self, field: Parameter) -> bool:
         """Whether a field may have several lines."""
-        shape = self._parameters[field.name].shape
-        is_list = shape.form == "list" and _item(shape).form not in _JOINED
-        return is_list or shape.form == "mapping" or field.role == "text"
+        is_list = field.shape.form == "list" and _item(field.shape).form not in JOINED
+        return is_list or field.shape.form == "mapping" or field.role == "text"
 
     def options(self, field: Parameter) -> tuple[str, ...]:
         """Return the values that a field may have; () for a text field."""
@@ -65,33 +61,22 @@ class Filling:
 
     def parts(self, field: Parameter) -> tuple[str, ...]:
         """Return the values that each item of a list may have."""
-        shape = self._parameters[field.name].shape
-        return _item(shape).choices if shape.form == "list" else ()
+        return _item(field.shape).choices if field.shape.form == "list" else ()
 
     def default(self, field: Parameter) -> str:
         """Return the default of an empty field, or ""."""
-        parameter = self._parameters[field.name]
-        if parameter.required or parameter.default is None or parameter.default in ((), {}, ""):
+        if field.required or field.default is None or field.default in ((), {}, ""):
             return ""
-        return _text_of(parameter.shape, parameter.default).replace("\n", ", ")
+        return _text_of(field.shape, field.default).replace("\n", ", ")
 
     def may_be_empty(self, field: Parameter) -> bool:
         """Whether an empty string is a valid value of a required field."""
-        shape = self._parameters[field.name].shape
-        return field.required and shape.form == "text" and not shape.least
-
-    def fits(self, field: Parameter) -> str:
-        """Describe the values that a field accepts."""
-        return self._parameters[field.name].shape.fits
+        return field.required and field.shape.form == "text" and not field.shape.least
 
     def given(self) -> dict[str, list[str]]:
         """Return the texts of the filled-in fields, as `onnxjson.editing.spelling.build` expects them."""
-        found: dict[str, list[str]] = {}
-        for name, parameter in self._parameters.items():
-            texts = _texts(parameter, self.texts.get(name, ""))
-            if texts is not None:
-                found[name] = texts
-        return found
+        found = {field.name: _texts(field, self.texts.get(field.name, "")) for field in self.fields}
+        return {name: texts for name, texts in found.items() if texts is not None}
 
     def missing(self) -> tuple[Parameter, ...]:
         """Return the required fields that are empty."""
@@ -104,7 +89,7 @@ class Filling:
         if texts is None:
             return ""
         try:
-            parse_value(self._parameters[name], texts)
+            parse_value(next(field for field in self.fields if field.name == name), texts)
         except ValueMistakeError as mistake:
             path = "".join([f"[{part}]" if isinstance(part, int) else f".{part}" for part in mistake.path])
             return f"{path}: {mistake}".removeprefix(": ")

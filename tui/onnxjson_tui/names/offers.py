@@ -1,7 +1,7 @@
 """Choices for the fields of a form, from the edited model: names by role, operators, types, dimensions."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from onnxjson.editing.parameters import Parameter
@@ -22,6 +22,7 @@ from onnxjson.model.operators import (
 from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node
+from onnxjson.rendering.values import value_type
 from onnxjson_tui.names.editable_names import constant_of, node_selector, value_selector
 from onnxjson_tui.names.form_filling import SELECTION, Filling
 from onnxjson_tui.rows.choices import Choice
@@ -35,56 +36,61 @@ class Offers:
     """Choices for the fields of one form; use it in a thread for a big model."""
 
     def __init__(self, session: Session, here: NodeRef | None) -> None:
-        """Use the current model of a session.
-
-        Args:
-            session: the session.
-            here: the node under the cursor, whose values are listed first.
-        """
+        """Use the current model of a session; values of `here`, the node under the cursor, are listed first."""
         self._session = session
         self._here = here
 
     def of(self, filling: Filling, field: Parameter) -> list[Choice]:
         """Return the choices of a field; none if they are unknown."""
         parts = filling.options(field) or filling.parts(field)
-        if parts:
-            return [Choice(part, visible(part)) for part in parts]
-        match field.role:
+        return [Choice(part, visible(part)) for part in parts] or list(self._of_role(filling, field))
+
+    def _of_role(self, filling: Filling, field: Parameter) -> Iterable[Choice]:
+        model, texts = self._session.model, filling.texts
+        role = texts.get("kind", "") if field.role == "name" and field.name == "from" else field.role
+        match role:
+            case "node" if field.role == "name":
+                named = (ref.node for ref in self._index.node_refs if ref.node.name)
+                return (_plain(node.name or "", visible(node.op_type or "")) for node in named)
+            case "tensor" if field.role == "name":
+                return (
+                    _plain(name, _type(scope, name))
+                    for scope in self._scopes()
+                    for name in dict.fromkeys((*scope.producers, *scope.initializers, *scope.inputs))
+                )
             case "nodes" | "node":
-                return list(self._nodes())
+                return self._nodes()
             case "tensor" | "tensors" | "join":
-                return list(self._values())
+                return self._values(lambda scope, name: True)
             case "constant":
-                return list(self._constants())
+                return self._values(constant_of)
+            case "input" if field.name == "input":
+                names = enumerate(self._inputs_of(texts.get("node", "")))
+                return (Choice(str(slot), str(slot), visible(name, _LONGEST) or "(omitted)") for slot, name in names)
             case "input" | "output":
-                return list(self._places(filling, field))
+                return self._interface(*(("input", "output") if filling.name == "transpose-input" else (role,)))
             case "attribute":
-                return list(self.attributes(filling.texts.get("node", "")))
+                return self.attributes(texts.get("node", ""))
             case "attribute-value":
-                return list(self._attribute_values(filling))
+                return self._attribute_values(filling)
             case "operator":
-                return list(self.operators(filling.texts.get("domain", "")))
-            case "name":
-                return list(self._names(filling, field))
+                return self.operators(texts.get("domain", ""))
             case "domain":
-                imports = self._session.model.opset_import
-                return [_plain(each.domain or '""', f"version {each.version}") for each in imports]
+                return [_plain(each.domain or '""', f"version {each.version}") for each in model.opset_import]
             case "graph":
-                return [
-                    _plain(each.address, f"{each.kind}, {counted(len(each.graph.node), 'node')}")
-                    for each in self._index.scopes
-                ]
+                nodes = ((each, counted(len(each.graph.node), "node")) for each in self._index.scopes)
+                return (_plain(each.address, f"{each.kind}, {count}") for each, count in nodes)
             case "type":
-                return list(self._types(filling))
+                return self._types()
             case "dtype":
                 return [_plain(name) for number, name in DATA_TYPE_NAMES.items() if number]
             case "dim" | "shape":
-                return [_plain(name) for name in dimension_names(self._session.model)]
+                return [_plain(name) for name in dimension_names(model)]
             case "metadata":
-                return [_plain(each.key or "", each.value or "") for each in self._session.model.metadata_props]
+                return [_plain(each.key or "", each.value or "") for each in model.metadata_props]
             case "file":
-                return list(self._files(filling.texts.get(field.name, "")))
-        return []
+                return self._files(texts.get(field.name, ""))
+        return ()
 
     @property
     def _index(self) -> Index:
@@ -108,48 +114,27 @@ class Offers:
         first = [] if self._here is None else list(self._here.scope.chain())
         return [*first, *[each for each in self._index.scopes if each not in first]]
 
-    def _values(self) -> Iterator[Choice]:
+    def _values(self, fits: Callable[[Scope, str], bool]) -> Iterator[Choice]:
         """Yield values of all graphs, starting with those of the node under the cursor."""
         scopes = self._scopes()
-        known = {scope: (*scope.inputs, *scope.initializers, *scope.producers) for scope in scopes}
-        counts = Counter(name for names in known.values() for name in dict.fromkeys(names))
-        near: dict[tuple[Scope, str], None] = {}
+        known = {scope: dict.fromkeys((*scope.inputs, *scope.initializers, *scope.producers)) for scope in scopes}
+        counts = Counter(name for names in known.values() for name in names)
+        near: list[tuple[Scope, str]] = []
         if self._here is not None:
             for name in (*self._here.node.output, *self._here.node.input):
                 home = Index.defining_scope(self._here.scope, name) if name else None
-                if home is not None:
-                    near[home, name] = None
-        for scope, name in near:
-            yield _value(scope, name, is_unique=counts[name] == 1)
-        for scope in scopes:
-            for name in dict.fromkeys(known[scope]):
-                if (scope, name) not in near:
-                    yield _value(scope, name, is_unique=counts[name] == 1)
-
-    def _constants(self) -> Iterator[Choice]:
-        scopes = self._scopes()
-        known = {
-            scope: [name for name in (*scope.initializers, *scope.producers) if constant_of(scope, name)]
-            for scope in scopes
-        }
-        counts = Counter(name for names in known.values() for name in names)
-        taken = () if self._here is None else (*self._here.node.input, *self._here.node.output)
-        for scope in scopes:
-            for name in sorted(known[scope], key=lambda each: each not in taken):
+                near += [(home, name)] if home is not None else []
+        for scope, name in dict.fromkeys((*near, *[(each, name) for each in scopes for name in known[each]])):
+            if fits(scope, name):
                 yield _value(scope, name, is_unique=counts[name] == 1)
 
-    def _places(self, filling: Filling, field: Parameter) -> Iterator[Choice]:
-        """Yield inputs or outputs of the model, or the inputs of the node to rewire."""
-        if field.name == "input":
-            for slot, name in enumerate(self._inputs_of(filling.texts.get("node", ""))):
-                yield Choice(str(slot), str(slot), visible(name, _LONGEST) or "(omitted)")
-            return
+    def _interface(self, *kinds: str) -> Iterator[Choice]:
+        """Yield inputs or outputs of the model."""
         scope = self._index.main
-        if scope is not None:
-            names = list(scope.inputs) if field.role == "input" else [each for each in scope.output_names if each]
-            if filling.name == "transpose-input":
-                names += [each for each in scope.output_names if each]
-            for name in names:
+        if scope is None:
+            return
+        for kind in kinds:
+            for name in scope.inputs if kind == "input" else filter(None, scope.output_names):
                 yield _plain(name, _type(scope, name))
 
     def _inputs_of(self, selector: str) -> Sequence[str]:
@@ -202,9 +187,7 @@ class Offers:
     def operators(self, domain: str, *, take_inputs: bool = False) -> Iterator[Choice]:
         """Yield operators of a domain in the model's opset version, and model functions; those in use first.
 
-        Args:
-            domain: the domain; "" for the default ONNX domain.
-            take_inputs: whether to leave out operators without inputs, such as Constant.
+        With `take_inputs`, operators without inputs, such as Constant, are left out.
         """
         model, wanted = self._session.model, plain_domain(domain)
         opset = next((each.version for each in model.opset_import if plain_domain(each.domain) == wanted), None)
@@ -228,32 +211,7 @@ class Offers:
             used = f"  {counts[name]:,} here" if counts[name] else ""
             yield _plain(name, f"{taken}{used}")
 
-    def _names(self, filling: Filling, field: Parameter) -> Iterator[Choice]:
-        """Yield names that can be changed."""
-        if field.name != "from":
-            return
-        match filling.texts.get("kind", ""):
-            case "node":
-                for ref in self._index.node_refs:
-                    if ref.node.name:
-                        yield _plain(ref.node.name, visible(ref.node.op_type or ""))
-            case "dim":
-                for name in dimension_names(self._session.model):
-                    yield _plain(name)
-            case "metadata":
-                for each in self._session.model.metadata_props:
-                    yield _plain(each.key or "", each.value or "")
-            case "input" | "output" as kind:
-                scope = self._index.main
-                if scope is not None:
-                    for name in scope.inputs if kind == "input" else [each for each in scope.output_names if each]:
-                        yield _plain(name, _type(scope, name))
-            case "tensor":
-                for scope in self._scopes():
-                    for name in dict.fromkeys((*scope.producers, *scope.initializers, *scope.inputs)):
-                        yield _plain(name, _type(scope, name))
-
-    def _types(self, filling: Filling) -> Iterator[Choice]:
+    def _types(self) -> Iterator[Choice]:
         """Yield types of values of the model, most frequent first, then dtypes."""
         counts: Counter[str] = Counter()
         for scope in self._index.scopes:
@@ -300,14 +258,7 @@ def origin(scope: Scope, name: str) -> str:
 
 
 def _type(scope: Scope, name: str) -> str:
-    found = Index.type_of(scope, name)
-    if found is None:
-        constant = scope.initializer(name)
-        if constant is not None:
-            from onnxjson.model.constants import type_of_constant
-
-            found = type_of_constant(constant)
-    return "" if found is None else visible(format_type(found) or "?", 120)
+    return visible(value_type(scope, name) or "", 120)
 
 
 def _plain(text: str, detail: str = "") -> Choice:

@@ -17,6 +17,7 @@ from onnxjson.model.operators import operator_signature
 from onnxjson.model.types import format_data_type, format_type
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.names.editable_names import is_plain, value_address
+from onnxjson_tui.names.offers import origin
 from onnxjson_tui.rows.choices import Choice, Searchable
 
 LEFT_OUT: Final = '""'
@@ -43,9 +44,7 @@ def slots(model: Model, ref: NodeRef) -> list[Slot]:
     node = ref.node
     found = operator_signature(node.domain, node.op_type, opset_of(model, ref))
     labels = [] if found is None else [each.name for each in found.inputs]
-    most = len(node.input)
-    if found is not None and most < found.most_inputs:
-        most += 1
+    most = len(node.input) + (found is not None and len(node.input) < found.most_inputs)
     return [
         Slot(
             position,
@@ -68,11 +67,6 @@ def value_choices(model: Model, ref: NodeRef, slot: int) -> Searchable:
     """Return the values that an input of a node may consume, best first, and the refused ones with the reason.
 
     Goes through all nodes of the graph, so call it in a thread.
-
-    Args:
-        model: the model.
-        ref: the node.
-        slot: the input.
     """
     return _Ranking(model, ref, slot).choices()
 
@@ -94,36 +88,25 @@ class _Ranking:
         self._refusals: dict[int | None, str] = {}
 
     def choices(self) -> Searchable:
-        ref = self._ref
-        below = _Below(self._workspace.index, ref)
         ranked: list[tuple[tuple[int, bool, int, bool, int], Choice]] = []
         hidden: set[str] = set()
-        for scope in ref.scope.chain():
-            is_own = scope is ref.scope
-            at = ref.position if is_own else self._position_in(scope)
-            for name in dict.fromkeys(
-                (*scope.inputs, *scope.initializers, *scope.sparse_initializers, *scope.producers)
-            ):
-                if name in hidden:
-                    continue
-                hidden.add(name)
+        at: NodeRef | None = self._ref
+        while at is not None:
+            scope, position = at
+            below = self._workspace.index.descendants(scope, position)
+            for name in [name for name in scope.defined_names if name not in hidden]:
                 place = scope.producers[name][0] if name in scope.producers else None
-                is_below = place is not None and NodeRef(scope, place) in below
-                is_later = place is not None and place >= at
-                rank, choice = self._choice(scope, name, is_below=is_below, is_later=is_later)
-                distance = at if place is None else abs(at - place)
+                is_later = place is not None and place >= position
+                rank, choice = self._choice(scope, name, is_below=place in below, is_later=is_later)
+                distance = position if place is None else abs(position - place)
                 # Without an exactly matching type, a constant rarely replaces a computed value.
                 is_unlike = (own_constant(scope, name) is not None) != self._is_constant_now
                 rough = _MAYBE if 0 < rank <= _MAYBE else rank
                 ranked.append(((rough, is_unlike, rank, is_later, distance), choice))
+            hidden |= scope.defined_names.keys()
+            at = scope.owner
         ranked.sort(key=lambda each: each[0])
         return Searchable([*[choice for _, choice in ranked], *self._none()])
-
-    def _position_in(self, outer: Scope) -> int:
-        for scope in self._ref.scope.chain():
-            if scope.owner is not None and scope.owner.scope is outer:
-                return scope.owner.position
-        return len(outer.graph.node)
 
     def _choice(self, scope: Scope, name: str, *, is_below: bool, is_later: bool) -> tuple[int, Choice]:
         key = name if is_plain(name) else "@" + value_address(scope, name)
@@ -132,7 +115,8 @@ class _Ranking:
         declared = kind.tensor_type.elem_type if kind is not None and kind.tensor_type is not None else None
         dtype = declared or dtype_of(self._workspace, scope, name, self._known)
         shown = visible(format_type(kind) or "?", 100) if kind is not None else format_data_type(dtype) if dtype else ""
-        detail = f"{self._origin(scope, name)}  {shown}"
+        is_constant = own_constant(scope, name) is not None
+        detail = f"{'constant' if is_constant else origin(scope, name)}  {shown}"
         label = visible(name, _LONGEST)
         if name == self._now:
             return 9, Choice(key, label, detail, "this is the current value")
@@ -187,45 +171,3 @@ class _Ranking:
             return None
         constant = home.initializer(name)
         return type_of_constant(constant) if constant is not None else Index.type_of(home, name)
-
-    def _origin(self, scope: Scope, name: str) -> str:
-        if own_constant(scope, name) is not None:
-            return "constant"
-        if name in scope.inputs:
-            return "input"
-        place = scope.producers[name][0]
-        return f"{place} {visible(scope.graph.node[place].op_type or '?', 40)}"
-
-
-class _Below:
-    """The nodes that depend on a node, including itself and the owners of its graph."""
-
-    def __init__(self, index: Index, ref: NodeRef) -> None:
-        # Integers, since as many objects would slow down garbage collection.
-        self._positions: dict[Scope, set[int]] = {}
-        self._pending: dict[Scope, list[int]] = {}
-        self._add(ref)
-        for scope in ref.scope.chain():
-            if scope.owner is not None:
-                self._add(scope.owner)
-        while self._pending:
-            scope, positions = self._pending.popitem()
-            while positions:
-                self._follow(index, scope, scope.graph.node[positions.pop()])
-
-    def __contains__(self, ref: NodeRef) -> bool:
-        return ref.position in self._positions.get(ref.scope, ())
-
-    def _follow(self, index: Index, scope: Scope, node: Node) -> None:
-        for name in node.output:
-            for use in index.consumers(scope, name) if name else ():
-                if use.position is not None:
-                    self._add(NodeRef(use.scope, use.position))
-
-    def _add(self, ref: NodeRef) -> None:
-        found: NodeRef | None = ref
-        while found is not None and found not in self:
-            self._positions.setdefault(found.scope, set()).add(found.position)
-            self._pending.setdefault(found.scope, []).append(found.position)
-            # The owner of a consumer's graph depends on the value, too.
-            found = found.scope.owner

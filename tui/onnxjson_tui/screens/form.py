@@ -215,7 +215,7 @@ class FormScreen(Dialog[Preview | None]):
         mistake = self._look.mistakes.get(field.name, "")
         if mistake and len(mistake) + 20 > width:
             return [(Span(line, "bad"),) for line in wrapped(mistake, width, indent=0)[:3]]
-        fits = "" if field.shape.form in ("text", "flag", "choice") else f"  ({self._filling.fits(field)})"
+        fits = "" if field.shape.form in ("text", "flag", "choice") else f"  ({field.shape.fits})"
         default = self._filling.default(field)
         more = "" if not default or field.shape.form in ("flag", "choice") else f"  Default: {default}."
         lines = wrapped(f"{field.description}{fits}{more}", width, indent=0)[:2]
