@@ -1,9 +1,8 @@
 """Search for named elements of a model: graphs, values, scopes and nodes."""
 
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import islice
 from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
@@ -12,6 +11,7 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.node_properties import scopes_of
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
+from onnxjson_tui.rows.node_text import LineText
 
 MOST: Final = 200
 """Maximum number of results; typing more narrows them down."""
@@ -51,11 +51,9 @@ class Names:
                 name = node.name or next((each for each in node.output if each), "")
                 operator = operator_name(node.domain, node.op_type)
                 lines.append(f"{visible(name, _LONGEST)}\t{visible(operator, 60)}, node {position}")
-        # Unlike lists, tuples of strings and arrays are not traversed by every garbage collection.
+        # Unlike lists, tuples of strings are not traversed by every garbage collection.
         self._lines = tuple(lines)
-        lowered = [line.lower() for line in lines]
-        self._text = "\n".join(["", *lowered, ""])
-        self._starts = array("q", accumulate([len(line) + 1 for line in lowered], initial=1))[:-1]
+        self._text = LineText([line.lower() for line in lines])
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -65,22 +63,17 @@ class Names:
         words = typed.lower().split()
         if not words:
             return []
-        text = self._text
         numbers: dict[int, None] = {}
         if len(words) == 1:
             for mark in ("\t", ""):
-                for number in self._lines_with("\n" + words[0] + mark):
-                    numbers[number] = None
-                    if len(numbers) >= most:
-                        break
+                numbers |= dict.fromkeys(islice(self._text.having("\n" + words[0] + mark), most))
         longest = max(words, key=len)
         others = [word for word in words if word is not longest]
-        for looked, number in enumerate(self._lines_with(longest)):
-            if len(numbers) >= most or looked >= _MOST_LINES:
+        for number in islice(self._text.having(longest), _MOST_LINES):
+            if len(numbers) >= most:
                 break
-            start = self._starts[number]
-            end = text.find("\n", start)
-            if all(text.find(word, start, end) >= 0 for word in others):
+            line = self._text.line(number) if others else ""
+            if all(word in line for word in others):
                 numbers[number] = None
         return [self._entry(number) for number in list(numbers)[:most]]
 
@@ -90,13 +83,6 @@ class Names:
             return Named(self._addresses[number], label, detail)
         first, scope = self._nodes[bisect_right(self._nodes, number, key=lambda each: each[0]) - 1]
         return Named(f"{scope.address}/node/{number - first}", label, detail)
-
-    def _lines_with(self, part: str) -> Iterator[int]:
-        text, at = self._text, 0
-        while (at := text.find(part, at)) >= 0:
-            begins = at + part.startswith("\n")
-            yield bisect_right(self._starts, begins) - 1
-            at = text.find("\n", begins)
 
 
 def _named(index: Index) -> Iterator[Named]:

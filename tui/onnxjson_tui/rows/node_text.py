@@ -3,7 +3,7 @@
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.display import visible
@@ -42,6 +42,37 @@ def wanted(typed: str) -> Wanted:
     return Wanted(typed, "text")
 
 
+class LineText:
+    """Lines without line feeds as one text."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._text = "\n".join(["", *lines, ""])
+        self._starts = array("q", accumulate([len(line) + 1 for line in lines], initial=1))
+
+    def having(self, part: str, first: int = 0) -> Iterator[int]:
+        """Yield the numbers of the lines that contain a text, from one line on.
+
+        Lines begin with a text after a line feed, and contain others that have none.
+        """
+        at = self._starts[min(first, len(self._starts) - 1)] - 1
+        while (at := self._text.find(part, at)) >= 0:
+            yield (number := self._number(at + part.startswith("\n")))
+            at = self._starts[number + 1] - 1
+
+    def last_having(self, part: str, last: int | None = None) -> int | None:
+        """Return the last line that contains a text, of all lines or of those up to one."""
+        end = None if last is None or last + 1 >= len(self._starts) else self._starts[last + 1]
+        at = self._text.rfind(part, 0, end)
+        return None if at < 0 else self._number(at)
+
+    def line(self, number: int) -> str:
+        """Return a line."""
+        return self._text[self._starts[number] : self._starts[number + 1] - 1]
+
+    def _number(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+
 class NodeText:
     """Operator, name and outputs of each node of a graph as shown, one line each."""
 
@@ -49,17 +80,13 @@ class NodeText:
         """Collect the texts of all nodes, or of those at some positions, ascending."""
         nodes = scope.graph.node
         self.positions: Sequence[int] = range(len(nodes)) if positions is None else positions
-        # Visible text has no line feeds, so what is found never begins in one node and ends in another.
         lines = [
             visible(" ".join((operator_name(node.domain, node.op_type), node.name or "", *node.output)), _LONGEST)
             for node in (nodes if positions is None else map(nodes.__getitem__, positions))
         ]
-        lowered = [line.lower() for line in lines]
         # Unlike lists, tuples of strings are not traversed by every garbage collection.
         self._lines = tuple(lines)
-        self._operators = tuple([line.partition(" ")[0] for line in lines])
-        self._texts = ("\n".join(lines) + "\n", "\n".join(lowered) + "\n")
-        self._starts = (_starts(lines), _starts(lowered))
+        self._texts = (LineText(lines), LineText([line.lower() for line in lines]))
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -72,23 +99,15 @@ class NodeText:
             number: a place in `positions`, inclusive.
             direction: the direction of the search.
         """
-        wanted_text = what.text
-        if not wanted_text or not self._lines:
-            return None
-        # Case matters only if the text has capitals.
-        is_lowered = wanted_text == wanted_text.lower()
-        text, starts = self._texts[is_lowered], self._starts[is_lowered]
-        if direction == 1:
-            start = starts[number] if number < len(starts) else 0
-            found = text.find(wanted_text, start)
-            if found < 0:
-                found = text.find(wanted_text, 0, start + len(wanted_text))
-        else:
-            end = starts[number + 1] if number + 1 < len(starts) else len(text)
-            found = text.rfind(wanted_text, 0, end)
-            if found < 0:
-                found = text.rfind(wanted_text, end)
-        return None if found < 0 else bisect_right(starts, found) - 1
+        lines, text = self._searched(what.text), what.text
+        if not text or direction == 1:
+            return next(chain(lines.having(text, number), lines.having(text)), None) if text else None
+        found = lines.last_having(text, number)
+        return lines.last_having(text) if found is None else found
+
+    def _searched(self, text: str) -> LineText:
+        """Return the text to search: case matters only if the text has capitals."""
+        return self._texts[text == text.lower()]
 
     def all(self, what: Wanted) -> list[int]:
         """Return all matches, ascending.
@@ -98,27 +117,16 @@ class NodeText:
             LimitError: the pattern takes too many steps.
         """
         if what.kind == "operator":
-            return [number for number, operator in enumerate(self._operators) if operator == what.text]
+            return [number for number in range(len(self)) if self.operator(number) == what.text]
         if what.kind == "pattern":
             is_plain = what.text == what.text.lower() and not what.text.startswith("(?i)")
             fits = regular_expression(what.text, ignore_case=is_plain).is_in
             return [number for number, line in enumerate(self._lines) if fits(line)]
-        return list(self._having(what.text))
+        return list(self._searched(what.text).having(what.text)) if what.text else []
 
     def operator(self, number: int) -> str:
         """Return the operator at a place, as a search finds it."""
-        return self._operators[number]
-
-    def _having(self, wanted_text: str) -> Iterator[int]:
-        if not wanted_text:
-            return
-        is_lowered = wanted_text == wanted_text.lower()
-        text, starts = self._texts[is_lowered], self._starts[is_lowered]
-        at = text.find(wanted_text)
-        while at >= 0:
-            number = bisect_right(starts, at) - 1
-            yield number
-            at = text.find(wanted_text, starts[number + 1]) if number + 1 < len(starts) else -1
+        return self._lines[number].partition(" ")[0]
 
 
 class Found(NamedTuple):
@@ -131,14 +139,7 @@ class Found(NamedTuple):
 
 
 def step(places: Sequence[int], number: int, count: int, direction: Direction) -> Found | None:
-    """Return the match `count` matches after or before a place, wrapping around; None without matches.
-
-    Args:
-        places: the matches, ascending.
-        number: the start, exclusive.
-        count: from 1.
-        direction: the direction.
-    """
+    """Return the match `count` matches (from 1) after or before a place, wrapping around; None without matches."""
     if not places:
         return None
     if direction == 1:
@@ -146,8 +147,3 @@ def step(places: Sequence[int], number: int, count: int, direction: Direction) -
     else:
         at = bisect_left(places, number) - count
     return Found(places[at % len(places)], not 0 <= at < len(places))
-
-
-def _starts(lines: Sequence[str]) -> "array[int]":
-    """Return the start of each line in the whole text."""
-    return array("q", accumulate([len(line) + 1 for line in lines[:-1]], initial=0)) if lines else array("q")

@@ -1,7 +1,7 @@
 """Canonical text of elements as lines, and the texts of two or three sides next to or below each other."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.codecs.canonical_writer import TextWriter
@@ -91,9 +91,7 @@ def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
     for change in changes(old, new):
         found += [Pair(" ", line, line) for line in base[at : change.old_start]]
         removed, added = base[change.old_start : change.old_end], target[change.new_start : change.new_end]
-        for number in range(max(len(removed), len(added))):
-            left = removed[number] if number < len(removed) else None
-            right = added[number] if number < len(added) else None
+        for left, right in zip_longest(removed, added):
             found.append(Pair("+" if left is None else "-" if right is None else "~", left, right))
         at = change.old_end
     return found + [Pair(" ", line, line) for line in base[at:]]
@@ -101,29 +99,19 @@ def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
 
 def unified_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
     """Yield removed lines, then added ones, as ``diff -u`` does. Long lines are wrapped."""
-    waiting: list[Pair] = []
-    for pair in pairs:
-        if pair.mark == " ":
-            yield from _flushed(waiting, width)
-            waiting = []
-            yield from ((Span(text),) for text in _broken("  ", pair.base or "", width))
-        else:
-            waiting.append(pair)
-    yield from _flushed(waiting, width)
+    for is_same, group in groupby(pairs, key=lambda pair: pair.mark == " "):
+        run = list(group)
+        removed, added = ((pair.base for pair in run), (pair.target for pair in run))
+        sides: list[tuple[str, Style, Iterable[str | None]]]
+        sides = [("  ", "plain", removed)] if is_same else [("- ", "removed", removed), ("+ ", "added", added)]
+        for mark, style, texts in sides:
+            for text in texts:
+                yield from ((Span(piece, style),) for piece in _broken(mark, text, width) if text is not None)
 
 
-def _flushed(pairs: Sequence[Pair], width: int) -> Iterator[Line]:
-    for pair in pairs:
-        if pair.base is not None:
-            yield from ((Span(text, "removed"),) for text in _broken("- ", pair.base, width))
-    for pair in pairs:
-        if pair.target is not None:
-            yield from ((Span(text, "added"),) for text in _broken("+ ", pair.target, width))
-
-
-def _broken(mark: str, text: str, width: int) -> Iterator[str]:
+def _broken(mark: str, text: str | None, width: int) -> Iterator[str]:
     """Wrap a line at `width` columns, each piece with the mark."""
-    return (mark + piece for piece in broken(text, max(width - len(mark), 8)))
+    return (mark + piece for piece in broken(text or "", max(width - len(mark), 8)))
 
 
 def broken(text: str, width: int) -> Iterator[str]:
@@ -155,8 +143,6 @@ BESIDE: Final = 100
 
 _KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
 _NOTHING: Final = "(nothing here)"
-_MOST: Final = 2_000
-"""Maximum lines of one side that are shown."""
 
 
 class ConflictRows:
@@ -186,88 +172,52 @@ class ConflictRows:
         )
 
 
-class _Cell(NamedTuple):
-    text: str
-    is_other: bool
-    """Whether the base lacks this line."""
-
-
 def place_rows(shown: ShownConflict, choice: Choice | None, width: int) -> list[Line]:
-    """Return the three sides of a conflict.
-
-    Args:
-        shown: the conflict.
-        choice: the side that was chosen.
-        width: columns of the terminal.
-    """
+    """Return the three sides of a conflict, with a mark for the chosen one."""
     lines: list[Line] = []
     for number, place in enumerate(shown.places):
         if number:
             lines.append(())
         if len(shown.places) > 1:
             lines.append((Span(clipped(place.title, width), "title"),))
-        lines += _beside(place, choice, width) if width >= BESIDE else _below(place, choice, width)
+        lines += _slot_lines(place, choice, width)
     return lines
 
 
-def _label(side: Choice, choice: Choice | None) -> str:
-    return f"{_KEYS[side]} {side}{' *' if side == choice else ''}"
-
-
-def _below(place: ConflictSlot, choice: Choice | None, width: int) -> Iterator[Line]:
-    """Yield the sides below each other."""
-    for side in SIDES:
-        yield (Span(_label(side, choice), "good" if side == choice else "title"),)
-        for cell in _cells(place, side):
-            for text in broken(cell.text, width - 2):
-                yield (Span(f"{'~' if cell.is_other else ' '} {text}", "changed" if cell.is_other else "plain"),)
-
-
-def _beside(place: ConflictSlot, choice: Choice | None, width: int) -> Iterator[Line]:
-    """Yield the three sides in columns."""
-    column = (width - 6) // 3
-    heads: list[Span] = []
-    for number, side in enumerate(SIDES):
-        heads += [Span(" | ", "quiet")] if number else []
-        heads.append(Span(padded(clipped(_label(side, choice), column), column), _head_style(side, choice)))
-    yield tuple(heads)
-    parts = [list(_column(place, side, column)) for side in SIDES]
-    for row in zip_longest(*parts):
-        spans: list[Span] = []
-        for number, cell in enumerate(row):
-            spans += [Span(" | ", "quiet")] if number else []
-            text, other = ("", False) if cell is None else cell
-            spans.append(Span(padded(text, column), "changed" if other else "plain"))
-        yield tuple(spans)
-
-
-def _head_style(side: Choice, choice: Choice | None) -> Style:
-    return "good" if side == choice else "title"
-
-
-def _column(place: ConflictSlot, side: Choice, column: int) -> Iterator[tuple[str, bool]]:
-    for cell in _cells(place, side):
-        for text in broken(cell.text, column - 2):
-            yield f"{'~' if cell.is_other else ' '} {text}", cell.is_other
-
-
-def _cells(place: ConflictSlot, side: Choice) -> list[_Cell]:
-    """Return the lines of a side, each with whether it differs from the base."""
-    mine, base = place.values[side], place.values["base"]
-    if mine is None:
-        return [_Cell(_NOTHING, base is not None)]
-    left = len(mine) - _MOST
-    if left > 0:
-        mine = (*mine[:_MOST], f"... and {left:,} more lines")
-    other = set(range(len(mine))) if base is None and side != "base" else set(_changed(base or (), mine, side))
-    return [_Cell(text, number in other) for number, text in enumerate(mine)]
-
-
-def _changed(base: Sequence[str], mine: Sequence[str], side: Choice) -> Iterator[int]:
-    if side == "base":
+def _slot_lines(slot: ConflictSlot, choice: Choice | None, width: int) -> Iterator[Line]:
+    """Yield the sides in columns if there is room, otherwise below each other."""
+    if width < BESIDE:
+        yield from ((span,) for side in SIDES for span in _side(slot, side, choice, width))
         return
-    for change in changes([each.encode() for each in base], [each.encode() for each in mine]):
-        yield from range(change.new_start, change.new_end)
+    column, bar = (width - 6) // 3, Span(" | ", "quiet")
+    sides = [_side(slot, side, choice, column) for side in SIDES]
+    for row in zip_longest(*sides, fillvalue=Span("")):
+        first, *others = [Span(padded(span.text, column), span.style) for span in row]
+        yield (first, *[each for span in others for each in (bar, span)])
+
+
+def _side(slot: ConflictSlot, side: Choice, choice: Choice | None, width: int) -> Iterator[Span]:
+    """Yield the heading of a side, and its lines with marks for those that the base lacks."""
+    is_chosen = side == choice
+    yield Span(clipped(f"{_KEYS[side]} {side}{' *' if is_chosen else ''}", width), "good" if is_chosen else "title")
+    for line, is_other in _marked_lines(slot, side):
+        for text in broken(line, width - 2):
+            yield Span(f"{'~' if is_other else ' '} {text}", "changed" if is_other else "plain")
+
+
+def _marked_lines(slot: ConflictSlot, side: Choice) -> list[tuple[str, bool]]:
+    """Return the lines of a side, each with whether it differs from the base."""
+    mine, base = slot.values[side], slot.values["base"]
+    if mine is None:
+        return [(_NOTHING, base is not None)]
+    left = len(mine) - _MOST_LINES
+    if left > 0:
+        mine = (*mine[:_MOST_LINES], f"... and {left:,} more lines")
+    if side == "base" or base is None:
+        return [(text, side != "base") for text in mine]
+    found = changes([each.encode() for each in base], [each.encode() for each in mine])
+    other = {number for change in found for number in range(change.new_start, change.new_end)}
+    return [(text, number in other) for number, text in enumerate(mine)]
 
 
 def named(conflict: ShownConflict) -> str:

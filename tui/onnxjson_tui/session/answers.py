@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,26 +23,18 @@ if TYPE_CHECKING:
     from onnxjson.model.errors import Conflict
 
 
+@dataclass(eq=False)
 class Preview:
     """Preview of edits. The session does not change until `Session.accept` is called with it."""
 
-    def __init__(
-        self,
-        base: "Model",
-        result: Result,
-        changes: tuple[Change, ...],
-        revision: int,
-        title: str,
-        path: Path | None = None,
-    ) -> None:
-        self.base = base
-        self.result = result
-        self.changes = changes
-        self.revision = revision
-        """Revision of the session at the time of the preview."""
-        self.title = title
-        self.path = path
-        """The file relative to which both models find their external data."""
+    base: "Model"
+    result: Result
+    changes: tuple[Change, ...]
+    revision: int
+    """Revision of the session at the time of the preview."""
+    title: str
+    path: Path | None = None
+    """The file relative to which both models find their external data."""
 
     @property
     def model(self) -> "Model":

@@ -1,6 +1,7 @@
 """Undo history of a session: the edits and patch of each step, and the current position."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -10,28 +11,21 @@ from onnxjson.model.document import Tensor
 from onnxjson.patching import Patch
 
 
+@dataclass(eq=False)
 class Step:
     """A change that is undone as a whole."""
 
-    def __init__(
-        self,
-        forward: Patch,
-        edits: tuple[Edit, ...] = (),
-        title: str = "",
-        notes: tuple[str, ...] = (),
-        files: Mapping[Path, Tensor] | None = None,
-    ) -> None:
-        self.forward = forward
-        """Patch of the change."""
-        self.edits = edits
-        """Edits of the change; () for a change from elsewhere, such as a pass."""
-        self._title = title
-        self.notes = notes
-        """Notes for the user."""
-        self.files: Mapping[Path, Tensor] = files or {}
-        """Tensors that are written to .npy files when the model is saved."""
-        self.is_merge = False
-        """Whether it merged changes that another program saved to the file."""
+    forward: Patch
+    """Patch of the change."""
+    edits: tuple[Edit, ...] = ()
+    """Edits of the change; () for a change from elsewhere, such as a pass."""
+    given_title: str = ""
+    notes: tuple[str, ...] = ()
+    """Notes for the user."""
+    files: Mapping[Path, Tensor] = field(default_factory=dict)
+    """Tensors that are written to .npy files when the model is saved."""
+    is_merge: bool = False
+    """Whether it merged changes that another program saved to the file."""
 
     @cached_property
     def backward(self) -> Patch:
@@ -46,8 +40,8 @@ class Step:
     @property
     def title(self) -> str:
         """Title in the list of steps."""
-        if self._title:
-            return self._title
+        if self.given_title:
+            return self.given_title
         commands = self.commands
         return commands[0] if len(commands) == 1 else f"{commands[0]} (and {len(commands) - 1:,} more)"
 
@@ -59,7 +53,8 @@ class History:
         self._steps: list[Step] = []
         self.position = 0
         """Number of applied steps."""
-        self._saved: int | None = 0
+        self.saved: int | None = 0
+        """Number of steps in the saved model; None if undo and redo no longer lead there."""
 
     def __len__(self) -> int:
         return len(self._steps)
@@ -73,19 +68,14 @@ class History:
         return tuple(self._steps[: self.position])
 
     @property
-    def saved(self) -> int | None:
-        """Number of steps in the saved model; None if undo and redo no longer lead there."""
-        return self._saved
-
-    @property
     def is_changed(self) -> bool:
         """Whether the model differs from the saved one, according to the steps."""
-        return self.position != self._saved
+        return self.position != self.saved
 
     def add(self, step: Step) -> None:
         """Add a step; undone steps are discarded."""
-        if self._saved is not None and self._saved > self.position:
-            self._saved = None
+        if self.saved is not None and self.saved > self.position:
+            self.saved = None
         del self._steps[self.position :]
         self._steps.append(step)
         self.position += 1
@@ -97,11 +87,3 @@ class History:
     def to_redo(self) -> Step | None:
         """Return the step that redo would apply."""
         return self._steps[self.position] if self.position < len(self._steps) else None
-
-    def mark_saved(self) -> None:
-        """Record that the current model is saved."""
-        self._saved = self.position
-
-    def forget_saved(self) -> None:
-        """Record that undo and redo do not lead to the saved model."""
-        self._saved = None

@@ -81,24 +81,12 @@ def open_model(name: str | Path, resources: ExitStack) -> Opened | Unreadable:
         if repository.is_revision_spec(text):
             found = resources.enter_context(repository.open_revision(text))
             key = f"{os.path.realpath(Path.cwd())}:{text}"
-            loaded = found.loaded
-            return Opened(
-                text,
-                key,
-                None,
-                loaded.model,
-                loaded.format,
-                loaded.identity,
-                loaded.warnings,
-                tuple(found.problems),
-                found.path.parent,
-            )
+            return _opened(text, key, None, found.loaded, tuple(found.problems), found.path.parent)
     return open_file(Path(name))
 
 
 def open_file(path: Path) -> Opened | Unreadable:
     """Open a file; see `open_model`."""
-    name = str(path)
     problems: tuple[str, ...] = ()
     try:
         try:
@@ -112,17 +100,13 @@ def open_file(path: Path) -> Opened | Unreadable:
     except (DecodeError, LimitError) as error:
         return _unreadable(path, error)
     real = Path(os.path.realpath(path))
-    return Opened(
-        name,
-        str(real),
-        path,
-        loaded.model,
-        loaded.format,
-        loaded.identity,
-        loaded.warnings,
-        problems,
-        real.parent,
-    )
+    return _opened(str(path), str(real), path, loaded, problems, real.parent)
+
+
+def _opened(
+    name: str, key: str, path: Path | None, loaded: files.Loaded, problems: tuple[str, ...], folder: Path
+) -> Opened:
+    return Opened(name, key, path, loaded.model, loaded.format, loaded.identity, loaded.warnings, problems, folder)
 
 
 def _unreadable(path: Path, error: OnnxJsonError) -> Unreadable:

@@ -71,27 +71,24 @@ class Recorder:
     space again.
     """
 
+    _known: set[str]
+    """Payloads in the journal."""
+    _made: list[Step | None]
+    """The steps that a replay of the journal applies; None for several steps in one."""
+    _undone: list[Step | None]
+
     def __init__(self, base: Base, current: Callable[[], Model]) -> None:
         self._base = base
         self._current = current
-        self._journal: Journal | None = None
-        self._known: set[str] = set()
-        """Payloads in the journal."""
-        self._made: list[Step | None] = []
-        """The steps that a replay of the journal applies; None for several steps in one."""
-        self._undone: list[Step | None] = []
-        self._limit = MOST_BYTES
+        self.journal: Journal | None = None
+        """The journal; None before the first step."""
+        self._forget()
         self.trouble = ""
         """Why the last step is not in the journal."""
 
-    @property
-    def journal(self) -> Journal | None:
-        """The journal; None before the first step."""
-        return self._journal
-
     def adopt(self, journal: Journal, known: Sequence[str], made: Sequence[Step], undone: Sequence[Step]) -> None:
         """Continue the journal of a recovered session."""
-        self._journal = journal
+        self.journal = journal
         self._known = set(known)
         self._made = list(made)
         self._undone = list(undone)
@@ -110,14 +107,14 @@ class Recorder:
         if self._made and self._made[-1] is step:
             if self._write(Line(undo=True)):
                 self._undone.append(self._made.pop())
-        elif self._write_step(Step(step.backward, title=f"undo: {step.title}"), step.backward):
+        elif self._write_step(Step(step.backward, given_title=f"undo: {step.title}"), step.backward):
             # It was applied before this journal began, so a replay treats its undo as a step.
             self._made.append(None)
             self._undone.clear()
 
     def saving(self) -> None:
         """Record that a save begins, so that a journal left by a kill after the save is recognised as saved."""
-        if self._journal is not None:
+        if self.journal is not None:
             self._write(Line(saving=True))
 
     def finish(self, base: Base) -> None:
@@ -127,22 +124,22 @@ class Recorder:
 
     def discard(self) -> None:
         """Remove the journal."""
-        if self._journal is not None:
-            self._journal.remove()
-        self._journal = None
+        if self.journal is not None:
+            self.journal.remove()
+        self.journal = None
         self._forget()
         self.trouble = ""
 
     def sync(self) -> None:
         """Sync every line to the disk."""
-        if self._journal is not None:
-            self._journal.sync()
+        if self.journal is not None:
+            self.journal.sync()
 
     def close(self) -> None:
         """Close the journal and leave it for recovery."""
-        if self._journal is not None:
-            self._journal.close()
-        self._journal = None
+        if self.journal is not None:
+            self.journal.close()
+        self.journal = None
 
     def _forget(self) -> None:
         self._known = set()
@@ -152,18 +149,18 @@ class Recorder:
 
     def _write(self, line: Line) -> bool:
         """Append a line; return False if the whole journal was rewritten instead, or cannot be written."""
-        if self._journal is None or self.trouble or self._journal.size > self._limit:
+        if self.journal is None or self.trouble or self.journal.size > self._limit:
             self.rewrite()
             return False
         try:
-            self._journal.append(line)
+            self.journal.append(line)
         except OnnxJsonError as error:
             self.trouble = str(error)
             return False
         return True
 
     def _write_step(self, step: Step, patch: Patch) -> bool:
-        if self._journal is None and not self.trouble and not self._begin():
+        if self.journal is None and not self.trouble and not self._begin():
             return False
         try:
             line, table = self._line(step, patch)
@@ -178,12 +175,12 @@ class Recorder:
     def _begin(self) -> bool:
         small = self._base.identity.size <= HASHED_AT_ONCE
         try:
-            self._journal = begin(self._base.header(hashed=small))
+            self.journal = begin(self._base.header(hashed=small))
         except OnnxJsonError as error:
             self.trouble = str(error)
             return False
         if not small:
-            arguments = (self._base, self._journal)
+            arguments = (self._base, self.journal)
             threading.Thread(target=_append_hash, args=arguments, name="hash", daemon=True).start()
         return True
 
@@ -202,24 +199,24 @@ class Recorder:
 
     def rewrite(self) -> None:
         """Replace the journal by a new one with all changes as one step."""
-        old, self._journal = self._journal, None
+        old, self.journal = self.journal, None
         self._forget()
         self.trouble = ""
         patch = Patch.between(self._base.model, self._current())
-        step = Step(patch, title="all steps since the model was opened or saved")
+        step = Step(patch, given_title="all steps since the model was opened or saved")
         try:
-            if self._begin() and self._journal is not None:
+            if self._begin() and self.journal is not None:
                 line, self._known = self._line(step, patch)
-                self._journal.append(line)
+                self.journal.append(line)
                 self._made = [None]
-                self._limit = max(MOST_BYTES, 2 * self._journal.size)
+                self._limit = max(MOST_BYTES, 2 * self.journal.size)
         except OnnxJsonError as error:
             self.trouble = str(error)
         if self.trouble:
             # The old journal is better than none.
-            if self._journal is not None:
-                self._journal.remove()
-            self._journal = old
+            if self.journal is not None:
+                self.journal.remove()
+            self.journal = old
         elif old is not None:
             old.remove()
 

@@ -9,9 +9,9 @@ from typing import Final, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.model.addresses import attribute_segments, parse_address
-from onnxjson.model.document import Attribute, Function, Model, Node
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.addresses import resolve
+from onnxjson.model.document import Attribute, Function, Graph, Model, Node
+from onnxjson.model.errors import AddressError, OnnxJsonError
 from onnxjson.model.index import Scope
 from onnxjson.model.operators import function_key
 
@@ -187,18 +187,15 @@ class SavedModel:
             if found is None:
                 return None
             owner = found.counterpart(nodes, position)
-            found = self._indexed(() if owner is None else _inner(owner, field), may_wait)
+            # The field is an address inside the node.
+            alone = Model(graph=Graph(() if owner is None else (owner,)))
+            found = self._indexed(_nodes_of(alone, f"/graph/node/0{field}"), may_wait)
         return found
 
     def _outermost(self, path: GraphPath) -> Sequence[Node]:
         if path.function is not None:
             return next((each.node for each in self.model.functions if function_key(each) == path.function), ())
-        if path.graph == "/graph":
-            return () if self.model.graph is None else self.model.graph.node
-        _, kind, number, field = (*path.graph.split("/"), "", "", "")[:4]
-        trained = self.model.training_info[int(number) : int(number) + 1] if kind == "training_info" else ()
-        graph = getattr(trained[0], field, None) if trained else None
-        return () if graph is None else graph.node
+        return _nodes_of(self.model, path.graph)
 
     def _indexed(self, nodes: Sequence[Node], may_wait: bool) -> SavedNodes | None:
         # By identity: the model keeps the nodes alive.
@@ -208,12 +205,10 @@ class SavedModel:
         return found
 
 
-def _inner(owner: Node, field: str) -> Sequence[Node]:
-    """Return the nodes of the graph in a field of a node, such as ``/attribute/body/g``."""
-    _, name, kind, *number = parse_address(field)
-    for segment, attribute in zip(attribute_segments(owner.attribute), owner.attribute, strict=True):
-        if segment == name:
-            if kind == "g":
-                return () if attribute.g is None else attribute.g.node
-            return next((each.node for each in attribute.graphs[int(number[0]) : int(number[0]) + 1]), ())
-    return ()
+def _nodes_of(model: Model, address: str) -> Sequence[Node]:
+    """Return the nodes of the graph at an address; none if there is none."""
+    try:
+        graph = resolve(model, address)
+    except AddressError:
+        return ()
+    return graph.node if isinstance(graph, Graph) else ()

@@ -1,7 +1,7 @@
 """Selection, marks and visited places, as addresses that follow every change of the model."""
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from onnxjson.model.addresses import parse_address
 from onnxjson.model.errors import AddressError
@@ -74,13 +74,12 @@ class Places:
         self.marks |= lost.marks
 
 
-class Lost:
+class Lost(NamedTuple):
     """Places whose elements a change removed, as addresses before the change."""
 
-    def __init__(self, cursor: str | None, selected: dict[str, None], marks: dict[str, str]) -> None:
-        self.cursor = cursor
-        self.selected = selected
-        self.marks = marks
+    cursor: str | None
+    selected: dict[str, None]
+    marks: dict[str, str]
 
 
 class Jumps:

@@ -246,10 +246,10 @@ class Session(EditedModel):
         # A journal for the previous file content would be useless now.
         self._recorder.finish(Base(theirs.key, theirs.name, theirs.model, theirs.identity))
         if Patch.between(theirs.model, self._model):
-            self.history.forget_saved()
+            self.history.saved = None
             self._recorder.rewrite()
         else:
-            self.history.mark_saved()
+            self.history.saved = self.history.position
         return changed
 
     def _saved(self, path: Path, form: Format) -> None:
@@ -267,7 +267,7 @@ class Session(EditedModel):
         for step in self.history.made:
             step.files = {}
         self._merged = tuple([step for step in self.history.made if step.is_merge])
-        self.history.mark_saved()
+        self.history.saved = self.history.position
         self._saved_model = self._model
         self._recorder.finish(Base(self.opened.key, self.opened.name, self._model, self.opened.identity))
 
