@@ -131,7 +131,7 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     """Print findings about the model, and what the new form loses; it is converted nevertheless."""
     found = [*loaded.warnings, *findings.of_structure(source, loaded)]
     if lossy and form == "protojson":
-        from onnxjson.codecs import protojson_writing
+        from onnxjson.codecs import protojson
 
-        found += findings.located(source, loaded, list(protojson_writing.losses(loaded.model)))
+        found += findings.located(source, loaded, list(protojson.losses(loaded.model)))
     output.findings(found, limit=failures.SHOWN)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.codecs.reading.location import locate
+from onnxjson.codecs.reading.exact_reader import locate
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.errors import EncodeError, Finding

@@ -17,7 +17,7 @@ from onnxjson.model.display import whole_texts
 if TYPE_CHECKING:
     from onnxjson.diffing.unified import DiffLine
     from onnxjson.rendering.spans import Line
-    from onnxjson.storage.sinks import Sink
+    from onnxjson.storage.saving import Sink
 
 Color = Literal["auto", "always", "never"]
 

@@ -15,13 +15,20 @@ from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_writing, files
-from onnxjson.storage.constant_reading import Encoded, Kind, from_base64, from_json, parse_json, parse_kind
+from onnxjson.storage.constant_reading import (
+    Encoded,
+    Kind,
+    find_tensor,
+    from_base64,
+    from_json,
+    parse_json,
+    parse_kind,
+    with_elements,
+)
 from onnxjson.storage.external import Resolver
 from onnxjson.storage.identity import reading_error
 from onnxjson.storage.numpy_constants import from_array, read_array
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Sink
-from onnxjson.storage.stored_constants import find_tensor, with_elements
+from onnxjson.storage.saving import Sink, save_file
 
 _NUMPY_ENDINGS: Final = (".npy", ".npz")
 _NEGATIVE: Final = re.compile(r"-[0-9.]\S*")

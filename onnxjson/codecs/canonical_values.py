@@ -10,8 +10,9 @@ import msgspec
 import pybase64
 
 from onnxjson.model import document as d
-from onnxjson.model import elements, tensors
 from onnxjson.model.display import unprintable
+from onnxjson.model.elements import read_varints
+from onnxjson.model.floats import float32_text, float32_tokens, float64_text
 from onnxjson.model.messages import Kind
 from onnxjson.model.payloads import Data, whole
 from onnxjson.model.scalars import LARGEST_PLAIN
@@ -123,7 +124,7 @@ def integers(values: Sequence[int]) -> bytes:
 
 def float32(data: bytes) -> bytes:
     """Encode one float32 from its four bytes, little-endian."""
-    return elements.float32_text(data).encode()
+    return float32_text(data).encode()
 
 
 def float32_list(data: bytes) -> bytes:
@@ -135,11 +136,11 @@ def typed_data(kind: Kind, data: Data) -> bytes:
     """Encode the elements of a typed field of a tensor (packed numbers of `kind`) as a list on one line."""
     packed = whole(data)
     if kind is Kind.FLOAT:
-        return b"[" + b", ".join(elements.float32_tokens(packed)) + b"]"
+        return b"[" + b", ".join(float32_tokens(packed)) + b"]"
     if kind is Kind.DOUBLE:
-        texts = [elements.float64_text(packed[at : at + 8]) for at in range(0, len(packed), 8)]
+        texts = [float64_text(packed[at : at + 8]) for at in range(0, len(packed), 8)]
         return ("[" + ", ".join(texts) + "]").encode()
-    return integers(tensors.read_varints(packed, signed=kind is not Kind.UINT64))
+    return integers(read_varints(packed, signed=kind is not Kind.UINT64))
 
 
 Exact = Callable[[d.Record], bytes]

@@ -28,8 +28,7 @@ import msgspec
 from onnxjson.codecs.canonical_values import string
 from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
-from onnxjson.codecs.reading.exact_reader import read_document
-from onnxjson.codecs.reading.location import path_of, positions
+from onnxjson.codecs.reading.exact_reader import path_of, positions, read_document
 from onnxjson.codecs.reading.model import read_node
 from onnxjson.codecs.reading.tree import Key, Tree
 from onnxjson.codecs.tensor_text import Weights

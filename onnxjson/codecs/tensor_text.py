@@ -10,6 +10,7 @@ from onnxjson.model import document as d
 from onnxjson.model import elements, tensors, types
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import element_count
+from onnxjson.model.floats import float32_tokens
 from onnxjson.model.payloads import Data, Digest, whole
 from onnxjson.model.walking import tensors_of
 
@@ -90,7 +91,7 @@ def float_tokens(batch: Sequence[d.Tensor]) -> dict[int, list[bytes]]:
             and not len(raw) % 4
         ):
             chosen.append(tensor)
-    tokens = elements.float32_tokens(b"".join([tensor.raw_data for tensor in chosen]))  # type: ignore[misc]
+    tokens = float32_tokens(b"".join([tensor.raw_data for tensor in chosen]))  # type: ignore[misc]
     found = {}
     position = 0
     for tensor in chosen:

@@ -87,9 +87,9 @@ def read_bytes(
     from onnxjson.codecs.reading import exact_reader
 
     if exact_reader.is_proto_json(text):
-        from onnxjson.codecs import protojson_reading, serde
+        from onnxjson.codecs import protojson, serde
 
-        return Read(serde.from_proto(protojson_reading.loads(text, file=file)), "protojson", ())
+        return Read(serde.from_proto(protojson.loads(text, file=file)), "protojson", ())
     conflicts: list[Conflict] = []
     model, findings = exact_reader.read(text, file=file, drop_orphans=drop_orphans, cuts=cuts, conflicts=conflicts)
     if not conflicted:

@@ -9,8 +9,8 @@ from onnxjson.diffing.weight_changes import type_text
 from onnxjson.model.display import counted
 from onnxjson.model.document import Attribute, Graph, Node, Tensor, Type, ValueInfo
 from onnxjson.model.elements import element_count, tokens
-from onnxjson.model.node_properties import attribute_text, scopes_of
 from onnxjson.model.payloads import whole
+from onnxjson.model.selector_terms import attribute_text, scopes_of
 from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.types import format_type
 

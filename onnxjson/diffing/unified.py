@@ -46,7 +46,7 @@ class _PieceSink:
         self.pieces: list[bytes | bytearray | memoryview] = []
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """See `onnxjson.storage.sinks.Sink`."""
+        """See `onnxjson.storage.saving.Sink`."""
         self.pieces.append(data)
 
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from onnxjson.codecs.reading.attributes import read_attributes
 from onnxjson.codecs.reading.context import ROOT, Context
+from onnxjson.codecs.reading.named_values import read_attributes
 from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.operator_checks import dtype_attribute
 from onnxjson.editing.parameters import Role

@@ -34,8 +34,8 @@ from onnxjson.model.index import Scope
 from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
 from onnxjson.model.payloads import whole
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import with_elements
 
 _SHOWN: Final = 8
 

@@ -26,8 +26,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import MissingInputError
 from onnxjson.storage.files import stem_and_ending
 from onnxjson.storage.identity import reading_error
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Output, system_errors
+from onnxjson.storage.saving import Output, save_file, system_errors
 from onnxjson.storage.state import state_folder
 
 _ORIGIN: Final = ".origin"

@@ -13,7 +13,7 @@ from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.model.selector_syntax import spelled
+from onnxjson.model.selector_terms import spelled
 from onnxjson.model.walking import Body
 
 

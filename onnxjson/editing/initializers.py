@@ -26,8 +26,8 @@ from onnxjson.model.index import Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPES
 from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import Body, rebuild
+from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import with_elements
 
 _FIRST_WITH_OWN_INITIALIZERS: Final = 4
 """First IR version in which an initializer need not be an input."""

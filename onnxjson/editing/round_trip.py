@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from onnxjson.codecs import node_blocks, text_file
-from onnxjson.codecs.reading.exact_reader import is_proto_json, summary
-from onnxjson.codecs.reading.location import locate
+from onnxjson.codecs.reading.exact_reader import is_proto_json, locate, summary
 from onnxjson.codecs.reading.model import FORMAT
 from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
 from onnxjson.diffing import unified

@@ -20,9 +20,8 @@ from onnxjson.model.selectors import TensorRef
 from onnxjson.model.tensors import to_numpy
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading, numpy_constants
-from onnxjson.storage.constant_reading import Encoded, Kind
+from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import with_elements
 
 _FORMS = ("value", "base64", "file")
 

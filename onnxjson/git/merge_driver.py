@@ -21,7 +21,7 @@ from onnxjson.storage.identity import StreamHash, open_source, sha256_of
 
 if TYPE_CHECKING:
     from onnxjson.storage import files
-    from onnxjson.storage.sinks import Sink
+    from onnxjson.storage.saving import Sink
 
 T = TypeVar("T")
 

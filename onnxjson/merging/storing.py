@@ -23,8 +23,7 @@ from onnxjson.patching.storing import PatchWriter
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
 from onnxjson.storage.identity import Identity, open_source
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, save_file
 
 
 def save(

@@ -28,15 +28,19 @@ from onnxjson.model.document import Attribute, Function, Model, Node, SparseTens
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.name_patterns import has_wildcards, regular_expression, wildcards
-from onnxjson.model.node_properties import (
+from onnxjson.model.selector_terms import (
+    Selector,
+    Term,
+    Value,
     attribute_text,
     domain_name,
     has_value,
     nodes_having,
+    parse,
     plain_scope,
     property_texts,
+    spelled,
 )
-from onnxjson.model.selector_syntax import Selector, Term, Value, parse, spelled
 
 _SHOWN: Final = 5
 """Matches that an error lists."""

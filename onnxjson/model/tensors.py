@@ -25,30 +25,23 @@ from onnxjson.model.dtypes import (
     STORAGE,
     STRING,
 )
-from onnxjson.model.elements import ElementError, byte_length, element_count, join_bits, split_bits
+from onnxjson.model.elements import (
+    byte_length,
+    element_count,
+    fixed_from_varints,
+    join_bits,
+    split_bits,
+    varints_from_fixed,
+)
 from onnxjson.model.errors import DecodeError
 from onnxjson.model.messages import DATA_LOCATIONS
-from onnxjson.model.packed import fixed_from_varints, read_varints, varints, varints_from_fixed
 from onnxjson.model.payloads import Data, pieces, whole
+from onnxjson.model.scalars import ElementError
 from onnxjson.model.types import format_data_type
 
 if TYPE_CHECKING:
     import numpy
     from numpy.typing import NDArray
-
-__all__ = [
-    "from_numpy",
-    "is_external",
-    "location_of",
-    "needed_bytes",
-    "numpy_dtype",
-    "raw_bytes",
-    "read_varints",
-    "to_numpy",
-    "unpack",
-    "varints",
-    "with_storage",
-]
 
 _EXTERNAL: Final = DATA_LOCATIONS["EXTERNAL"]
 _TYPED_FIELDS: Final = ("float_data", "int32_data", "int64_data", "double_data", "uint64_data")

@@ -31,8 +31,7 @@ from onnxjson.patching.loading import load_patch
 from onnxjson.patching.storing import PatchWriter
 from onnxjson.storage import files
 from onnxjson.storage.identity import open_source
-from onnxjson.storage.saving import make_folder, save_file
-from onnxjson.storage.sinks import Sink, system_errors
+from onnxjson.storage.saving import Sink, make_folder, save_file, system_errors
 
 FORMAT: Final = "onnxjson-trace/1"
 """Value of the key "format" in trace.json."""

@@ -19,11 +19,12 @@ from onnxjson.model.document import (
     Type,
 )
 from onnxjson.model.dtypes import STRING
-from onnxjson.model.elements import element_count, float32_text, tokens
+from onnxjson.model.elements import element_count, tokens
+from onnxjson.model.floats import float32_text
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
-from onnxjson.model.node_properties import scopes_of
 from onnxjson.model.operators import Formal, Signature, function_key, operator_key, operator_name, plain_domain
+from onnxjson.model.selector_terms import scopes_of
 from onnxjson.model.tensors import is_external, raw_bytes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.exact import Json

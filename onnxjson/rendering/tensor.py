@@ -8,8 +8,8 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import SparseTensor, Tensor
-from onnxjson.model.dtypes import STRING
-from onnxjson.model.elements import bits, element_count
+from onnxjson.model.dtypes import BITS, STRING
+from onnxjson.model.elements import element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.model.selectors import TensorRef
@@ -37,8 +37,8 @@ from onnxjson.rendering.values import (
     stored_bytes,
     tensor_type_text,
 )
+from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import with_elements
 
 VALUES: Final = 16
 """Default number of shown elements."""
@@ -163,7 +163,7 @@ def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str,
     if held.data_type == STRING:
         values = tuple([each.decode("utf-8", "surrogateescape") for each in held.string_data[:most]])
         return {"statistics": string_statistics(held), "values": values}
-    if bits(held.data_type or 0) is None:
+    if held.data_type not in BITS:
         return {}
     values_of = tuple([Json(token) for token in first_tokens(held, most)]) if most else ()
     return {"statistics": statistics(held), "values": values_of}

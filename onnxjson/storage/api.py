@@ -139,7 +139,7 @@ class _Growing:
         self._gathered = gathered
 
     def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """See `onnxjson.storage.sinks.Sink`."""
+        """See `onnxjson.storage.saving.Sink`."""
         self._gathered += data
 
 

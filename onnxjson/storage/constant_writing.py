@@ -24,7 +24,7 @@ from onnxjson.model.errors import DecodeError, EncodeError
 from onnxjson.model.payloads import Data, even_pieces, pieces
 from onnxjson.model.tensors import numpy_dtype, unpack
 from onnxjson.storage.constant_reading import Kind
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink
 
 Write = Callable[[bytes], object]
 """Writes the next bytes of a text."""

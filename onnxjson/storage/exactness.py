@@ -12,10 +12,9 @@ from typing import Final, NamedTuple
 
 from onnxjson.model import elements
 from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, FLOATS
-from onnxjson.model.elements import ElementError
 from onnxjson.model.errors import EncodeError
 from onnxjson.model.floats import FLOAT32, FLOAT64, FloatFormat
-from onnxjson.model.scalars import float_bits, found_text
+from onnxjson.model.scalars import ElementError, float_bits, found_text
 
 _WHOLE_IN_FULL: Final = 1e16
 """Whole numbers below this are shown with all digits."""

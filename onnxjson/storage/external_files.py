@@ -21,8 +21,7 @@ from onnxjson.model.payloads import LAZY_FROM, Data, pieces
 from onnxjson.model.tensors import is_external, needed_bytes
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.storage.external import Resolver, location_parts
-from onnxjson.storage.saving import make_folder, save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, make_folder, save_file
 
 ALIGNMENT: Final = 4096
 """Tensors start at multiples of this many bytes, so that a runtime can map them into memory."""

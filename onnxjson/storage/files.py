@@ -29,8 +29,7 @@ from onnxjson.model.payloads import SourceFile
 from onnxjson.storage import weights as weights_apart
 from onnxjson.storage.external_files import is_data_of
 from onnxjson.storage.identity import Identity, open_source
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, save_file
 
 Format = Literal["onnx", "json", "protojson"]
 """The form of a model file: serialised protobuf, the text onnxjson/1, protobuf's own JSON."""
@@ -288,9 +287,9 @@ def write(
         elif form == "json":
             write_text(model, sink.write, Weights.of(model, weights, blobs))
         else:
-            from onnxjson.codecs import protojson_writing
+            from onnxjson.codecs import protojson
 
-            sink.write(protojson_writing.dumps(model, lossy=lossy))
+            sink.write(protojson.dumps(model, lossy=lossy))
     except WeightsMissingError:
         # That error names one tensor; this one counts all of them.
         weights_apart.require_whole(model)

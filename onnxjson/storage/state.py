@@ -23,8 +23,7 @@ import msgspec
 from onnxjson.model.display import visible
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OutputError
 from onnxjson.storage.identity import reading_error, sha256_of
-from onnxjson.storage.saving import remove_leftovers, save_file
-from onnxjson.storage.sinks import PIECE, Output, system_error
+from onnxjson.storage.saving import PIECE, Output, remove_leftovers, save_file, system_error
 
 BACKUPS_A_PATH = 5
 """Maximum number of backups of one path."""

@@ -35,8 +35,7 @@ from onnxjson.model.types import format_tensor_type
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.storage.external import Resolver, location_parts
 from onnxjson.storage.identity import sha256_of as sha256_of_file
-from onnxjson.storage.saving import make_folder, save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, make_folder, save_file
 
 _FIELDS: Final = ("raw_data", "float_data", "double_data")
 """The fields in which a tensor can have a digest instead of bytes."""

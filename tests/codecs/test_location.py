@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from onnxjson.codecs.reading.location import locate
+from onnxjson.codecs.reading.exact_reader import locate
 from tests.codecs.documents import DOCUMENT
 
 

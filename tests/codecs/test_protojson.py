@@ -14,8 +14,8 @@ import pytest
 from google.protobuf import json_format
 from onnx import AttributeProto, ModelProto, TensorProto, helper
 
-from onnxjson.codecs import protojson_reading, protojson_writing, serde, text_file
-from onnxjson.codecs.protojson_reading import json_name
+from onnxjson.codecs import protojson, serde, text_file
+from onnxjson.codecs.protojson import json_name
 from onnxjson.model import document as d
 from onnxjson.model.addresses import resolve
 from onnxjson.model.errors import DecodeError, EncodeError, LimitError
@@ -91,21 +91,21 @@ def same(left: ModelProto, right: ModelProto) -> bool:
 
 @pytest.mark.parametrize("write", [onnx2json_writes, saved_by_onnx])
 def test_what_other_tools_write_is_read_exactly(write: Any) -> None:
-    assert same(protojson_reading.loads(write(some_model())), some_model())
+    assert same(protojson.loads(write(some_model())), some_model())
 
 
 def test_what_is_written_is_read_by_other_tools() -> None:
-    text = protojson_writing.dumps(serde.from_proto(some_model()))
+    text = protojson.dumps(serde.from_proto(some_model()))
     assert same(json2onnx_reads(text), some_model())
     assert same(onnx.load(io.BytesIO(text), format="json"), some_model())
-    assert same(protojson_reading.loads(text), some_model())
+    assert same(protojson.loads(text), some_model())
 
 
 def test_json_format_cannot_read_its_own_largest_float32_but_ours() -> None:
     assert b"3.4028235e+38" in saved_by_onnx(some_model())
     with pytest.raises(json_format.ParseError):
         json_format.Parse(saved_by_onnx(some_model()), ModelProto())
-    tree = json.loads(protojson_writing.dumps(serde.from_proto(some_model())))
+    tree = json.loads(protojson.dumps(serde.from_proto(some_model())))
     attributes = {each["name"]: each for each in tree["graph"]["node"][0]["attribute"]}
     assert attributes["floats"]["floats"][5:7] == [3.4028234663852886e38, -3.4028234663852886e38]
     assert attributes["t"]["t"]["double_data"][1] == 3.4028235e38
@@ -114,7 +114,7 @@ def test_json_format_cannot_read_its_own_largest_float32_but_ours() -> None:
 def test_all_else_is_written_as_onnx_writes_it() -> None:
     model = some_model()
     del model.graph.node[0].attribute[:]
-    assert protojson_writing.dumps(serde.from_proto(model)) == saved_by_onnx(model) + b"\n"
+    assert protojson.dumps(serde.from_proto(model)) == saved_by_onnx(model) + b"\n"
 
 
 @pytest.mark.parametrize("record_type", FIELDS)
@@ -127,7 +127,7 @@ def test_names_in_json_are_those_of_protobuf(record_type: type[d.Record]) -> Non
 
 
 def graph_of(text: str) -> Any:
-    return protojson_reading.loads(b'{"irVersion": 8, "graph": ' + text.encode() + b"}").graph
+    return protojson.loads(b'{"irVersion": 8, "graph": ' + text.encode() + b"}").graph
 
 
 def attribute_of(text: str, value: str = "") -> AttributeProto:
@@ -184,11 +184,11 @@ def test_null_is_an_absent_field() -> None:
 
 
 def test_an_empty_object_is_a_present_message() -> None:
-    assert protojson_reading.loads(b'{"graph": {}, "irVersion": 1}').HasField("graph")
+    assert protojson.loads(b'{"graph": {}, "irVersion": 1}').HasField("graph")
 
 
 def test_comments_and_trailing_commas_are_taken() -> None:
-    assert protojson_reading.loads(b'{"irVersion": "8", // current\n "graph": {},}').ir_version == 8
+    assert protojson.loads(b'{"irVersion": "8", // current\n "graph": {},}').ir_version == 8
 
 
 REFUSED = {
@@ -285,7 +285,7 @@ REFUSED = {
 def test_what_json_format_takes_silently_is_refused(graph: str, code: str, message: str) -> None:
     before = '{"irVersion": 8,\n  "graph": '
     with pytest.raises(DecodeError) as caught:
-        protojson_reading.loads((before + graph + "}").encode(), file="model.json")
+        protojson.loads((before + graph + "}").encode(), file="model.json")
     (finding,) = caught.value.findings
     assert finding.message.startswith(message) or (not code and message in finding.message)
     assert finding.code == code or not code
@@ -297,7 +297,7 @@ def test_what_json_format_takes_silently_is_refused(graph: str, code: str, messa
 def test_places_are_those_of_key_and_value() -> None:
     text = b'{"irVersion": "8",\n "graph": {"node": [{"opTyp": "A"},\n  {"input": ["\xc3\xa4", 3]}]}}'
     with pytest.raises(DecodeError) as caught:
-        protojson_reading.loads(text, file="m.json")
+        protojson.loads(text, file="m.json")
     assert [str(finding) for finding in caught.value.findings] == [
         'm.json:2:22: a node has no key "opTyp"; did you mean "opType"?',
         "m.json:3:19: found the number 3, expected a string",
@@ -310,7 +310,7 @@ def test_places_are_those_of_key_and_value() -> None:
 )
 def test_what_is_no_object_is_refused(text: bytes) -> None:
     with pytest.raises(DecodeError) as caught:
-        protojson_reading.loads(text)
+        protojson.loads(text)
     assert caught.value.findings
 
 
@@ -326,17 +326,17 @@ def nested(depth: int) -> ModelProto:
 
 def test_messages_nest_as_deep_as_in_a_binary_and_no_deeper() -> None:
     deepest = nested(48)
-    assert same(protojson_reading.loads(protojson_writing.dumps(serde.from_proto(deepest))), deepest)
+    assert same(protojson.loads(protojson.dumps(serde.from_proto(deepest))), deepest)
     text = json_format.MessageToJson(nested(49)).encode()
     with pytest.raises(DecodeError, match="messages nest deeper than 100 levels"):
-        protojson_reading.loads(text)
+        protojson.loads(text)
     with pytest.raises(DecodeError, match="nest"):
-        protojson_reading.loads(b'{"graph":' * 100_000)
+        protojson.loads(b'{"graph":' * 100_000)
     chain = d.Type(tensor_type=d.TensorType())
     for _ in range(2000):
         chain = d.Type(sequence_type=d.SequenceType(chain))
     with pytest.raises(LimitError):
-        protojson_writing.dumps(record(input=(d.ValueInfo(type=chain),)))
+        protojson.dumps(record(input=(d.ValueInfo(type=chain),)))
 
 
 def f32(bits: int) -> bytes:
@@ -406,7 +406,7 @@ def test_the_address_of_a_loss_is_the_one_of_the_record_and_its_message_is_visib
     attribute = d.Attribute(name="a\x1b[2J/b", f=f32(0x7FC00001))
     model = record(node=(d.Node(attribute=(attribute,)),))
     with pytest.raises(EncodeError) as caught:
-        protojson_writing.dumps(model)
+        protojson.dumps(model)
     assert resolve(model, caught.value.findings[0].address) == attribute.f
     assert str(caught.value).isprintable()
 
@@ -416,14 +416,14 @@ def test_what_proto_json_cannot_hold_is_refused_by_name_and_written_if_asked(
     model: d.Model, address: str, message: str
 ) -> None:
     with pytest.raises(EncodeError) as caught:
-        protojson_writing.dumps(model)
+        protojson.dumps(model)
     (finding,) = caught.value.findings
     assert finding.address == address
     assert finding.message.startswith(message)
     assert str(caught.value).startswith(f"proto-JSON cannot hold this model: {address}: ")
-    text = protojson_writing.dumps(model, lossy=True)
-    read = protojson_reading.loads(text)
-    assert protojson_writing.dumps(serde.from_proto(read)) == text
+    text = protojson.dumps(model, lossy=True)
+    read = protojson.loads(text)
+    assert protojson.dumps(serde.from_proto(read)) == text
     with contextlib.suppress(KeyError):
         assert "\ufffd" in json.dumps(json.loads(text), ensure_ascii=False) or "UTF-8" not in message
 
@@ -433,7 +433,7 @@ def test_quiet_nans_and_unknown_dtypes_are_held() -> None:
         dims=(2,), data_type=99, float_data=f32(0x7FC00000) * 600, double_data=bytes.fromhex("000000000000f87f")
     )
     model = record(initializer=(tensor,))
-    assert serde.from_proto(protojson_reading.loads(protojson_writing.dumps(model))) == model
+    assert serde.from_proto(protojson.loads(protojson.dumps(model))) == model
 
 
 def test_models_that_onnx_ships_come_back_byte_for_byte() -> None:
@@ -442,13 +442,13 @@ def test_models_that_onnx_ships_come_back_byte_for_byte() -> None:
     assert len(paths) > 10
     for path in paths:
         data = path.read_bytes()
-        text = protojson_writing.dumps(serde.parse(data).model)
-        assert same(protojson_reading.loads(text), ModelProto.FromString(data))
+        text = protojson.dumps(serde.parse(data).model)
+        assert same(protojson.loads(text), ModelProto.FromString(data))
         assert same(onnx.load(io.BytesIO(text), format="json"), ModelProto.FromString(data))
 
 
 def test_every_kind_of_field_is_checked() -> None:
-    handled = {*protojson_reading._CHECKS, Kind.MESSAGE, Kind.ATTRIBUTE_TYPE, Kind.DATA_LOCATION}
+    handled = {*protojson._CHECKS, Kind.MESSAGE, Kind.ATTRIBUTE_TYPE, Kind.DATA_LOCATION}
     assert handled == set(Kind)
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from onnxjson.codecs.reading.positions import Lines, find, inside_string
 from onnxjson.codecs.reading.scan import scan
+from onnxjson.codecs.reading.tree import Lines, find, inside_string
 
 
 def found(text: str | bytes) -> list[tuple[int, str]]:

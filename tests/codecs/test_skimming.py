@@ -3,9 +3,8 @@
 import json
 import random
 
-from onnxjson.codecs.reading.positions import Span, find, skim
 from onnxjson.codecs.reading.scan import scan
-from onnxjson.codecs.reading.tree import Key
+from onnxjson.codecs.reading.tree import Key, Span, find, skim
 from tests.codecs.documents import DOCUMENT
 
 

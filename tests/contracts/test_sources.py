@@ -20,15 +20,13 @@ IMPORTERS = {
         "onnxjson/example.py",
         "onnxjson/model/operators.py",
         "onnxjson/optimizing/passes/",
-        "onnxjson/codecs/protojson_reading.py",
-        "onnxjson/codecs/protojson_writing.py",
+        "onnxjson/codecs/protojson.py",
         "onnxjson/codecs/serde.py",
         "onnxjson/running/engines.py",
         "onnxjson/running/worker_jobs.py",
     },
     "google": {
-        "onnxjson/codecs/protojson_reading.py",
-        "onnxjson/codecs/protojson_writing.py",
+        "onnxjson/codecs/protojson.py",
         "onnxjson/codecs/serde.py",
     },
     "onnxruntime": {

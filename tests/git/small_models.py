@@ -2,7 +2,7 @@
 
 from onnxjson.storage import api
 from onnxjson.storage.files import write
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink
 
 _TEXT = """{
 "format": "onnxjson/1",

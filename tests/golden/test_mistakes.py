@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from onnxjson.codecs.reading.exact_reader import read
-from onnxjson.codecs.reading.location import locate
+from onnxjson.codecs.reading.exact_reader import locate, read
 from onnxjson.model.errors import DecodeError, Finding
 from onnxjson.model.structure import check_structure
 

@@ -9,7 +9,7 @@ from onnxjson.model.constants import Constant, attribute_tensor, constant_value,
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index
 from onnxjson.model.selectors import select_tensor
-from onnxjson.storage.stored_constants import find_tensor
+from onnxjson.storage.constant_reading import find_tensor
 
 VALUE = Tensor(dims=(1,), data_type=1, raw_data=struct.pack("<f", 2.0))
 OPERATOR = Node(op_type="Constant", output=("c",), attribute=(Attribute(name="value", type=4, t=VALUE),))

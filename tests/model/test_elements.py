@@ -15,7 +15,8 @@ import pytest
 
 from onnxjson.model import elements, floats
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, SMALL_FORMATS
-from onnxjson.model.elements import ElementError
+from onnxjson.model.floats import float32_text
+from onnxjson.model.scalars import ElementError, float32_bits, float64_bits, int_text, parse_int
 
 NARROW = [number for number, size in BITS.items() if size <= 16]
 WIDE = {1: "<f4", 6: "<i4", 7: "<i8", 11: "<f8", 12: "<u4", 13: "<u8", 14: "<f4", 15: "<f8"}
@@ -48,13 +49,13 @@ def read(tokens: list[str] | None) -> list[object]:
 
 
 def test_the_sizes_are_those_of_the_onnx_types() -> None:
-    assert {elements.bits(number) for number in (0, 8, 29, 99, -1)} == {None}
+    assert {BITS.get(number) for number in (0, 8, 29, 99, -1)} == {None}
     for number, name in DATA_TYPE_NAMES.items():
         if name not in ("undefined", "string"):
             dtype = numpy.dtype(getattr(ml_dtypes, name, None) or name)
             digits = {"uint4": 4, "int4": 4, "uint2": 2, "int2": 2}.get(name, 0)
             digits = digits or next((int(n) for n in ("4", "6") if name.startswith(f"float{n}_")), 0)
-            assert elements.bits(number) == (digits or dtype.itemsize * 8)
+            assert BITS.get(number) == (digits or dtype.itemsize * 8)
 
 
 @pytest.mark.parametrize(
@@ -244,9 +245,9 @@ def test_float32_tokens_come_back_when_read_as_float64_and_rounded(name: str) ->
 )
 def test_float32_spelling(bits: int, token: str) -> None:
     data = bits.to_bytes(4, "little")
-    assert elements.float32_text(data) == token
+    assert float32_text(data) == token
     assert floats.float32_tokens(data * 300) == [token.encode()] * 300
-    assert elements.float32_bits(json.loads(token)) == data
+    assert float32_bits(json.loads(token)) == data
 
 
 @pytest.mark.parametrize(
@@ -392,11 +393,11 @@ def test_floats_whose_sum_overflows_are_taken() -> None:
 
 @pytest.mark.parametrize(("value", "token"), [(2**53, "9007199254740992"), (-(2**53) - 1, '"-9007199254740993"')])
 def test_integers_beyond_2_to_the_53_are_strings(value: int, token: str) -> None:
-    assert elements.int_text(value) == token
-    assert elements.parse_int(json.loads(token), -(2**63), 2**63 - 1) == value
+    assert int_text(value) == token
+    assert parse_int(json.loads(token), -(2**63), 2**63 - 1) == value
 
 
-@pytest.mark.parametrize("convert", [elements.float32_bits, elements.float64_bits])
+@pytest.mark.parametrize("convert", [float32_bits, float64_bits])
 def test_single_floats_have_the_same_tolerance(convert: Callable[[object], bytes]) -> None:
     assert convert(1) == convert(1.0) == convert("1")
     with pytest.raises(ElementError) as caught:

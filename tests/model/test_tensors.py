@@ -10,11 +10,12 @@ import pytest
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from onnxjson.model import elements, packed, tensors
+from onnxjson.model import elements, tensors
 from onnxjson.model.document import Segment, StringStringEntry, Tensor
 from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, STORAGE
 from onnxjson.model.errors import DecodeError, WireError
 from onnxjson.model.payloads import Payload
+from onnxjson.model.scalars import ElementError
 
 TYPES = sorted(BITS)
 CODES = "bBhHiIqQ"
@@ -29,9 +30,9 @@ def record(proto: TensorProto) -> Tensor:
         raw_data=proto.raw_data if proto.HasField("raw_data") else None,
         float_data=struct.pack(f"<{len(proto.float_data)}f", *proto.float_data),
         double_data=struct.pack(f"<{len(proto.double_data)}d", *proto.double_data),
-        int32_data=packed.varints(proto.int32_data),
-        int64_data=packed.varints(proto.int64_data),
-        uint64_data=packed.varints(proto.uint64_data),
+        int32_data=elements.varints(proto.int32_data),
+        int64_data=elements.varints(proto.int64_data),
+        uint64_data=elements.varints(proto.uint64_data),
         string_data=tuple(proto.string_data),
     )
 
@@ -103,7 +104,7 @@ def test_six_bit_elements_are_one_entry_each(data_type: int, count: int) -> None
 
 
 def test_six_bit_padding_has_no_room_in_entries() -> None:
-    with pytest.raises(elements.ElementError, match="padding bits"):
+    with pytest.raises(ElementError, match="padding bits"):
         tensors.with_storage(b"\xff", 27, "int32_data", 1)
 
 
@@ -137,17 +138,17 @@ ONE = struct.pack("<f", 1.0)
         Tensor(dims=(1,), data_type=1, raw_data=ONE, string_data=(b"",)),
         Tensor(dims=(1,), data_type=1, raw_data=ONE, external_data=(StringStringEntry(),)),
         Tensor(dims=(1,), data_type=1, external_data=(StringStringEntry(),), data_location=1),
-        Tensor(dims=(1,), data_type=3, int32_data=packed.varints([300])),
-        Tensor(dims=(1,), data_type=3, int32_data=packed.varints([-129])),
-        Tensor(dims=(1,), data_type=2, int32_data=packed.varints([-1])),
-        Tensor(dims=(1,), data_type=2, int32_data=packed.varints([256])),
-        Tensor(dims=(1,), data_type=6, int32_data=packed.varints([2**31])),
-        Tensor(dims=(1,), data_type=6, int32_data=packed.varints([2**32 - 1])),
+        Tensor(dims=(1,), data_type=3, int32_data=elements.varints([300])),
+        Tensor(dims=(1,), data_type=3, int32_data=elements.varints([-129])),
+        Tensor(dims=(1,), data_type=2, int32_data=elements.varints([-1])),
+        Tensor(dims=(1,), data_type=2, int32_data=elements.varints([256])),
+        Tensor(dims=(1,), data_type=6, int32_data=elements.varints([2**31])),
+        Tensor(dims=(1,), data_type=6, int32_data=elements.varints([2**32 - 1])),
         Tensor(dims=(1,), data_type=7, int64_data=b"\x81\x00"),
         Tensor(dims=(1,), data_type=7, int64_data=b"\xff"),
         Tensor(dims=(1,), data_type=7, int64_data=b"\xff" * 9 + b"\x7f"),
         Tensor(dims=(1,), data_type=7, int64_data=b"\xff" * 11 + b"\x01"),
-        Tensor(dims=(1,), data_type=12, uint64_data=packed.varints([2**32])),
+        Tensor(dims=(1,), data_type=12, uint64_data=elements.varints([2**32])),
         Tensor(dims=(1,), data_type=27, int32_data=b"\x40"),
         Tensor(dims=(4,), data_type=27, int32_data=b"\1\2\3"),
     ],
@@ -182,11 +183,11 @@ def test_fixed_integers_and_varints_are_inverse(code: str, count: int) -> None:
     shifts = random.integers(0, dtype.itemsize * 8, count).astype(numpy.uint64)
     bits = random.integers(0, 1 << 64, count, dtype=numpy.uint64) >> shifts
     numbers = bits.astype(dtype) if count % 2 == 0 else (bits.astype(numpy.int64) * -1).astype(dtype)
-    data = packed.varints_from_fixed(numbers.tobytes(), code)
-    assert packed.fixed_from_varints(data, code) == numbers.tobytes()
+    data = elements.varints_from_fixed(numbers.tobytes(), code)
+    assert elements.fixed_from_varints(data, code) == numbers.tobytes()
     if count <= 20_000:
-        assert data == packed.varints(numbers.tolist())
-        assert packed.read_varints(data, signed=code not in "IQ") == numbers.tolist()
+        assert data == elements.varints(numbers.tolist())
+        assert elements.read_varints(data, signed=code not in "IQ") == numbers.tolist()
     field = {"Q": "uint64_data", "I": "uint64_data", "q": "int64_data"}.get(code, "int32_data")
     proto = TensorProto()
     getattr(proto, field).extend(numbers.tolist())
@@ -202,7 +203,7 @@ def test_fixed_integers_and_varints_are_inverse(code: str, count: int) -> None:
         b"\xff" * 9 + b"\x02",
         b"\xff" * 10 + b"\x01",
         b"\x80",
-        packed.varints([2**31]),
+        elements.varints([2**31]),
         b"\xff\xff\xff\xff\x0f",
     ],
 )
@@ -210,27 +211,27 @@ def test_fixed_integers_and_varints_are_inverse(code: str, count: int) -> None:
 def test_varints_that_are_not_canonical_are_told(bad: bytes, around: int) -> None:
     ones = b"\x01" * around
     if bad[-1] & 0x80:
-        assert packed.fixed_from_varints(ones + bad, "i") is None
+        assert elements.fixed_from_varints(ones + bad, "i") is None
         with pytest.raises(WireError, match="ends within"):
-            packed.read_varints(ones + bad, signed=True)
+            elements.read_varints(ones + bad, signed=True)
     else:
-        assert packed.fixed_from_varints(ones + bad + ones, "i") is None
+        assert elements.fixed_from_varints(ones + bad + ones, "i") is None
 
 
 def test_numbers_of_32_bits_are_read_as_protobuf_reads_them() -> None:
     data = b"\xff\xff\xff\xff\x0f\x85\x80\x80\x80\x10\x80\x00"
     parsed = TensorProto.FromString(b"\x2a" + bytes([len(data)]) + data)
-    assert packed.read_varints(data, signed=True, bits=32) == list(parsed.int32_data) == [-1, 5, 0]
+    assert elements.read_varints(data, signed=True, bits=32) == list(parsed.int32_data) == [-1, 5, 0]
     with pytest.raises(WireError, match="ten bytes"):
-        packed.read_varints(b"\xff" * 11, signed=True)
+        elements.read_varints(b"\xff" * 11, signed=True)
 
 
 @pytest.mark.timeout(120)
 def test_a_million_integers_are_converted_in_a_moment() -> None:
     raw = numpy.random.default_rng(0).integers(-(1 << 40), 1 << 62, 1_000_000).tobytes()
-    packed.varints_from_fixed(raw[:8192], "q")
-    data = packed.varints_from_fixed(raw, "q")
-    assert packed.fixed_from_varints(data, "q") == raw
+    elements.varints_from_fixed(raw[:8192], "q")
+    data = elements.varints_from_fixed(raw, "q")
+    assert elements.fixed_from_varints(data, "q") == raw
 
 
 def test_strings_are_object_arrays() -> None:

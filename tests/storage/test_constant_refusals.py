@@ -8,7 +8,7 @@ from onnxjson.model import elements
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, FLOATS
 from onnxjson.model.errors import DecodeError, EncodeError, LimitError
 from onnxjson.model.types import TypeSyntaxError
-from onnxjson.storage.constant_reading import Encoded, from_base64, from_json, parse_json, parse_kind, parse_shape
+from onnxjson.storage.constant_reading import Encoded, from_base64, from_json, parse_json, parse_kind
 from onnxjson.storage.constant_writing import write_values
 
 
@@ -261,14 +261,3 @@ def test_dtype_without_elements_is_refused(text: str) -> None:
 
 def test_onnx_names_of_dtypes_are_taken() -> None:
     assert parse_kind("DOUBLE[2]") == parse_kind("double[2]") == parse_kind("float64[2]")
-
-
-@pytest.mark.parametrize(("text", "dims"), [("2,3", (2, 3)), ("[2, 3]", (2, 3)), ("", ()), ("[]", ()), ("7", (7,))])
-def test_shapes_are_read_with_and_without_brackets(text: str, dims: tuple[int, ...]) -> None:
-    assert parse_shape(text) == dims
-
-
-@pytest.mark.parametrize("text", ["2x3", "-1", "N", "2,,3", "99999999999999999999", "²"])
-def test_what_is_no_shape_is_refused(text: str) -> None:
-    with pytest.raises(EncodeError, match="is not a shape"):
-        parse_shape(text)

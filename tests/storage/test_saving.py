@@ -25,10 +25,9 @@ from onnxjson.model.errors import (
     OnnxJsonError,
     OutputError,
 )
-from onnxjson.storage import saving, sinks
+from onnxjson.storage import saving
 from onnxjson.storage.identity import Identity, identity
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, save_file
 
 OLD = b"old" * 1000
 NEW = b"new" * 1_000_000
@@ -92,8 +91,7 @@ class System:
 @pytest.fixture
 def system(monkeypatch: pytest.MonkeyPatch) -> System:
     shim = System()
-    for module in (saving, sinks):
-        monkeypatch.setattr(module, "os", shim)
+    monkeypatch.setattr(saving, "os", shim)
     return shim
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from onnxjson.model.errors import AccessDeniedError, FileError, MissingInputError, OnnxJsonError, OutputError
-from onnxjson.storage import sinks, state
+from onnxjson.storage import saving, state
 from onnxjson.storage.saving import save_file
 from onnxjson.storage.state import backups, keep_backup, state_folder, undo_save
 
@@ -180,10 +180,10 @@ def test_a_disk_that_is_full_stops_the_save_and_names_the_way_out(path: Path, mo
     def refuse(*_: object) -> int:
         raise OSError(errno.ENOSPC, "no space")
 
-    monkeypatch.setattr(sinks.Output, "clone", lambda *_: False)
+    monkeypatch.setattr(saving.Output, "clone", lambda *_: False)
     place = path.read_bytes()
 
-    def write(sink: sinks.Sink) -> None:
+    def write(sink: saving.Sink) -> None:
         sink.write(b"second")
         sink.flush()  # type: ignore[attr-defined]
         monkeypatch.setattr(os, "write", refuse)
@@ -223,8 +223,8 @@ def test_only_files_have_backups(tmp_path: Path, kind: str) -> None:
 
 def test_a_killed_backup_is_none_and_its_leftover_goes(path: Path, home: Path) -> None:
     code = (
-        "import os, pathlib, sys\nfrom onnxjson.storage import sinks, state\n"
-        "sinks.Output.sha256 = lambda self: os._exit(1)\nsinks.Output.clone = lambda *_: False\n"
+        "import os, pathlib, sys\nfrom onnxjson.storage import saving, state\n"
+        "saving.Output.sha256 = lambda self: os._exit(1)\nsaving.Output.clone = lambda *_: False\n"
         "state._make_private(state._folder_of(pathlib.Path(sys.argv[1])))\n"
         "(state._folder_of(pathlib.Path(sys.argv[1])) / 'path').touch()\n"
         "state.keep_backup(pathlib.Path(sys.argv[1]))\n"

@@ -15,11 +15,11 @@ from onnxjson.model.document import (
     StringStringEntry,
     Tensor,
 )
+from onnxjson.model.elements import varints
 from onnxjson.model.errors import AddressError, DecodeError, MissingInputError, UntrustedError
-from onnxjson.model.packed import varints
+from onnxjson.storage.constant_reading import find_tensor, with_elements
 from onnxjson.storage.constant_writing import write_object
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import find_tensor, with_elements
 
 INT8 = 3
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from onnxjson.model.document import Attribute, Graph, Model, Node, StringStringEntry, ValueInfo
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.node_properties import scopes_of
+from onnxjson.model.selector_terms import scopes_of
 from onnxjson.model.selectors import select_nodes
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.lanes import LONGEST, MOST_CONSUMERS, MOST_LANES, Glyphs, Lanes, drawn

@@ -31,7 +31,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.messages import ATTRIBUTE_TYPES, DATA_LOCATIONS, FIELDS, Field, Kind
 from onnxjson.model.payloads import Data
 from onnxjson.model.payloads import whole as whole_bytes
-from onnxjson.model.scalars import whole
+from onnxjson.model.scalars import ElementError, float32_bits, parse_int, whole
 from onnxjson.model.types import TypeSyntaxError, parse_data_type
 
 R = TypeVar("R", bound=d.Record)
@@ -127,8 +127,8 @@ def read_integer(tree: Tree, place: Place, context: Context, kind: Kind = Kind.I
         return tree
     if isinstance(tree, int | float | str) and not isinstance(tree, bool):
         try:
-            return elements.parse_int(tree, low, high)
-        except elements.ElementError as error:
+            return parse_int(tree, low, high)
+        except ElementError as error:
             _report_integer(error.found, tree, place, context, kind)
     else:
         context.wrong_type(tree, place, "a whole number")
@@ -158,13 +158,13 @@ def read_float(tree: Tree, place: Place, context: Context) -> bytes | None:
     if tree is UNREADABLE:
         return None
     try:
-        return elements.float32_bits(tree)
-    except elements.ElementError as error:
+        return float32_bits(tree)
+    except ElementError as error:
         report_number(error, tree, place, context)
         return None
 
 
-def report_number(error: elements.ElementError, tree: Tree, place: Place, context: Context) -> None:
+def report_number(error: ElementError, tree: Tree, place: Place, context: Context) -> None:
     """Report why a value is not a valid number in its place."""
     if isinstance(tree, bool | dict | list) or tree is None or tree is UNREADABLE:
         context.wrong_type(tree, place, error.fits)
@@ -181,7 +181,7 @@ def read_numbers(data_type: int, tree: Tree, place: Place, context: Context) -> 
         return None
     try:
         return elements.pack(data_type, tree)
-    except elements.ElementError as error:
+    except ElementError as error:
         report_number(error, tree[error.index], place.at(error.index), context)
         return None
 

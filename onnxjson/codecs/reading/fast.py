@@ -16,8 +16,7 @@ import pybase64
 
 from onnxjson.codecs import tensor_text
 from onnxjson.codecs.canonical_writer import TextWriter
-from onnxjson.codecs.reading import attributes as exact_attributes
-from onnxjson.codecs.reading import exact, pairs
+from onnxjson.codecs.reading import exact, named_values
 from onnxjson.codecs.reading import strings as exact_strings
 from onnxjson.codecs.reading import tensors as exact_tensors
 from onnxjson.codecs.reading.context import ROOT, Context
@@ -168,8 +167,8 @@ class _Reader:
             model_version=text.model_version,
             doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
             graph=graph,
-            opset_import=self._exactly(pairs.read_opset_imports, text.opset_import, ()),
-            metadata_props=self._exactly(pairs.read_pairs, text.metadata_props, ()),
+            opset_import=self._exactly(named_values.read_opset_imports, text.opset_import, ()),
+            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
             training_info=self._exactly(exact.field_readers(d.Model)["training_info"], text.training_info, ()),
             functions=tuple([self._function(each) for each in text.functions]),
             configuration=self._exactly(exact.field_readers(d.Model)["configuration"], text.configuration, ()),
@@ -188,7 +187,7 @@ class _Reader:
             value_info=self._value_infos(text.value_info, metadata.get("value_info", {})),
             quantization_annotation=self._exactly(readers["quantization_annotation"], text.quantization_annotation, ()),
             sparse_initializer=self._exactly(readers["sparse_initializer"], text.sparse_initializer, ()),
-            metadata_props=self._exactly(pairs.read_pairs, text.metadata_props, ()),
+            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
         )
         return graph
 
@@ -201,12 +200,12 @@ class _Reader:
             attribute=text.attribute,
             node=self._nodes(text.node, metadata.get("node", {})),
             doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
-            opset_import=self._exactly(pairs.read_opset_imports, text.opset_import, ()),
+            opset_import=self._exactly(named_values.read_opset_imports, text.opset_import, ()),
             domain=text.domain,
             attribute_proto=self._exactly(exact.field_readers(d.Function)["attribute_proto"], text.attribute_proto, ()),
             value_info=self._value_infos(text.value_info, metadata.get("value_info", {})),
             overload=text.overload,
-            metadata_props=self._exactly(pairs.read_pairs, text.metadata_props, ()),
+            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, ()),
         )
 
     def _element_metadata(self, lines: list[tuple[str, str, str, str]]) -> _Metadata:
@@ -259,7 +258,7 @@ class _Reader:
         return msgspec.structs.replace(
             node,
             doc_string=self._exactly(exact_strings.read_text_or_lines, text.doc_string),
-            metadata_props=self._exactly(pairs.read_pairs, text.metadata_props, node.metadata_props),
+            metadata_props=self._exactly(named_values.read_pairs, text.metadata_props, node.metadata_props),
             device_configurations=self._exactly(configurations, text.device_configurations, ()),
         )
 
@@ -270,7 +269,7 @@ class _Reader:
             quick = [quick_attribute(name, value, table.get(name)) for name, value in tree.items()]
             if None not in quick:
                 return tuple(quick)  # type: ignore[arg-type]
-        attributes: tuple[d.Attribute, ...] | None = exact_attributes.read_attributes(tree, table, ROOT, self._context)
+        attributes: tuple[d.Attribute, ...] | None = named_values.read_attributes(tree, table, ROOT, self._context)
         if self._context.remarks or attributes is None:
             raise _NotCanonicalError
         return attributes
@@ -288,7 +287,7 @@ class _Reader:
             doc_string = None
             if text.doc_string is not ABSENT or text.metadata_props is not ABSENT:
                 doc_string = self._exactly(exact_strings.read_text_or_lines, text.doc_string)
-                entries = self._exactly(pairs.read_pairs, text.metadata_props, entries)
+                entries = self._exactly(named_values.read_pairs, text.metadata_props, entries)
             built.append(d.ValueInfo(text.name, type_, doc_string, entries))
         return tuple(built)
 

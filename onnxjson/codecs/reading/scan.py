@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from onnxjson.codecs.canonical_values import is_utf8
-from onnxjson.codecs.reading.positions import Span
 from onnxjson.codecs.reading.tokens import Mistake, Token, Tokenizer
-from onnxjson.codecs.reading.tree import UNREADABLE, Tree, wide_encoding
+from onnxjson.codecs.reading.tree import UNREADABLE, Span, Tree, wide_encoding
 from onnxjson.model.display import visible
 from onnxjson.model.limits import TEXT_DEPTH
 

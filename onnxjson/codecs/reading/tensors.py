@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from onnxjson.codecs.reading.context import Context, Place
 from onnxjson.codecs.reading.exact import has_unreadable, read_message, report_number
-from onnxjson.codecs.reading.pairs import read_pairs
+from onnxjson.codecs.reading.named_values import read_pairs
 from onnxjson.codecs.reading.strings import (
     SHA256,
     payload_of,
@@ -23,6 +23,7 @@ from onnxjson.model.document import Tensor, Type
 from onnxjson.model.dtypes import COMPLEX_PARTS, DATA_TYPE_NAMES, STORAGE, STRING
 from onnxjson.model.messages import DATA_LOCATIONS, FIELDS
 from onnxjson.model.payloads import Data, Digest
+from onnxjson.model.scalars import ElementError
 from onnxjson.model.tensors import with_storage
 from onnxjson.model.types import TypeSyntaxError, parse_tensor_type, parse_type
 
@@ -160,7 +161,7 @@ def _read_elements(
         return None
     try:
         return with_storage(raw, data_type, storage, elements.element_count(dims)) if raw or storage is None else {}
-    except elements.ElementError as error:
+    except ElementError as error:
         context.error(at, "bad-base64", f"the base64 ends with {error.found}", f"expected: {error.fits}")
         return None
 
@@ -239,7 +240,7 @@ def _pack(data_type: int, flat: list[Tree], dims: tuple[int, ...], place: Place,
         return None
     try:
         return elements.pack(data_type, flat)
-    except elements.ElementError as error:
+    except ElementError as error:
         at = _place_of(error.index, dims, place)
         report_number(error, flat[error.index], at, context)
         return None

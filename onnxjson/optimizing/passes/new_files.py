@@ -9,8 +9,7 @@ from typing import NamedTuple
 from onnxjson.model.display import visible
 from onnxjson.model.errors import EditError
 from onnxjson.storage.external_files import removed_on_failure
-from onnxjson.storage.saving import save_file
-from onnxjson.storage.sinks import Sink
+from onnxjson.storage.saving import Sink, save_file
 
 
 class NewFile(NamedTuple):

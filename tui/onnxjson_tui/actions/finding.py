@@ -7,7 +7,7 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError, SelectorError
 from onnxjson.model.index import Scope
-from onnxjson.model.selector_syntax import parse
+from onnxjson.model.selector_terms import parse
 from onnxjson.model.selectors import select_nodes
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.completion import selector_offers

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.node_properties import scopes_of
 from onnxjson.model.operators import operator_name
+from onnxjson.model.selector_terms import scopes_of
 from onnxjson.model.types import format_type
 from onnxjson_tui.rows.node_text import LineText
 

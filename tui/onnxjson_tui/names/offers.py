@@ -11,7 +11,6 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-from onnxjson.model.node_properties import attribute_text
 from onnxjson.model.operators import (
     attribute_defaults,
     known_operators,
@@ -19,6 +18,7 @@ from onnxjson.model.operators import (
     operator_signature,
     plain_domain,
 )
+from onnxjson.model.selector_terms import attribute_text
 from onnxjson.model.selectors import select_nodes
 from onnxjson.model.types import format_type
 from onnxjson.rendering.node import attribute_value_text, opset_of, view_node

@@ -17,8 +17,8 @@ from onnxjson.model.errors import DecodeError
 from onnxjson.model.payloads import part
 from onnxjson.model.types import format_data_type
 from onnxjson.rendering.tables import cells
+from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
-from onnxjson.storage.stored_constants import with_elements
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -35,7 +35,7 @@ import msgspec
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError
-from onnxjson.storage.sinks import system_errors
+from onnxjson.storage.saving import system_errors
 from onnxjson.storage.state import state_folder
 
 FORMAT: Final = "onnxjson-journal/1"

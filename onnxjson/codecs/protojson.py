@@ -1,4 +1,4 @@
-"""Proto-JSON -> ModelProto: the JSON of ``onnx.save(..., format="json")`` and onnx2json.
+"""Proto-JSON -> ModelProto and records -> proto-JSON: the JSON of ``onnx.save(..., format="json")`` and onnx2json.
 
 json_format drops some mistakes without a word, so everything is checked against the table of messages before.
 https://protobuf.dev/programming-guides/json/ has the rules; a field has its camelCase or its .proto name.
@@ -8,23 +8,29 @@ import json
 import math
 import re
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
+from onnxjson.codecs.canonical_values import is_text
 from onnxjson.codecs.reading.context import ROOT, Context, Place
 from onnxjson.codecs.reading.exact import field_readers, owner_of, read_integer, report_number
 from onnxjson.codecs.reading.exact_reader import collect_findings, summary
 from onnxjson.codecs.reading.scan import scan
 from onnxjson.codecs.reading.strings import read_base64
-from onnxjson.codecs.reading.tree import UNREADABLE, Tree
+from onnxjson.codecs.reading.tree import HOOKS, UNREADABLE, Tree
 from onnxjson.model import document as d
+from onnxjson.model.addresses import walk
 from onnxjson.model.display import visible
-from onnxjson.model.elements import ElementError, float32_bits
-from onnxjson.model.errors import DecodeError
+from onnxjson.model.errors import DecodeError, EncodeError, Finding, Severity
+from onnxjson.model.floats import BATCH_FROM
 from onnxjson.model.limits import MESSAGE_DEPTH
-from onnxjson.model.messages import FIELDS, Field, Kind
-from onnxjson.model.scalars import json_float
+from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES, FIELDS, Field, Kind
+from onnxjson.model.payloads import Data, pieces
+from onnxjson.model.scalars import ElementError, float32_bits
+from onnxjson.model.walking import replace_records
 
 if TYPE_CHECKING:
     import onnx
@@ -80,32 +86,13 @@ def _decode(text: bytes) -> Tree:
 _MINUS_ZERO: Final = re.compile(rb"-0(?![.0-9eE])")
 
 
-def _object(pairs: list[tuple[str, Tree]]) -> dict[str, Tree]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("a key appears twice")
-    return members
-
-
-def _float(text: str) -> float:
-    number = json_float(text)
-    if math.isinf(number):
-        raise ValueError("beyond float64")
-    return number
-
-
 def _integer(text: str) -> int | float:
     """Parse an integer; ``-0`` is the float -0.0, as C++ and Go write it."""
     return -0.0 if text == "-0" else int(text)
 
 
-def _constant(text: str) -> float:
-    raise ValueError(text)
-
-
-_HOOKS: Final[dict[str, Any]] = {"object_pairs_hook": _object, "parse_float": _float, "parse_constant": _constant}
-_DECODER: Final = json.JSONDecoder(**_HOOKS)
-_DECODER_OF_MINUS_ZERO: Final = json.JSONDecoder(parse_int=_integer, **_HOOKS)
+_DECODER: Final = json.JSONDecoder(**HOOKS)
+_DECODER_OF_MINUS_ZERO: Final = json.JSONDecoder(parse_int=_integer, **HOOKS)
 
 
 def json_name(name: str) -> str:
@@ -257,3 +244,152 @@ _CHECKS: Final[dict[Kind, Callable[[Tree, Place, Context], Tree]]] = {
     Kind.STRING: _check_string,
     Kind.BYTES: _check_bytes,
 }
+
+
+_SPELLED_BY_NAME: Final = {Kind.ATTRIBUTE_TYPE: ATTRIBUTE_TYPE_NAMES, Kind.DATA_LOCATION: DATA_LOCATION_NAMES}
+_LARGEST_AS_PRINTED: Final = 3.4028235e38
+"""The largest float32 in the spelling of json_format, which it cannot read."""
+
+
+def dumps(model: d.Model, *, lossy: bool = False) -> bytes:
+    """Write a model as proto-JSON, spelled as ``onnx.save(..., format="json")`` does.
+
+    Args:
+        model: the model; its payloads in files are read.
+        lossy: write a model that proto-JSON cannot represent: unknown fields and unknown enum numbers are left out, a
+            NaN loses its payload, bytes that are not UTF-8 become U+FFFD.
+
+    Raises:
+        EncodeError: proto-JSON cannot represent the model; ``findings`` has every reason with its address.
+        LimitError: messages nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: a payload's file can no longer be read.
+    """
+    from google.protobuf.json_format import MessageToDict
+
+    from onnxjson.codecs import serde
+
+    proto = serde.to_proto(model)
+    hint = "write the model in another form, or write it without that with --lossy"
+    findings = [_finding("error", *loss, hint) for loss in _losses(model)]
+    if findings and not lossy:
+        raise EncodeError(f"proto-JSON cannot hold this model: {summary(findings)}", findings)
+    if any(finding.code == "not-utf-8" for finding in findings):
+        proto = serde.to_proto(replace_records(model, tuple(FIELDS), _with_readable_strings))
+    tree = MessageToDict(proto, preserving_proto_field_name=True)
+    text = json.dumps(tree, indent=2)
+    if str(_LARGEST_AS_PRINTED) in text:
+        _respell_largest(tree)
+        text = json.dumps(tree, indent=2)
+    return text.encode() + b"\n"
+
+
+def losses(model: d.Model) -> tuple[Finding, ...]:
+    """Return the parts of a model that proto-JSON cannot represent, as warnings: `dumps` with `lossy` omits them.
+
+    Raises:
+        ChangedUnderneathError, FileError: a payload's file can no longer be read.
+    """
+    return tuple([_finding("warning", *loss, "--lossy writes the model without it") for loss in _losses(model)])
+
+
+def _finding(severity: Severity, code: str, address: str, message: str, hint: str) -> Finding:
+    return Finding(severity=severity, code=code, address=address or "/", message=message, hint=hint)
+
+
+def _losses(model: d.Model) -> Iterator[tuple[str, str, str]]:
+    """Yield what proto-JSON cannot represent: code, address and message."""
+    for address, record in walk(model):
+        if getattr(record, "unknown_fields", b""):
+            yield "unknown-fields", address, "the message has fields that onnx.proto does not define"
+        for field in _fields_that_may_lose(type(record)):
+            value = getattr(record, field.name)
+            if value is None or (field.repeated and not len(value)):
+                continue
+            place = f"{address}/{field.name}"
+            if field.kind in (Kind.FLOAT, Kind.DOUBLE):
+                if message := _odd_nan(value, 4 if field.kind is Kind.FLOAT else 8):
+                    yield "nan-payload", place, message
+            elif field.kind is Kind.STRING:
+                places = [f"{place}/{index}" for index in range(len(value))] if field.repeated else [place]
+                for inner, text in zip(places, value if field.repeated else (value,), strict=True):
+                    if not is_text(text):
+                        yield "not-utf-8", inner, f'"{visible(text, 40)}" has bytes that are not UTF-8'
+            elif value not in _SPELLED_BY_NAME[field.kind]:
+                yield "unknown-name", place, f"{field.kind.value} has no number {value}"
+
+
+@cache
+def _fields_that_may_lose(record: type[d.Record]) -> tuple[Field, ...]:
+    """Return the fields that proto-JSON may not represent; integers, bytes and open enums always fit."""
+    kinds = {Kind.STRING, Kind.FLOAT, Kind.DOUBLE, *_SPELLED_BY_NAME}
+    return tuple(field for field in FIELDS[record] if field.kind in kinds)
+
+
+_NANS: Final = {
+    4: ("I", 0x7FC00000, 0x7FFFFFFF, 0x7F800000),
+    8: ("Q", 0x7FF8000000000000, 0x7FFFFFFFFFFFFFFF, 0x7FF0000000000000),
+}
+"""By bytes of a float: `struct` code, the NaN that "NaN" represents, all bits but the sign, infinity."""
+
+
+def _odd_nan(data: Data, size: int) -> str:
+    """Describe the first NaN that is not the one that "NaN" represents; "" if there is none."""
+    code, quiet = _NANS[size][:2]
+    start = 0
+    for piece in pieces(data):
+        odd = _position_of_odd_nan(piece, size)
+        if odd is not None:
+            (bits,) = struct.unpack_from(f"<{code}", piece, odd * size)
+            which = f"element {start + odd} is " if len(data) > size else ""
+            return f"{which}NaN(0x{bits:0{2 * size}x}), but proto-JSON has only NaN(0x{quiet:x})"
+        start += len(piece) // size
+    return ""
+
+
+def _position_of_odd_nan(data: bytes, size: int) -> int | None:
+    code, quiet, mask, infinity = _NANS[size]
+    if len(data) < BATCH_FROM * size:
+        for index, bits in enumerate(struct.unpack(f"<{len(data) // size}{code}", data)):
+            if bits & mask > infinity and bits != quiet:
+                return index
+        return None
+    import numpy
+
+    patterns = numpy.frombuffer(data, f"<u{size}")
+    odd = numpy.flatnonzero(((patterns & patterns.dtype.type(mask)) > infinity) & (patterns != quiet))
+    return int(odd[0]) if len(odd) else None
+
+
+def _with_readable_strings(record: d.Record) -> d.Record:
+    """Replace every byte of a string that is not UTF-8 by U+FFFD."""
+    changes: dict[str, Any] = {}
+    for field in FIELDS[type(record)]:
+        value = getattr(record, field.name)
+        if field.kind is Kind.STRING and value:
+            changes[field.name] = tuple(map(_readable, value)) if field.repeated else _readable(value)
+    return msgspec.structs.replace(record, **changes) if changes else record
+
+
+def _readable(text: str) -> str:
+    return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _respell_largest(tree: Any) -> None:
+    """Write the largest float32 in digits that json_format reads; float64 values stay."""
+    if isinstance(tree, list):
+        for item in tree:
+            _respell_largest(item)
+        return
+    for key, value in tree.items():
+        if key == "f":
+            tree[key] = _respelled(value)
+        elif key in ("floats", "float_data"):
+            tree[key] = [_respelled(item) for item in value]
+        elif isinstance(value, dict) or (isinstance(value, list) and value and isinstance(value[0], dict)):
+            _respell_largest(value)
+
+
+def _respelled(value: Any) -> Any:
+    if isinstance(value, float) and abs(value) == _LARGEST_AS_PRINTED:
+        return math.copysign(_FLOAT32_LARGEST, value)
+    return value
