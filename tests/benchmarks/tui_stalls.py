@@ -28,11 +28,10 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 import onnxjson
-from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import WorkbenchApp
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
+from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.benchmarks.report import table
 from tests.benchmarks.tui_rows import transformer
 
@@ -200,7 +199,7 @@ class _Hands:
                 await self.settle()
         await self.settle()
         if (made := bench.session.revision - before) != flow.steps:
-            said = bench.said[-1][0] if bench.said else "nothing"
+            said = bench.messages[-1][0] if bench.messages else "nothing"
             raise RuntimeError(f"{flow.name}: {made} changes of the model instead of {flow.steps}; it said: {said}")
         return Stall(flow.name, turns.longest, turns.whole, turns.collecting, flow.budget, turns.profile)
 

@@ -19,13 +19,12 @@ from unittest import mock
 
 import onnxjson
 from onnxjson.model.document import Model
-from onnxjson_tui.actions.catalogue import ACTIONS
-from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell.dialogs import ConfirmScreen
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import WorkbenchApp
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
+from onnxjson_tui.workbench.catalogue import ACTIONS
 from tests.editing.random_models import random_model
 from tests.generation.messages import generate_model
 from tests.tui.screens import send

@@ -11,10 +11,9 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.widgets import Input
 
-from onnxjson_tui.screens.keyed import KeyedScreen
+from onnxjson_tui.shell.keyed import KeyedScreen
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.workbench.app import WorkbenchApp
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
 
 TERMINAL = Terminal(False, "unicode", "onnxjson", True)
 ASCII = Terminal(True, "ascii", "ansi-dark", False)
@@ -93,7 +92,7 @@ def soon_idle() -> Iterator[None]:
     with (
         patch("textual._wait.SLEEP_GRANULARITY", 0.01),
         patch("textual._wait.SLEEP_IDLE", 0.0005),
-        patch("onnxjson_tui.workbench.screen.SETTLES", _SETTLES),
+        patch("onnxjson_tui.shell.graph_screen.SETTLES", _SETTLES),
         patch("onnxjson_tui.screens.difference_view.SETTLES", _SETTLES),
         patch("onnxjson_tui.screens.tracing.SETTLES", _SETTLES),
     ):

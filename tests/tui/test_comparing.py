@@ -362,7 +362,7 @@ def test_a_place_of_two_files_opens_the_second_one_there(tmp_path: Path) -> None
     async def flow(found: Shown[ComparisonScreen]) -> None:
         await found.press("o")
         await found.pilot.pause(0.3)
-        from onnxjson_tui.workbench.screen import Workbench
+        from onnxjson_tui.workbench.app import Workbench
 
         screen = found.app.screen
         assert isinstance(screen, Workbench)

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.shell.driver import plain
+from onnxjson_tui.shell.terminal import plain
 from tests.editing.graphs import model_of
 from tests.tui.programs import Program
 from tests.tui.sessions import saved

@@ -13,12 +13,12 @@ from onnxjson.editing.spelling import parse_line, spell_line
 from onnxjson.model.document import Node
 from onnxjson.model.index import Index
 from onnxjson.patching import Patch
+from onnxjson_tui.actions import selecting
 from onnxjson_tui.rows.choices import ChoiceRows
 from onnxjson_tui.rows.inspector import InspectorRows
-from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.following import place_after
-from onnxjson_tui.shell import copies
+from onnxjson_tui.shell.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList
 from tests.tui.benches import Bench, bench, run
@@ -431,9 +431,9 @@ def test_what_is_copied_goes_to_the_clipboard_or_to_a_file(tmp_path: Path) -> No
         assert found.app._clipboard == "add-node Add --input a --input w --output b --name sum"
 
     on_model(tmp_path, flow)
-    assert copies.fits_clipboard("x" * 55_000)
-    assert not copies.fits_clipboard("x" * 56_000)
-    path = copies.write_file("text\udcff")
+    assert selecting.fits_clipboard(b"x" * 55_000)
+    assert not selecting.fits_clipboard(b"x" * 56_000)
+    path = selecting.write_file(b"text\xff")
     assert path.read_bytes() == b"text\xff"
     assert path.stat().st_mode & 0o077 == 0
     path.unlink()
@@ -443,7 +443,7 @@ def test_the_command_that_is_copied_adds_such_a_node() -> None:
     index = Index(model())
     for ref in index.node_refs:
         if ref.scope.kind == "main":
-            edit = copies.command_of(ref)
+            edit = selecting.command_of(ref)
             assert parse_line(spell_line(edit)) == edit
 
 

@@ -7,11 +7,10 @@ import pytest
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.actions.catalogue import ACTIONS
 from onnxjson_tui.keys.action import Given, KeyReader
 from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
 from onnxjson_tui.names.model_names import Names
-from onnxjson_tui.workbench.key_page import markdown
+from onnxjson_tui.workbench.catalogue import ACTIONS, markdown
 from tests.tui.benches import Bench, run_small
 from tests.tui.sessions import bytes_of, saved, small
 
@@ -44,7 +43,7 @@ def test_every_key_of_a_pane_means_the_action_that_the_list_says(pane: str) -> N
 
 
 def test_page_of_keys_is_up_to_date() -> None:
-    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.workbench.key_page > docs/workbench-keys.md"
+    assert PAGE.read_text() == markdown(ACTIONS), "python -m onnxjson_tui.workbench.catalogue > docs/workbench-keys.md"
 
 
 @pytest.mark.parametrize("width", [40, 55, 71, 105])

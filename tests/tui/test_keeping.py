@@ -18,10 +18,10 @@ from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import EditError
 from onnxjson.storage.external_files import externalize, internalize
 from onnxjson_tui.pages.changes import HistoryRows
-from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.session.answers import python_script
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.shell.dialogs import ConfirmScreen
+from onnxjson_tui.workbench.app import Workbench
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, bench, run
 from tests.tui.sessions import bytes_of, opened, saved, small

@@ -11,7 +11,7 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 
-from onnxjson_tui.shell import external_editor
+from onnxjson_tui.shell import programs
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import saved
 from tests.tui.test_form_screen import until
@@ -141,7 +141,7 @@ def test_escape_drops_what_keys_wait_for_and_the_keys(path: Path, slow: Slow) ->
 def test_a_key_after_an_edit_that_takes_long_comes_after_it(
     path: Path, monkeypatch: pytest.MonkeyPatch, slow: Slow
 ) -> None:
-    monkeypatch.setattr("onnxjson_tui.workbench.screen.BIG", 1)
+    monkeypatch.setattr("onnxjson_tui.shell.graph_screen.BIG", 1)
     slow("onnxjson_tui.session.session.Session.preview", 0.4)
 
     async def flow(found: Bench) -> None:
@@ -163,7 +163,7 @@ def test_keys_that_were_typed_before_the_editor_came_answer_no_question_after_it
     def edit(app: object, draft: Path, place: object = None) -> None:
         draft.write_text(draft.read_text().replace('"Relu"', '"Sin"'))
 
-    monkeypatch.setattr(external_editor, "edit", edit)
+    monkeypatch.setattr(programs, "edit_file", edit)
     slow("onnxjson.editing.round_trip.ModelEditing.new_draft", 0.3)
 
     async def flow(found: Bench) -> None:

@@ -6,14 +6,13 @@ from textual.events import Key
 
 import onnxjson_tui
 from onnxjson_tui.screens import comparison, conflicts, tracing
-from onnxjson_tui.screens.dialogs import pressed_key
+from onnxjson_tui.shell.dialogs import pressed_key
 
 FOLDER = Path(onnxjson_tui.__file__).parent
 
 READERS = {
-    "workbench/screen.py",  # the table of actions
-    "screens/keyed.py",  # tables of full screens
-    "screens/dialogs.py",  # tables of dialogs
+    "shell/keyed.py",  # tables of full screens and of actions
+    "shell/dialogs.py",  # tables of dialogs
     "screens/form_controls.py",  # options of a form
     "widgets/prompt.py",  # the line to type in
 }

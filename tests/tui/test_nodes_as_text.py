@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from onnxjson.model.document import Model
-from onnxjson_tui.shell import external_editor
+from onnxjson_tui.shell import programs
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
 from tests.tui.sessions import bytes_of, saved
@@ -56,7 +56,7 @@ def edited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[Tree]]:
             changed = turn(tree) if tree else turn(body)  # type: ignore[arg-type]
             draft.write_text(f"{head}\n{changed if isinstance(changed, str) else json.dumps(tree)}\n")
 
-        monkeypatch.setattr(external_editor, "edit", edit)
+        monkeypatch.setattr(programs, "edit_file", edit)
         return seen
 
     return use
@@ -355,7 +355,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
         elif len(turns) == 2:
             draft.write_text("\n")
 
-    monkeypatch.setattr(external_editor, "edit", edit)
+    monkeypatch.setattr(programs, "edit_file", edit)
 
     async def flow(found: Bench) -> None:
         await found.press("E")
@@ -371,7 +371,7 @@ def test_an_editor_that_leaves_nothing_does_not_take_the_rounds_before_with_it(
 
 
 def test_a_text_that_the_editor_removes_at_once_is_no_text_to_keep(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_editor, "edit", lambda app, draft, place=None: draft.unlink())
+    monkeypatch.setattr(programs, "edit_file", lambda app, draft, place=None: draft.unlink())
 
     async def flow(found: Bench) -> None:
         await found.press("E")

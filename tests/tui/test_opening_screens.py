@@ -13,8 +13,7 @@ from onnxjson_tui.names.completion import complete_path
 from onnxjson_tui.screens.findings import FindingsScreen, bytes_around, text_around
 from onnxjson_tui.screens.opening import OpeningScreen, offers
 from onnxjson_tui.session.opening import recent_files, remember
-from onnxjson_tui.workbench.app import WorkbenchApp, first_screen
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.workbench.app import Workbench, WorkbenchApp, first_screen
 from tests.cli.running import run
 from tests.tui.screens import TERMINAL, screen_lines
 from tests.tui.sessions import saved

@@ -73,7 +73,7 @@ def test_the_prompt_stands_above_a_message_of_several_lines(tmp_path: Path) -> N
 
 def test_what_tab_offers_is_found_in_a_thread_for_a_big_model_and_dropped_for_who_types_on(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
-        with mock.patch("onnxjson_tui.workbench.screen.BIG", 10):
+        with mock.patch("onnxjson_tui.shell.graph_screen.BIG", 10):
             await found.press("f", *"op:Re", "tab")
             assert found.bench.prompt.input.value == "op:Relu"
             found.bench.prompt.input.value = "op:So"
@@ -88,7 +88,7 @@ def test_what_tab_offers_is_found_in_a_thread_for_a_big_model_and_dropped_for_wh
 
 def test_the_inspector_of_a_big_model_waits_until_its_names_are_known(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
-        with mock.patch("onnxjson_tui.workbench.screen.BIG", 10):
+        with mock.patch("onnxjson_tui.shell.graph_screen.BIG", 10):
             await found.press("j", "j", ":")
             await found.type("delete-node . --bypass 0")
             scope = found.bench.scope

@@ -8,7 +8,7 @@ from onnxjson import edits
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, ValueInfo
 from onnxjson.model.types import parse_type
 from onnxjson_tui.session.following import Redrawn, redrawn
-from onnxjson_tui.workbench.screen import AWAITS
+from onnxjson_tui.shell.keyed import AWAITS
 from tests.editing.graphs import model_of
 from tests.tui.benches import Bench, run
 from tests.tui.screenshots import keys as pressed
@@ -57,7 +57,10 @@ def test_lanes_and_outline_are_found_out_anew_where_they_differ(
 def test_undo_draws_only_the_line_that_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def flow(found: Bench) -> None:
-        found.bench.perform(edits.Rename(kind="node", from_="/one/second", to="/two/second"))
+        found.bench.preview(
+            lambda: found.session.preview(edits.Rename(kind="node", from_="/one/second", to="/two/second")),
+            found.bench.accept,
+        )
         await found.settle()
         assert "/two/second" in found.text
         assert found.bench.outline.rows.line(1, 30)[0].text.split() == ["one", "1"]

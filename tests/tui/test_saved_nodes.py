@@ -143,7 +143,7 @@ def shown(found: Bench) -> str:
 def test_marks_come_with_an_edit_and_go_with_undo_and_save(
     path: Path, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("onnxjson_tui.workbench.screen.BIG", most)
+    monkeypatch.setattr("onnxjson_tui.shell.graph_screen.BIG", most)
 
     async def flow(found: Bench) -> None:
         assert shown(found) == "    "

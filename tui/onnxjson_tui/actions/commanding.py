@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,6 +20,7 @@ from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, 
 from onnxjson_tui.names.editable_names import rename_node, rename_value, value_selector
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import PreviewScreen
 
 SHORT_NAMES: Final = {
     "w": "save",
@@ -41,11 +43,6 @@ SELECTED: Final = "%"
 """In an edit, each selected node."""
 
 MARK: Final = ":"
-
-
-def command(bench: Bench, given: Given) -> None:
-    """Ask for a command."""
-    ask(bench, given.text)
 
 
 def ask(bench: Bench, text: str = "") -> None:
@@ -172,21 +169,15 @@ def _edit(bench: Bench, line: str, again: Callable[[BaseException], None]) -> No
     if field is None:
         bench.preview(lambda: session.preview(edit), bench.accept, again)
         return
-    bench.preview(
-        lambda: session.preview(*session.on_selection(edit, field)),
-        lambda preview: bench.begin(_look_first(bench, preview)),
-        again,
-    )
 
+    async def look_first(preview: Preview) -> None:
+        if not preview.patch or await bench.app.push_screen_wait(PreviewScreen(bench.jobs, preview)):
+            bench.accept(preview)
+        else:
+            bench.say("nothing was changed")
 
-async def _look_first(bench: Bench, preview: Preview) -> None:
-    """Preview an edit of the selection, and make it if the user agrees."""
-    from onnxjson_tui.screens.dialogs import PreviewScreen
-
-    if not preview.patch or await bench.app.push_screen_wait(PreviewScreen(bench, preview)):
-        bench.accept(preview)
-    else:
-        bench.say("nothing was changed")
+    changes = partial(session.on_selection, edit, field)
+    bench.preview(lambda: session.preview(*changes()), lambda preview: bench.begin(look_first(preview)), again)
 
 
 def here_filled_in(bench: Bench, edit: Edit) -> Edit:
@@ -240,9 +231,9 @@ def _is_tensor(parameter: Parameter) -> bool:
     return parameter.role in ("tensor", "tensors", "constant")
 
 
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "command", "type a command", (":",), command, "Find", footer="command",
+        "command", "type a command", (":",), lambda bench, given: ask(bench, given.text), "Find", footer="command",
         help="An edit as on the command line, the name of an action, 120 for node 120, /conv to search, @/graph/node/3 "
         "to go there. In edits . is the node under the cursor and % the selection. tab completes.",
     ),

@@ -1,15 +1,14 @@
 """Compare the model with its saved state, another file or a revision; run passes; open traces."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from onnxjson.model.display import visible
 from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.names.completion import complete_path
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen, comparison_unsaved, comparison_with
-from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.shell.bench import Bench
 
 
@@ -28,11 +27,13 @@ async def compare(bench: Bench, given: Given) -> None:
         choices.append(Choice(committed, visible(committed, 200), "the last commit"))
     if not is_changed:
         choices.append(choices.pop(0))
-    chosen = await bench.app.push_screen_wait(PickerScreen("Compare with", choices))
+    chosen = await bench.choose("Compare with", choices)
     if chosen == "unsaved":
         await _show(bench, comparison_unsaved(bench))
     elif chosen == "file":
-        _ask_file(bench)
+        other = await bench.ask("compare with ", complete=complete_path)
+        if other and other.strip():
+            await _show(bench, comparison_with(bench, other.strip()))
     elif chosen is not None:
         await _show(bench, comparison_with(bench, chosen))
 
@@ -47,35 +48,10 @@ def last_commit(path: Path) -> str | None:
     return None
 
 
-def _ask_file(bench: Bench) -> None:
-    def answered(text: str | None) -> None:
-        bench.nodes.focus()
-        if text and text.strip():
-            _later(bench, comparison_with(bench, text.strip()))
-
-    bench.prompt.ask("compare with ", answered, complete=_paths)
-
-
-def _paths(typed: str) -> Sequence[str]:
-    from onnxjson_tui.names.completion import complete_path
-
-    return complete_path(typed)
-
-
 async def _show(bench: Bench, screen: ComparisonScreen) -> None:
     address = await bench.app.push_screen_wait(screen)
     if address:
         bench.go(address)
-
-
-def _later(bench: Bench, screen: ComparisonScreen) -> None:
-    """Show a screen from a callback, which cannot wait for it."""
-
-    def left(address: str | None) -> None:
-        if address:
-            bench.go(address)
-
-    bench.app.push_screen(screen, left)
 
 
 async def run_pass(bench: Bench, given: Given) -> None:
@@ -85,8 +61,8 @@ async def run_pass(bench: Bench, given: Given) -> None:
 
     spec: str | None = given.text.strip()
     if not spec:
-        picker = PickerScreen("Run a pass", pass_choices(), hint="enter options   esc cancel   type to search")
-        name = await bench.app.push_screen_wait(picker)
+        hint = "enter options   esc cancel   type to search"
+        name = await bench.choose("Run a pass", pass_choices(), hint=hint)
         if name is None:
             return
         entry = next(each for each in entries() if each.name == name)
@@ -95,45 +71,28 @@ async def run_pass(bench: Bench, given: Given) -> None:
         await _show(bench, run_screen(bench, spec))
 
 
-def trace(bench: Bench, given: Given) -> None:
+async def trace(bench: Bench, given: Given) -> None:
     """Show the passes of a trace."""
     from onnxjson_tui.screens.tracing import trace_of_folder
 
-    if given.text.strip():
-        bench.app.push_screen(trace_of_folder(given.text.strip(), bench.terminal))
-        return
-
-    def answered(text: str | None) -> None:
-        bench.nodes.focus()
-        if text and text.strip():
-            bench.app.push_screen(trace_of_folder(text.strip(), bench.terminal))
-
-    bench.prompt.ask("trace in folder ", answered, complete=_paths)
+    folder = given.text or await bench.ask("trace in folder ", complete=complete_path)
+    if folder and folder.strip():
+        bench.app.push_screen(trace_of_folder(folder.strip(), bench.terminal))
 
 
-def next_change(bench: Bench, given: Given) -> None:
-    """Go to the next node that differs from the saved model."""
-    _changes(bench).next_node(given.number or 1)
-
-
-def previous_change(bench: Bench, given: Given) -> None:
-    """Go to the previous node that differs from it."""
-    _changes(bench).next_node(-(given.number or 1))
-
-
-def _changes(bench: Bench) -> ChangesPage:
-    page = bench.drawer.pages["diff"]
-    assert isinstance(page, ChangesPage)
-    return page
-
-
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
         argument="[PATH|REV:PATH]", footer="compare",
     ),
-    Action("next-change", "next node changed since the last save", ("}",), next_change, "See"),
-    Action("previous-change", "previous changed node", ("{",), previous_change, "See"),
+    Action(
+        "next-change", "next node changed since the last save", ("}",),
+        lambda bench, given: bench.drawer.find(ChangesPage).next_node(given.number or 1), "See",
+    ),
+    Action(
+        "previous-change", "previous changed node", ("{",),
+        lambda bench, given: bench.drawer.find(ChangesPage).next_node(-(given.number or 1)), "See",
+    ),
     Action(
         "run-pass", "run a pass and see its diff before applying it", ("p",), run_pass, "See", argument="[PASS]",
     ),

@@ -1,9 +1,8 @@
 """Edit the node under the cursor, or the selected ones: rename, rewire, delete."""
 
-import asyncio
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.deletion import DeleteNode
@@ -24,26 +23,13 @@ from onnxjson_tui.names.editable_names import (
 )
 from onnxjson_tui.names.value_choices import LEFT_OUT, slot_choices, slots, value_choices
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.dialogs import PickerScreen, PreviewScreen
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
-
-if TYPE_CHECKING:
-    from onnxjson_tui.widgets.prompt import Complete
-
-
-def _nothing(text: str) -> str:
-    return ""
+from onnxjson_tui.shell.dialogs import PreviewScreen
 
 
 async def ask(
-    bench: Bench,
-    mark: str,
-    *,
-    text: str = "",
-    hint: str = "",
-    mistake: Callable[[str], str] = _nothing,
-    complete: "Complete | None" = None,
+    bench: Bench, mark: str, *, text: str = "", hint: str = "", mistake: Callable[[str], str] = lambda text: ""
 ) -> str | None:
     """Ask for a line until it is valid; return None if the user cancels.
 
@@ -53,28 +39,20 @@ async def ask(
         text: the initial text.
         hint: the expected text, for the footer.
         mistake: returns what is wrong with a text, or "".
-        complete: returns completions for tab.
     """
-    pane = bench.pane
+
+    def changed(typed: str) -> None:
+        found = mistake(typed)
+        bench.say(found or hint, "bad" if found else "plain")
+
+    answer: str | None = text
     while True:
-        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-
-        def done(answer: str | None, answered: "asyncio.Future[str | None]" = answered) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        def changed(typed: str) -> None:
-            found = mistake(typed)
-            bench.say(found or hint, "bad" if found else "plain")
-
-        bench.prompt.ask(mark, done, text=text, changed=changed, complete=complete)
-        changed(text)
-        answer = await answered
-        bench.focus_pane(pane)
+        asked = bench.ask(mark, text=answer or "", changed=changed)
+        changed(answer or "")
+        answer = await asked
         bench.say("")
         if answer is None or not mistake(answer):
             return answer
-        text = answer
 
 
 _ENOUGH: Final = 10
@@ -112,17 +90,16 @@ def learn(index: Index) -> None:
         scope.defines("")
 
 
-async def made(bench: Bench, *edits: Edit, title: str = "") -> bool:
+async def make(bench: Bench, *edits: Edit) -> bool:
     """Make edits as one step, with a preview if they change several places; return whether they were made."""
-    session = bench.session
-    preview = await bench.jobs.run("edit", "computing the changes", lambda: session.preview(*edits, title=title))
-    return await looked_at(bench, preview)
+    return await previewed(bench, lambda: bench.session.preview(*edits))
 
 
-async def looked_at(bench: Bench, preview: Preview, title: str = "") -> bool:
-    """Make a change, with a preview if it changes several places; return whether it was made."""
+async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
+    """Compute a change and make it, with a preview if it changes several places; return whether it was made."""
+    preview = await bench.jobs.run("edit", "computing the changes", find)
     is_several = preview.matches > 1 and bool(preview.patch)
-    if is_several and not await bench.app.push_screen_wait(PreviewScreen(bench, preview, title)):
+    if is_several and not await bench.app.push_screen_wait(PreviewScreen(bench.jobs, preview)):
         return False
     return bench.accept(preview) is not None
 
@@ -140,7 +117,7 @@ async def rename(bench: Bench, given: Given) -> None:
     ]
     chosen: str | None = "node"
     if len(choices) > 1:
-        chosen = await bench.app.push_screen_wait(PickerScreen("Rename", choices))
+        chosen = await bench.choose("Rename", choices)
     if chosen == "node":
         await rename_this(bench, ref)
     elif chosen is not None:
@@ -164,9 +141,9 @@ async def rename_this(bench: Bench, ref: NodeRef) -> None:
     if parse_typed(answer) == old:
         bench.say("nothing changed: the node " + (f"is called {visible(old, 200)}" if old else "has no name"))
     elif old:
-        await made(bench, rename_node(session.index, ref, parse_typed(answer)))
+        await make(bench, rename_node(session.index, ref, parse_typed(answer)))
     else:
-        await made(bench, SetName(node=node_selector(session.index, ref), name=parse_typed(answer)))
+        await make(bench, SetName(node=node_selector(session.index, ref), name=parse_typed(answer)))
 
 
 async def rename_output(bench: Bench, ref: NodeRef, old: str) -> None:
@@ -180,7 +157,7 @@ async def rename_output(bench: Bench, ref: NodeRef, old: str) -> None:
         mistake=lambda text: value_mistake(index, parse_typed(text), old),
     )
     if answer is not None and parse_typed(answer) != old:
-        await made(bench, rename_value(index, ref.scope, old, parse_typed(answer)))
+        await make(bench, rename_value(index, ref.scope, old, parse_typed(answer)))
 
 
 # Inputs
@@ -197,7 +174,7 @@ async def rewire(bench: Bench, given: Given) -> None:
         return
     slot = given.number if given.number is not None else known[0].position
     if given.number is None and len(known) > 1:
-        chosen = await bench.app.push_screen_wait(PickerScreen("Which input", slot_choices(model, ref)))
+        chosen = await bench.choose("Which input", slot_choices(model, ref))
         if chosen is None:
             return
         slot = int(chosen)
@@ -213,11 +190,10 @@ async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
     model = session.model
     choices = await bench.jobs.run("edit", "looking for values", lambda: value_choices(model, ref, slot))
     operator = visible(ref.node.op_type or "?", 60)
-    title = f"Input {slot} of {operator}: choose its value"
-    chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))
+    chosen = await bench.choose(f"Input {slot} of {operator}: choose its value", choices, is_wide=True)
     if chosen is not None:
         tensor = "" if chosen == LEFT_OUT else chosen
-        await made(bench, Rewire(node=node_selector(session.index, ref), input=slot, tensor=tensor))
+        await make(bench, Rewire(node=node_selector(session.index, ref), input=slot, tensor=tensor))
 
 
 # Deleting
@@ -232,7 +208,7 @@ async def delete(bench: Bench, given: Given) -> None:
     await ready(bench)
     uses = uses_outside(bench, ref)
     if not uses:
-        await made(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
+        await make(bench, DeleteNode(node=node_selector(bench.session.index, ref)))
         return
     await _choose_bypass(bench, ref, uses, may_leave_out=True)
 
@@ -246,21 +222,15 @@ async def delete_and_bridge(bench: Bench, given: Given) -> None:
     await ready(bench)
     edit = DeleteNode(node=node_selector(session.index, ref))
     try:
-        preview = await bench.jobs.run("edit", "computing the changes", lambda: session.preview(edit))
+        await previewed(bench, lambda: session.preview(edit))
     except EditError:
         # The replacement is ambiguous or impossible.
         await _choose_bypass(bench, ref, uses_outside(bench, ref), may_leave_out=False)
-    else:
-        await looked_at(bench, preview)
 
 
 async def _delete_selection(bench: Bench) -> None:
     session = bench.session
-
-    def find() -> Preview:
-        return session.preview(*session.on_selection(DeleteNode(node="x")))
-
-    await looked_at(bench, await bench.jobs.run("edit", "computing the changes", find))
+    await previewed(bench, lambda: session.preview(*session.on_selection(DeleteNode(node="x"))))
 
 
 def uses_outside(bench: Bench, ref: NodeRef) -> list[Use]:
@@ -311,7 +281,7 @@ async def _choose_bypass(bench: Bench, ref: NodeRef, uses: list[Use], *, may_lea
     shown = listed([use_text(use) for use in uses])
     operator = visible(ref.node.op_type or "the node", 40)
     title = f"Delete {operator}: {counted(len(uses), 'consumer')} ({shown})"
-    chosen = await bench.app.push_screen_wait(PickerScreen(title, choices, is_wide=True))
+    chosen = await bench.choose(title, choices, is_wide=True)
     if chosen is not None:
         bench.accept(previews[chosen])
 
@@ -328,12 +298,5 @@ ACTIONS: Final = (
         changes=True, footer="rewire",
     ),
     Action("remove", "delete the node, or the selected ones", ("d",), delete, "Edit", changes=True, footer="delete"),
-    Action(
-        "bridge",
-        "delete and reconnect",
-        ("D",),
-        delete_and_bridge,
-        "Edit",
-        changes=True,
-    ),
+    Action("bridge", "delete and reconnect", ("D",), delete_and_bridge, "Edit", changes=True),
 )  # fmt: skip

@@ -12,13 +12,12 @@ from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.dialogs import ConfirmScreen, PickerScreen
 from onnxjson_tui.screens.recovery import ago
 from onnxjson_tui.session.answers import Preview
-from onnxjson_tui.shell import external_editor
+from onnxjson_tui.shell import programs
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.entering import program
 from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.programs import program
 
 if TYPE_CHECKING:
     from onnxjson.editing.drafts import Draft
@@ -63,7 +62,7 @@ async def take_up(bench: Bench, given: Given) -> None:
     if not kept:
         bench.say("there is no kept text of this model")
         return
-    name = await bench.app.push_screen_wait(PickerScreen("Open a kept text", kept[::-1]))
+    name = await bench.choose("Open a kept text", kept[::-1])
     if name is None:
         return
     draft, editing = open_draft(Path(name)), ModelEditing(bench.session.model, path)
@@ -117,7 +116,7 @@ class _EditorLoop:
         bench, draft = self._bench, self._draft
         bench.session.sync()
         before = draft.content()
-        external_editor.edit(bench.app, draft.path, None if place in (None, (0, 0)) else place)
+        programs.edit_file(bench.app, draft.path, None if place in (None, (0, 0)) else place)
         # Keys typed before the editor opened are not answers to the next question.
         program(bench.app).keys.drop()
         if not draft.content().strip():
@@ -150,14 +149,8 @@ class _EditorLoop:
         found = error.findings
         lines = [line for each in found for line in _finding_lines(each)] or _plain(error_text(error))
         count = counted(sum(each.severity == "error" for each in found) or 1, "mistake")
-        answer = await self._bench.app.push_screen_wait(
-            ConfirmScreen(
-                f"The text has {count}",
-                [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")],
-                lines=lines,
-                escape="keep",
-            )
-        )
+        answers = [("e", "edit again", "again"), ("k", "keep the text for later", "keep"), ("D", "delete it", "drop")]
+        answer = await self._bench.confirm(f"The text has {count}", answers, lines=lines, escape="keep")
         return self._next(answer, next(((each.line, each.column) for each in found if each.line), (0, 0)))
 
     async def _offer(
@@ -166,21 +159,15 @@ class _EditorLoop:
         errors = sum(each.severity == "error" for each in findings)
         lines = [line for each in findings for line in _finding_lines(each)]
         lines += [(Span(""),)] if lines else []
-        lines += self._moved()
-        lines += difference
-        answer = await self._bench.app.push_screen_wait(
-            ConfirmScreen(
-                "Make this change?" if not errors else f"Make this change? It adds {counted(errors, 'new error')}",
-                [
-                    ("y", "make it", "make"),
-                    ("e", "edit again", "again"),
-                    ("k", "keep the text, change nothing", "keep"),
-                    ("D", "delete the text", "drop"),
-                ],
-                lines=lines,
-                escape="keep",
-            )
-        )
+        lines += [*self._moved(), *difference]
+        answers = [
+            ("y", "make it", "make"),
+            ("e", "edit again", "again"),
+            ("k", "keep the text, change nothing", "keep"),
+            ("D", "delete the text", "drop"),
+        ]
+        question = "Make this change?" if not errors else f"Make this change? It adds {counted(errors, 'new error')}"
+        answer = await self._bench.confirm(question, answers, lines=lines, escape="keep")
         if answer != "make":
             return self._next(answer, (0, 0))
         if self._bench.accept(preview) is None:
@@ -272,14 +259,9 @@ def _plain(text: str) -> list[Line]:
 
 ACTIONS: Final = (
     Action(
-        "edit-text",
-        "edit the node, or the selected ones, as text in $EDITOR",
-        ("E",),
-        edit_text,
-        "Edit",
-        changes=True,
-        footer="$EDITOR",
+        "edit-text", "edit the node, or the selected ones, as text in $EDITOR", ("E",), edit_text, "Edit",
+        changes=True, footer="$EDITOR",
         help="Consecutive nodes are one list, replaced as a whole; weights are shown as digests.",
     ),
     Action("take-up", "open a kept text in $EDITOR again", (), take_up, "Edit", changes=True),
-)
+)  # fmt: skip

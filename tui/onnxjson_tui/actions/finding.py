@@ -84,16 +84,6 @@ def search(bench: Bench, given: Given) -> None:
     bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def next_match(bench: Bench, given: Given) -> None:
-    """Go to the next match."""
-    _go_on(bench, bench.nodes.cursor, given.number or 1, 1)
-
-
-def previous_match(bench: Bench, given: Given) -> None:
-    """Go to the previous match."""
-    _go_on(bench, bench.nodes.cursor, given.number or 1, -1)
-
-
 def same_operator(bench: Bench, given: Given) -> None:
     """Go to the next node with the operator under the cursor; n and N continue."""
     number = bench.nodes.cursor
@@ -177,12 +167,18 @@ class _Filter:
         self._asked: str | None = None
         """The text that a thread searches."""
 
-    @property
-    def text(self) -> str:
-        """The initial text."""
-        return self._typed
+    def ask(self, text: str | None = None) -> None:
+        """Ask for a selector; the initial text is that of the current filter if it is None."""
+        session = self._bench.session
+        self._bench.prompt.ask(
+            "filter",
+            self._done,
+            text=self._typed if text is None else text,
+            changed=self._changed,
+            complete=lambda typed: selector_offers(session, typed),
+        )
 
-    def changed(self, typed: str) -> None:
+    def _changed(self, typed: str) -> None:
         """Search for another text."""
         if typed.strip() == self._typed:
             return
@@ -212,17 +208,13 @@ class _Filter:
             return
         if typed != self._typed:
             self._find()
+        elif isinstance(found, OnnxJsonError):
+            # More letters may correct it.
+            self._bench.say(error_text(found), "bad", keep=False)
         elif isinstance(found, BaseException):
-            self._wrong(found)
+            self._bench.failed(found)
         else:
             self._show(*found)
-
-    def _wrong(self, error: BaseException) -> None:
-        """Show what is wrong so far; more letters may correct it."""
-        if isinstance(error, OnnxJsonError):
-            self._bench.say(error_text(error), "bad", keep=False)
-        else:
-            self._bench.failed(error)
 
     def _show(self, text: str, positions: list[int] | None) -> None:
         bench = self._bench
@@ -232,7 +224,7 @@ class _Filter:
         bench.show_only(text, positions)
         bench.say("" if positions is None else f"{counted(len(positions), 'node')}", keep=False)
 
-    def done(self, typed: str | None) -> None:
+    def _done(self, typed: str | None) -> None:
         """Keep the filter after enter; restore the previous one after escape (None)."""
         bench = self._bench
         bench.jobs.drop("filter")
@@ -256,18 +248,7 @@ def filter_nodes(bench: Bench, given: Given) -> None:
     if bench.scope is None:
         bench.say("there are no nodes")
         return
-    asking = _Filter(bench)
-    _ask_filter(bench, asking.text, asking)
-
-
-def _ask_filter(bench: Bench, text: str, asking: _Filter) -> None:
-    bench.prompt.ask(
-        "filter",
-        asking.done,
-        text=text,
-        changed=asking.changed,
-        complete=lambda typed: selector_offers(bench.session, typed),
-    )
+    _Filter(bench).ask()
 
 
 def filter_by(bench: Bench, selector: str) -> None:
@@ -284,8 +265,7 @@ def filter_by(bench: Bench, selector: str) -> None:
         bench.say(f"{counted(len(shown[1]), 'node')}; esc shows all again")
 
     def failed(error: BaseException) -> None:
-        asking = _Filter(bench)
-        _ask_filter(bench, selector, asking)
+        _Filter(bench).ask(selector)
         bench.failed(error)
 
     bench.compute("filter", "filtering", lambda: filter_positions(bench.session, graph, typed), found, failed)
@@ -300,12 +280,11 @@ def clear_filter(bench: Bench) -> None:
 
 def give_up(bench: Bench, given: Given) -> None:
     """Go back one step: cancel jobs, then leave the pane, then clear the selection, then the filter."""
-    labels = [job.label for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
-    if labels:
-        for job in bench.jobs.running:
-            if not job.is_kept and job.group != "rows":
-                bench.jobs.drop(job.group)
-        bench.say(f"cancelled: {', '.join(map(visible, labels))}")
+    jobs = [job for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
+    if jobs:
+        for job in jobs:
+            bench.jobs.drop(job.group)
+        bench.say(f"cancelled: {', '.join([visible(job.label) for job in jobs])}")
     elif bench.pane != "nodes":
         bench.focus_pane("nodes")
     elif bench.session.places.selected:
@@ -317,14 +296,20 @@ def give_up(bench: Bench, given: Given) -> None:
         bench.say("all nodes")
 
 
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "search", "search in operators, names and outputs", ("/",), search, "Find", footer="search", argument="[TEXT]",
         help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression. "
         "enter stays at the match, esc goes back.",
     ),
-    Action("next-match", "next match", ("n",), next_match, "Find"),
-    Action("previous-match", "previous match", ("N",), previous_match, "Find"),
+    Action(
+        "next-match", "next match", ("n",),
+        lambda bench, given: _go_on(bench, bench.nodes.cursor, given.number or 1, 1), "Find",
+    ),
+    Action(
+        "previous-match", "previous match", ("N",),
+        lambda bench, given: _go_on(bench, bench.nodes.cursor, given.number or 1, -1), "Find",
+    ),
     Action("same-operator", "next node of the same operator", ("*",), same_operator, "Find"),
     Action(
         "filter", "filter the list of nodes", ("f",), filter_nodes, "Find", footer="filter", argument="[SELECTOR]",

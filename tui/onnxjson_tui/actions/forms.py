@@ -17,7 +17,6 @@ from onnxjson_tui.names.form_feedback import Also
 from onnxjson_tui.names.form_filling import Filling, prefilled
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Choice, Searchable
-from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
@@ -44,19 +43,11 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def choose_edit(bench: Bench, given: Given) -> None:
-    """Choose an edit and open its form."""
-    chosen = await bench.app.push_screen_wait(PickerScreen("Edits", edit_choices(), is_wide=True))
-    if chosen is not None:
-        await fill_in(bench, chosen)
-
-
 async def edit_form(bench: Bench, given: Given) -> None:
     """Open the form of an edit; without a name, choose the edit first."""
-    if given.text:
-        await fill_in(bench, given.text.split()[0])
-    else:
-        await choose_edit(bench, given)
+    name = given.text.split()[0] if given.text else await bench.choose("Edits", edit_choices(), is_wide=True)
+    if name is not None:
+        await fill_in(bench, name)
 
 
 async def fill_in(
@@ -83,10 +74,7 @@ async def fill_in(
     """
     edit = edit_named(name)
     session, here = bench.session, bench.here
-    if bench.is_big:
-        known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
-    else:
-        known = prefilled(session, edit, here)
+    known = await bench.jobs.run("edit", "filling in the form", lambda: prefilled(session, edit, here))
     filling = Filling(edit, known | dict(texts or {}))
     preview = await bench.app.push_screen_wait(FormScreen(bench, filling, focus=focus, also=also, title=title))
     if preview is not None:
@@ -104,9 +92,7 @@ async def insert_after(bench: Bench, given: Given) -> None:
         return
     value: str | None = outputs[0]
     if len(outputs) > 1:
-        value = await bench.app.push_screen_wait(
-            PickerScreen("After which output", [Choice(name, visible(name, 300)) for name in outputs])
-        )
+        value = await bench.choose("After which output", [Choice(name, visible(name, 300)) for name in outputs])
     operator = await _operator(bench) if value is not None else None
     if value is None or operator is None:
         return
@@ -126,7 +112,7 @@ async def insert_before(bench: Bench, given: Given) -> None:
     slot = given.number if given.number in used else used[0]
     if given.number not in used and len(used) > 1:
         choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
-        chosen = await bench.app.push_screen_wait(PickerScreen("Before which input", choices))
+        chosen = await bench.choose("Before which input", choices)
         if chosen is None:
             return
         slot = int(chosen)
@@ -153,7 +139,7 @@ async def _operator(bench: Bench) -> str | None:
     choices = await bench.jobs.run(
         "edit", "looking for operators", lambda: Searchable(offers.operators("", take_inputs=True))
     )
-    return await bench.app.push_screen_wait(PickerScreen("Which operator", choices))
+    return await bench.choose("Which operator", choices)
 
 
 def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, str]:
@@ -180,18 +166,13 @@ def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, s
 
 ACTIONS: Final = (
     Action(
-        "edits", "choose an edit and fill in its form", ("a",), choose_edit, "Edit", changes=True, footer="all edits"
+        "edits", "choose an edit and fill in its form", ("a",), edit_form, "Edit", changes=True, footer="all edits"
     ),
     Action(
-        "edit-form",
-        "open the form of an edit, such as :edit-form set-tensor",
-        (),
-        edit_form,
-        "Edit",
-        changes=True,
-        argument="EDIT",
+        "edit-form", "open the form of an edit, such as :edit-form set-tensor", (), edit_form, "Edit",
+        changes=True, argument="EDIT",
     ),
-)
+)  # fmt: skip
 
 INSERTIONS: Final = (
     Action("insert-after", "insert a node after this one", ("o",), insert_after, "Edit", changes=True, footer="insert"),

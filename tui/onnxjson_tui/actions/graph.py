@@ -1,6 +1,5 @@
 """Follow values, enter and leave graphs, go back and forward, set marks."""
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -16,7 +15,6 @@ from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.shell.bench import Bench
 
 _LONGEST: Final = 300
@@ -39,7 +37,7 @@ async def producer(bench: Bench, given: Given) -> None:
         if len({producers[each] for each in reached}) == 1:
             slot = reached[0]
         else:
-            chosen = await _choose(bench, "Go to the producer of", [_input(here, each, producers) for each in slots])
+            chosen = await bench.choose("Go to the producer of", [_input(here, each, producers) for each in slots])
             if chosen is None:
                 return
             slot = int(chosen)
@@ -80,7 +78,7 @@ async def consumers(bench: Bench, given: Given) -> None:
     elif len(nodes) == 1:
         bench.go(nodes[0])
     else:
-        chosen = await _choose(bench, counted(len(nodes), "consumer"), choices)
+        chosen = await bench.choose(counted(len(nodes), "consumer"), choices)
         if chosen is not None:
             bench.go(chosen)
 
@@ -104,7 +102,7 @@ async def definition(bench: Bench, given: Given) -> None:
             else msgspec.structs.replace(choice, detail=_origin(bench.session.index, here, each))
             for choice, each in zip(choices, slots, strict=True)
         ]
-        chosen = await _choose(bench, "Show what defines", described)
+        chosen = await bench.choose("Show what defines", described)
         if chosen is None:
             return
         slot = int(chosen)
@@ -125,10 +123,7 @@ def show_value(bench: Bench, scope: Scope, name: str) -> None:
         bench.say(f"nothing defines {visible(name, _LONGEST)}", "bad")
         return
     if home.initializer(name) is not None:
-        page = bench.drawer.open("tensor")
-        assert isinstance(page, TensorPage)
-        page.show_constant(value_address(home, name))
-        bench.focus_pane("drawer")
+        bench.drawer.find(TensorPage).show_constant(value_address(home, name))
         return
     uses = len(bench.session.index.consumers(home, name))
     bench.say(f"{visible(name, _LONGEST)} is {_kind(home, name)} with {counted(uses, 'consumer')}")
@@ -149,7 +144,7 @@ async def enter(bench: Bench, given: Given) -> None:
     if given.number is not None and 0 < given.number <= len(inner):
         chosen = inner[given.number - 1].address
     elif len(inner) > 1:
-        chosen = await _choose(bench, "Enter", [_graph(each) for each in inner])
+        chosen = await bench.choose("Enter", [_graph(each) for each in inner])
     if chosen is not None:
         bench.go(chosen)
 
@@ -174,7 +169,7 @@ async def leave(bench: Bench, given: Given) -> None:
     chosen: str | None = calls[0].address
     if len(calls) > 1:
         choices = [Choice(ref.address, _called(ref), visible(ref.node.name or "", _LONGEST)) for ref in calls]
-        chosen = await _choose(bench, f"{counted(len(calls), 'node')} call it", choices)
+        chosen = await bench.choose(f"{counted(len(calls), 'node')} call it", choices)
     if chosen is not None:
         bench.go(chosen)
 
@@ -189,20 +184,11 @@ def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
     return [ref for ref in found if operator_key(ref.node) == key][:_MOST_CHOICES]
 
 
-def back(bench: Bench, given: Given) -> None:
-    """Go back to the previous place."""
-    _jump(bench, given.number or 1, is_back=True)
-
-
-def forward(bench: Bench, given: Given) -> None:
-    """Go forward again after going back."""
-    _jump(bench, given.number or 1, is_back=False)
-
-
-def _jump(bench: Bench, count: int, *, is_back: bool) -> None:
+def _jump(bench: Bench, given: Given, *, is_back: bool) -> None:
+    """Go back or forward by as many places as the count."""
     jumps = bench.session.places.jumps
     place = None
-    for _ in range(count):
+    for _ in range(given.number or 1):
         following = jumps.back(_place(bench)) if is_back else jumps.forward()
         if following is None:
             break
@@ -326,11 +312,7 @@ def _graph(scope: Scope) -> Choice:
     return Choice(scope.address, label, counted(len(scope.graph.node), "node"))
 
 
-async def _choose(bench: Bench, title: str, choices: Sequence[Choice]) -> str | None:
-    return await bench.app.push_screen_wait(PickerScreen(title, choices))
-
-
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "producer", "go to the producer of an input", ("g p",), producer, "Graph",
         help="2gp goes to the producer of in[2].",
@@ -345,8 +327,11 @@ ACTIONS: Final = (
     ),
     Action("enter-graph", "enter a graph of the node, or the function that it calls", ("g s",), enter, "Graph"),
     Action("leave-graph", "leave the graph for the node that contains it", ("-",), leave, "Graph"),
-    Action("back", "back to the previous place", ("ctrl+o", "["), back, "Graph"),
-    Action("forward", "forward again", ("]",), forward, "Graph"),
+    Action(
+        "back", "back to the previous place", ("ctrl+o", "["),
+        lambda bench, given: _jump(bench, given, is_back=True), "Graph",
+    ),
+    Action("forward", "forward again", ("]",), lambda bench, given: _jump(bench, given, is_back=False), "Graph"),
     Action("mark", "mark the node with a letter", ("m",), mark, "Graph", takes_letter=True),
     Action(
         "to-mark", "go to a mark; '' goes to the last place", ("'",), to_mark, "Graph", takes_letter=True

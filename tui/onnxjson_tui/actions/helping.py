@@ -8,13 +8,13 @@ from onnxjson.editing.catalogue import NAMES
 from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
-from onnxjson_tui.actions.commanding import MARK, action_of, ask, run_line
+from onnxjson_tui.actions.commanding import MARK, ask, run_line
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.keys.key_list import all_keys, key_lines, sentence
 from onnxjson_tui.names.model_names import MOST, Named, Names
 from onnxjson_tui.rows.choices import Choice, ChoiceRows
-from onnxjson_tui.screens.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.widgets.lines import LineList
 
 
@@ -83,7 +83,7 @@ async def open_palette(bench: Bench, given: Given) -> None:
     """Ask for an action, an edit or a name, and run it or go there."""
     chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
     if chosen is not None:
-        _do(bench, chosen)
+        _run(bench, chosen)
 
 
 def commands(bench: Bench) -> list[Choice]:
@@ -103,7 +103,8 @@ def commands(bench: Bench) -> list[Choice]:
     return [*found, *[Choice(f"line {line}", f":{visible(line, 300)}", "typed before") for line in recent]]
 
 
-def _do(bench: Bench, chosen: str) -> None:
+def _run(bench: Bench, chosen: str) -> None:
+    """Run a chosen action, edit or command, or go to a name."""
     kind, _, what = chosen.partition(" ")
     if kind == "go":
         if bench.go(what):
@@ -111,21 +112,13 @@ def _do(bench: Bench, chosen: str) -> None:
     elif kind == "line":
         run_line(bench, what)
     elif kind == "edit":
-        form = action_of(bench, "edit-form")
-        if form is None:
-            ask(bench, f"{what} ")
+        run_line(bench, f"edit-form {what}")
+    else:
+        action = next(each for each in bench.actions if each.id == what)
+        if action.takes_letter:
+            ask(bench, f"{action.id} ")
         else:
-            bench.do(form, Given(text=what))
-    else:
-        _do_action(bench, what)
-
-
-def _do_action(bench: Bench, name: str) -> None:
-    action = next(each for each in bench.actions if each.id == name)
-    if action.takes_letter:
-        ask(bench, f"{action.id} ")
-    else:
-        bench.do(action)
+            bench.do(action)
 
 
 _WIDEST: Final = 110
@@ -192,7 +185,7 @@ def manual(bench: Bench, given: Given) -> None:
 def messages(bench: Bench, given: Given) -> None:
     """Show earlier messages, the newest first."""
     lines: list[Line] = []
-    for text, tone in reversed(bench.said):
+    for text, tone in reversed(bench.messages):
         lines += [(Span(each, tone),) for each in textwrap.wrap(text, text_width(bench))]
     bench.app.push_screen(TextScreen("Messages, the newest first", lines or ["none yet"]))
 

@@ -1,9 +1,9 @@
 """Look closer: tensors and problems in the drawer, documentation of an operator, the drawing around a node."""
 
+from functools import partial
 from typing import Final
 
 from textual import events
-from textual.widget import Widget
 
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.display import counted, visible
@@ -15,14 +15,15 @@ from onnxjson.model.selectors import TensorRef, select_tensor
 from onnxjson.rendering.node import documentation_fields, documentation_lines, opset_of
 from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
+from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.actions.editing import require_here
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.dialogs import PickerScreen, TextScreen
 from onnxjson_tui.screens.neighbourhood import NeighbourhoodScreen
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
 _AROUND = 6
@@ -44,9 +45,7 @@ class DocumentationScreen(TextScreen):
         """Wrap the text again."""
         width = max(min(_WIDEST, event.size.width * 96 // 100 - _AROUND), 30)
         self._rows = TextRows(operator_lines(self._model, self._ref, width))
-        found: list[Widget] = list(self.query(LineList))
-        for lines in found:
-            assert isinstance(lines, LineList)
+        for lines in self.query(LineList):
             lines.show(self._rows, 0)
 
 
@@ -112,13 +111,11 @@ async def tensor(bench: Bench, given: Given) -> None:
             Choice(str(place), f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
             for place, (label, ref, detail) in enumerate(found)
         ]
-        chosen = await bench.app.push_screen_wait(PickerScreen("Which tensor?", choices))
+        chosen = await bench.choose("Which tensor?", choices)
     else:
         found = constants
     if chosen is not None:
-        page = _tensor_page(bench, opened=True)
-        page.show_tensor(found[int(chosen)][1])
-        bench.focus_pane("drawer")
+        bench.drawer.find(TensorPage).show_tensor(found[int(chosen)][1])
 
 
 def tensors_of(bench: Bench, here: NodeRef) -> list[tuple[str, TensorRef, str]]:
@@ -158,12 +155,6 @@ def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name
         return None  # An undefined name is not a tensor.
 
 
-def _tensor_page(bench: Bench, *, opened: bool = False) -> TensorPage:
-    page = bench.drawer.open("tensor") if opened else bench.drawer.pages["tensor"]
-    assert isinstance(page, TensorPage)
-    return page
-
-
 def statistics(bench: Bench, given: Given) -> None:
     """Compute statistics of the tensor."""
     page = bench.drawer.page
@@ -173,56 +164,38 @@ def statistics(bench: Bench, given: Given) -> None:
         bench.say("statistics need a tensor; t on a node shows one")
 
 
-def take_slice(bench: Bench, given: Given) -> None:
+async def take_slice(bench: Bench, given: Given) -> None:
     """Ask for a slice of the tensor in the notation of NumPy."""
     page = bench.drawer.page
     if not isinstance(page, TensorPage) or not page.slice:
         bench.say("a slice needs a tensor; t on a node shows one")
         return
-    bench.prompt.ask("slice", lambda text: _sliced(bench, page, text), text=page.slice)
-
-
-def _sliced(bench: Bench, page: TensorPage, text: str | None) -> None:
-    bench.focus_pane("drawer")
+    text = await bench.ask("slice", text=page.slice)
     if text is not None:
         page.pick(text)
 
 
-def right(bench: Bench, given: Given) -> None:
-    """Scroll to the right."""
+def _scroll(bench: Bench, given: Given, *, step: int) -> None:
     if bench.drawer.page is not None:
-        bench.drawer.page.sideways(given.number or 1)
+        bench.drawer.page.sideways(step * (given.number or 1))
 
 
-def left(bench: Bench, given: Given) -> None:
-    """Scroll to the left."""
-    if bench.drawer.page is not None:
-        bench.drawer.page.sideways(-(given.number or 1))
-
-
-def edit_tensor(bench: Bench, given: Given) -> None:
+async def edit_tensor(bench: Bench, given: Given) -> None:
     """Offer the command that sets the values, with the current values."""
-    from onnxjson_tui.actions.commanding import run_line
-
     page = bench.drawer.page
     text = page.command() if isinstance(page, TensorPage) else ""
     if not text:
         bench.say("there is no constant to edit here; t on a node shows one")
         return
-
-    def answered(line: str | None) -> None:
-        bench.focus_pane("drawer")
-        if line and line.strip():
-            run_line(bench, line.strip())
-
-    bench.prompt.ask(":", answered, text=text)
+    line = await bench.ask(":", text=text)
+    if line and line.strip():
+        run_line(bench, line.strip())
 
 
 def check(bench: Bench, given: Given) -> None:
     """Run the checker and the shape inference of onnx."""
-    page = bench.drawer.open("problems")
-    assert isinstance(page, ProblemsPage)
-    page.ask_onnx()
+    bench.drawer.open(ProblemsPage.name)
+    bench.drawer.find(ProblemsPage).ask_onnx()
 
 
 def only_errors(bench: Bench, given: Given) -> None:
@@ -265,21 +238,18 @@ async def neighbourhood(bench: Bench, given: Given) -> None:
         bench.go(chosen)
 
 
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("tensor", "show a tensor of the node: values, statistics", ("t",), tensor, "See", footer="tensor"),
     Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
     Action("documentation", "documentation of the operator", ("g D",), show_documentation, "Graph"),
     Action(
-        "neighbourhood",
-        "draw the nodes around the node; a count limits the distance",
-        ("g v",),
-        neighbourhood,
-        "Graph",
+        "neighbourhood", "draw the nodes around the node; a count limits the distance", ("g v",),
+        neighbourhood, "Graph",
     ),
     Action("statistics", "statistics and histogram of the tensor", ("S",), statistics, "See", "drawer"),
     Action("slice", "a slice of the tensor, such as [0, :, 3]", ("s",), take_slice, "See", "drawer"),
-    Action("right", "columns to the right", ("l", "right"), right, "Move", "drawer"),
-    Action("left", "columns to the left", ("h", "left"), left, "Move", "drawer"),
+    Action("right", "columns to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
+    Action("left", "columns to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
     Action("edit-tensor", "edit the values of the tensor", ("e",), edit_tensor, "Edit", "drawer", changes=True),
     Action("only-errors", "hide warnings, or show them again", ("w",), only_errors, "See", "drawer"),
     Action("read-row", "show the row unabridged", ("space",), read_row, "See", "drawer"),

@@ -4,12 +4,11 @@ from typing import Final
 
 from onnxjson.editing.annotations import SetDoc, SetMetadata
 from onnxjson.editing.attributes import RemoveAttribute, SetAttribute
-from onnxjson.editing.declaration import Edit
 from onnxjson.editing.nodes import Rewire
 from onnxjson.editing.spelling import json_or_text
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef
-from onnxjson_tui.actions.editing import ask, made, ready, rename_output, rename_this, require_here, rewire_input
+from onnxjson_tui.actions.editing import ask, make, ready, rename_output, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.editable_names import node_selector, parse_typed, typed
@@ -17,7 +16,6 @@ from onnxjson_tui.names.form_feedback import can_be_typed, expected, value_mista
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
 from onnxjson_tui.rows.inspector import Entry, InspectorRows
-from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.session.edited_model import READ_ONLY
 from onnxjson_tui.shell.bench import Bench
 
@@ -47,25 +45,22 @@ async def edit_entry(bench: Bench, given: Given) -> None:
     """Edit the contents of a row."""
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
-    match entry.kind if entry is not None else "":
+    if entry is None:
+        return
+    match entry.kind:
         case "operator":
             await fill_in(bench, "replace-node", {"node": node_selector(bench.session.index, ref)}, focus="op_type")
         case "name":
             await rename_this(bench, ref)
         case "input":
-            assert entry is not None
             await rewire_input(bench, ref, entry.slot)
-        case "output":
-            assert entry is not None
-            if entry.name:
-                await rename_output(bench, ref, entry.name)
+        case "output" if entry.name:
+            await rename_output(bench, ref, entry.name)
         case "attribute":
-            assert entry is not None
             await edit_attribute(bench, ref, entry.name)
         case "add":
             await add_attribute(bench, ref)
         case "metadata":
-            assert entry is not None
             await edit_metadata(bench, ref, entry.name)
         case "doc":
             await edit_documentation(bench, ref)
@@ -82,13 +77,13 @@ async def remove_entry(bench: Bench, given: Given) -> None:
         return
     match entry.kind:
         case "attribute":
-            await made(bench, RemoveAttribute(node=words, attribute=entry.name))
+            await make(bench, RemoveAttribute(node=words, attribute=entry.name))
         case "metadata":
-            await made(bench, SetMetadata(key=entry.name, node=words, remove=True))
+            await make(bench, SetMetadata(key=entry.name, node=words, remove=True))
         case "doc":
-            await made(bench, SetDoc(text="", node=words))
+            await make(bench, SetDoc(text="", node=words))
         case "input":
-            await made(bench, Rewire(node=words, input=entry.slot, tensor=""))
+            await make(bench, Rewire(node=words, input=entry.slot, tensor=""))
         case _:
             bench.say("attributes, metadata, doc strings and optional inputs can be removed here", "changed")
 
@@ -110,21 +105,13 @@ async def edit_attribute(bench: Bench, ref: NodeRef, name: str) -> None:
     )
     if answer is None or not answer.strip():
         return
-    await made(bench, _set(session_words(bench, ref), name, answer.strip()))
-
-
-def session_words(bench: Bench, ref: NodeRef) -> str:
-    """Return a selector of a node."""
-    return node_selector(bench.session.index, ref)
-
-
-def _set(words: str, name: str, text: str) -> Edit:
-    return SetAttribute(node=words, attribute=name, value=json_or_text(text))
+    words = node_selector(session.index, ref)
+    await make(bench, SetAttribute(node=words, attribute=name, value=json_or_text(answer.strip())))
 
 
 async def add_attribute(bench: Bench, ref: NodeRef) -> None:
     """Offer the missing attributes of the operator, then ask for the value."""
-    offers, words = Offers(bench.session, ref), session_words(bench, ref)
+    offers, words = Offers(bench.session, ref), node_selector(bench.session.index, ref)
     there = {each.name for each in ref.node.attribute}
 
     def find() -> Searchable:
@@ -132,7 +119,7 @@ async def add_attribute(bench: Bench, ref: NodeRef) -> None:
 
     choices = await bench.jobs.run("edit", "looking up the operator", find)
     if choices:
-        name = await bench.app.push_screen_wait(PickerScreen("Which attribute", choices))
+        name = await bench.choose("Which attribute", choices)
     else:
         # The operator is unknown, or the node has all its attributes.
         hint = "the operator has no other known attributes"
@@ -146,19 +133,19 @@ async def edit_metadata(bench: Bench, ref: NodeRef, key: str) -> None:
     value = next((each.value or "" for each in ref.node.metadata_props if each.key == key), "")
     answer = await ask(bench, f"{visible(key, 60)} = ", text=typed(value) if value else "")
     if answer is not None and parse_typed(answer) != value:
-        await made(bench, SetMetadata(key=key, value=parse_typed(answer), node=session_words(bench, ref)))
+        await make(bench, SetMetadata(key=key, value=parse_typed(answer), node=node_selector(bench.session.index, ref)))
 
 
 async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
     """Ask for the doc string of a node, in a form if it has several lines."""
-    old, words = ref.node.doc_string or "", session_words(bench, ref)
+    old, words = ref.node.doc_string or "", node_selector(bench.session.index, ref)
     lines = old.split("\n")
     if len(lines) > 1 and all(visible(line, None) == line for line in lines):
         await fill_in(bench, "set-doc", {"text": old, "node": words}, focus="text")
         return
     answer = await ask(bench, "doc string: ", text=typed(old) if old else "")
     if answer is not None and parse_typed(answer) != old:
-        await made(bench, SetDoc(text=parse_typed(answer), node=words))
+        await make(bench, SetDoc(text=parse_typed(answer), node=words))
 
 
 def to_inspector(bench: Bench, given: Given) -> None:

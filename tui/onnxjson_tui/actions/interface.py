@@ -4,21 +4,17 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final, NamedTuple
 
-from textual.app import ComposeResult
-from textual.containers import Vertical
-
 from onnxjson.editing.interface import RemoveInput, RemoveOutput
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, Scope
-from onnxjson_tui.actions.editing import ask, made
+from onnxjson_tui.actions.editing import ask, make
 from onnxjson_tui.actions.forms import fill_in
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.editable_names import parse_typed, rename_value, typed, value_mistake, value_selector
 from onnxjson_tui.rows.interface import InterfaceRows, Port, ports_of
-from onnxjson_tui.screens.dialogs import Dialog, key_spans
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.shell.dialogs import Dialog, key_spans
 from onnxjson_tui.widgets.lines import LineList
 
 _ACTIONS_BY_KEY: Final = {
@@ -52,18 +48,10 @@ class InterfaceScreen(Dialog[PortAction | None]):
         self._cursor = cursor
         self._readonly = readonly
 
-    def compose(self) -> ComposeResult:
-        """Title, list, keys."""
-        with Vertical(classes="dialog tall wide"):
-            yield Bar(id="dialog-title")
-            yield LineList(id="dialog-rows")
-            yield Bar(id="dialog-hint")
-
     def on_mount(self) -> None:
         """Focus the list."""
         inputs = sum(port.kind == "input" for port in self._ports)
-        title = f"{counted(inputs, 'input')}, {counted(len(self._ports) - inputs, 'output')}"
-        self.show_title(title)
+        self.show_title(f"{counted(inputs, 'input')}, {counted(len(self._ports) - inputs, 'output')}")
         keys = [] if self._readonly else [(key, word) for key, (_, word) in _ACTIONS_BY_KEY.items()]
         self.show_hint(*key_spans([*keys, ("esc", "close")]))
         lines = self.query_one(LineList)
@@ -127,7 +115,7 @@ async def _do(bench: Bench, chosen: PortAction) -> None:
             await _rename(bench, scope, port)
         case "remove":
             is_input = port.kind == "input"
-            await made(bench, RemoveInput(tensor=port.name) if is_input else RemoveOutput(tensor=port.name))
+            await make(bench, RemoveInput(tensor=port.name) if is_input else RemoveOutput(tensor=port.name))
 
 
 async def _rename(bench: Bench, scope: Scope, port: Port) -> None:
@@ -140,7 +128,7 @@ async def _rename(bench: Bench, scope: Scope, port: Port) -> None:
         mistake=lambda text: value_mistake(index, parse_typed(text), port.name),
     )
     if answer is not None and parse_typed(answer) != port.name:
-        await made(bench, rename_value(index, scope, port.name, parse_typed(answer)))
+        await make(bench, rename_value(index, scope, port.name, parse_typed(answer)))
 
 
 def _words(index: Index, scope: Scope, name: str) -> str:

@@ -4,16 +4,15 @@ from typing import Final
 
 from onnxjson.model.operators import operator_name
 from onnxjson.model.selector_terms import spelled
-from onnxjson_tui.keys.action import Action, Given, Pane, Run
+from onnxjson_tui.keys.action import Action, Given, Run
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row
-from onnxjson_tui.screens.keyed import MOTIONS, Motion
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.graph_screen import PANES
+from onnxjson_tui.shell.keyed import MOTIONS, Motion
 
-_PANES: Final[tuple[Pane, ...]] = ("outline", "nodes", "inspector", "drawer")
 
-
-def mover(motion: Motion) -> Run[Bench]:
+def _mover(motion: Motion) -> Run[Bench]:
     """Return the action of a motion in the list that has the focus."""
 
     def run(bench: Bench, given: Given) -> None:
@@ -22,51 +21,15 @@ def mover(motion: Motion) -> Run[Bench]:
     return run
 
 
-def first(bench: Bench, given: Given) -> None:
-    """Go to the first row, or to the row of the count."""
-    _leap(bench, given.number or 0)
-
-
-def last(bench: Bench, given: Given) -> None:
-    """Go to the last row; with a count, to the node at that position."""
-    _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number)
-
-
 def _leap(bench: Bench, number: int) -> None:
     if bench.lines is bench.nodes and bench.here is not None:
         bench.session.places.jumps.leave(bench.here.address)
     bench.lines.move_to(number)
 
 
-def to_top(bench: Bench, given: Given) -> None:
-    """Scroll the row of the cursor to the top."""
-    bench.lines.centre(0.0)
-
-
-def to_bottom(bench: Bench, given: Given) -> None:
-    """Scroll the row of the cursor to the bottom."""
-    bench.lines.centre(1.0)
-
-
-def next_pane(bench: Bench, given: Given) -> None:
-    """Focus the next pane."""
-    _turn(bench, 1)
-
-
-def previous_pane(bench: Bench, given: Given) -> None:
-    """Focus the previous pane."""
-    _turn(bench, -1)
-
-
 def _turn(bench: Bench, step: int) -> None:
-    panes = [each for each in _PANES if each != "drawer" or bench.drawer.is_open]
+    panes = [each for each in PANES if each != "drawer" or bench.drawer.is_open]
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
-
-
-def maximize(bench: Bench, given: Given) -> None:
-    """Give the list of nodes the whole width, or take it back."""
-    bench.toggle_class("full")
-    bench.nodes.focus()
 
 
 def unfold(bench: Bench, given: Given) -> None:
@@ -108,10 +71,7 @@ def to_scope(bench: Bench, given: Given) -> None:
         case "operator":
             _show_operator(bench, row)
         case "initializer":
-            page = bench.drawer.open("tensor")
-            assert isinstance(page, TensorPage)
-            page.show_constant(row.address)
-            bench.focus_pane("drawer")
+            bench.drawer.find(TensorPage).show_constant(row.address)
         case _:
             if bench.go(row.address):
                 bench.focus_pane("nodes")
@@ -141,6 +101,12 @@ def choose_in_drawer(bench: Bench, given: Given) -> None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
+def maximize(bench: Bench, given: Given) -> None:
+    """Give the list of nodes the whole width, or restore the other panes."""
+    bench.toggle_class("full")
+    bench.nodes.focus()
+
+
 def page_opener(name: str) -> Run[Bench]:
     """Return the action that opens a page of the drawer, or closes the drawer if the page is open."""
 
@@ -160,19 +126,21 @@ def close(bench: Bench, given: Given) -> None:
     bench.focus_pane("nodes")
 
 
-def enlarge_drawer(bench: Bench, given: Given) -> None:
-    """Give the drawer the whole height, or take it back."""
+def _enlarge_drawer(bench: Bench, given: Given) -> None:
     bench.toggle_class("whole-drawer")
 
 
-ACTIONS: Final = (
-    *[Action(each.id, each.title, each.keys, mover(each), "Move") for each in MOTIONS],
-    Action("first", "first row", ("g g", "home"), first, "Move"),
-    Action("last", "last row; 120G goes to node 120", ("G", "end"), last, "Move"),
-    Action("to-top", "scroll the row to the top", ("z t",), to_top, "Move"),
-    Action("to-bottom", "scroll the row to the bottom", ("z b",), to_bottom, "Move"),
-    Action("next-pane", "next pane", ("tab",), next_pane, "Panes"),
-    Action("previous-pane", "previous pane", ("shift+tab",), previous_pane, "Panes"),
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
+    *[Action(each.id, each.title, each.keys, _mover(each), "Move") for each in MOTIONS],
+    Action("first", "first row", ("g g", "home"), lambda bench, given: _leap(bench, given.number or 0), "Move"),
+    Action(
+        "last", "last row; 120G goes to node 120", ("G", "end"),
+        lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
+    ),
+    Action("to-top", "scroll the row to the top", ("z t",), lambda bench, given: bench.lines.centre(0.0), "Move"),
+    Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, given: bench.lines.centre(1.0), "Move"),
+    Action("next-pane", "next pane", ("tab",), lambda bench, given: _turn(bench, 1), "Panes"),
+    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, given: _turn(bench, -1), "Panes"),
     Action("maximize", "give the nodes the whole width", ("+", "_"), maximize, "Panes"),
     Action("unfold", "open the section or scope", ("l", "right"), unfold, "Move", "outline"),
     Action("fold", "close it, or go to its parent", ("h", "left"), fold, "Move", "outline"),
@@ -183,5 +151,7 @@ ACTIONS: Final = (
     Action("tensor-page", "the tensor page of the drawer", ("f7",), page_opener("tensor"), "See"),
     Action("history", "the steps of the session", ("f8",), page_opener("history"), "See"),
     Action("close-drawer", "close the drawer", ("f9",), close, "See"),
-    Action("enlarge-drawer", "give the drawer the whole height", ("+", "_"), enlarge_drawer, "Panes", "drawer"),
-)
+    Action(
+        "enlarge-drawer", "give the drawer the whole height", ("+", "_"), _enlarge_drawer, "Panes", "drawer",
+    ),
+)  # fmt: skip

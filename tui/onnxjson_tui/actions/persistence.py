@@ -11,7 +11,6 @@ from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.completion import expanded
 from onnxjson_tui.screens import saving
-from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.session.answers import Changed
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
@@ -23,21 +22,12 @@ _SHOWN: Final = 10
 """Unsaved steps that are listed when the user leaves."""
 
 
-def undo(bench: Bench, given: Given) -> None:
-    """Undo steps."""
-    _go(bench, bench.session.undo, given.number or 1, "undone", "nothing to undo")
-
-
-def redo(bench: Bench, given: Given) -> None:
-    """Redo steps."""
-    _go(bench, bench.session.redo, given.number or 1, "redone", "nothing to redo")
-
-
-def _go(bench: Bench, step: Callable[[], Changed | None], count: int, word: str, nothing: str) -> None:
+def _step(bench: Bench, step: Callable[[], Changed | None], given: Given, word: str, nothing: str) -> None:
+    """Undo or redo as many steps as the count."""
     last: Changed | None = None
     is_restructured = False
     done = 0
-    while done < count and (changed := step()) is not None:
+    while done < (given.number or 1) and (changed := step()) is not None:
         last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
     if last is None:
         bench.say(nothing)
@@ -60,9 +50,9 @@ async def save(bench: Bench, given: Given) -> None:
 async def save_as(bench: Bench, given: Given) -> None:
     """Save under another name; its extension determines the form."""
     here = bench.session.opened.path
-    path = expanded(given.text) if given.text else None
-    if path is None:
-        path = await saving.ask_path(bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), ())
+    path = await saving.ask_path(
+        bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=given.text
+    )
     if path is not None:
         await saving.save(bench, path)
 
@@ -105,12 +95,10 @@ async def may_leave(bench: Bench, word: str) -> bool:
         await asyncio.sleep(_LOOKED)
     if not session.is_changed:
         return True
-    answer = await bench.app.push_screen_wait(
-        ConfirmScreen(
-            f"{shortened(visible(session.opened.name, None), 36)} has unsaved changes",
-            [("s", "stay", "stay"), ("w", f"save and {word}", "save"), ("D", f"discard them and {word}", "discard")],
-            lines=_unsaved(bench),
-        )
+    answer = await bench.confirm(
+        f"{shortened(visible(session.opened.name, None), 36)} has unsaved changes",
+        [("s", "stay", "stay"), ("w", f"save and {word}", "save"), ("D", f"discard them and {word}", "discard")],
+        lines=_unsaved(bench),
     )
     if answer == "save":
         return await saving.save(bench)
@@ -135,7 +123,7 @@ def _unsaved(bench: Bench) -> list[Line]:
 async def open_other(bench: Bench, given: Given) -> None:
     """Open another file instead of this one."""
     from onnxjson_tui.screens.opening import OpeningScreen
-    from onnxjson_tui.shell.entering import enter, opened
+    from onnxjson_tui.shell.programs import enter, opened
 
     name: str | None = given.text
     if not name:
@@ -162,25 +150,26 @@ async def export(bench: Bench, given: Given) -> None:
     if not exported.script.edits:
         await saving.tell_no_script(bench, exported.left_out)
         return
-    if given.text:
-        path = expanded(given.text)
-    else:
-        asked = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json")
-        if asked is None:
-            return
-        path = asked
-    await saving.write_edits(bench, path, exported.script, exported.left_out)
+    path = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json", given=given.text)
+    if path is not None:
+        await saving.write_edits(bench, path, exported.script, exported.left_out)
 
 
-def suspend(bench: Bench, given: Given) -> None:
-    """Return to the shell until ``fg``."""
+def _suspend(bench: Bench, given: Given) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
 
 
-ACTIONS: Final = (
-    Action("undo", "undo the last step", ("u",), undo, "Edit", changes=True, footer="undo"),
-    Action("redo", "redo a step", ("ctrl+r", "U"), redo, "Edit", changes=True),
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
+    Action(
+        "undo", "undo the last step", ("u",),
+        lambda bench, given: _step(bench, bench.session.undo, given, "undone", "nothing to undo"), "Edit",
+        changes=True, footer="undo",
+    ),
+    Action(
+        "redo", "redo a step", ("ctrl+r", "U"),
+        lambda bench, given: _step(bench, bench.session.redo, given, "redone", "nothing to redo"), "Edit", changes=True,
+    ),
     Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(
         "save-as", "save under another name", (), save_as, "Keep", changes=True, argument="[PATH]",
@@ -190,7 +179,7 @@ ACTIONS: Final = (
     Action(
         "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="[PATH]"
     ),
-    Action("suspend", "return to the shell until fg", ("ctrl+z",), suspend, "Keep"),
+    Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
     Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), leave, "Keep", footer="quit"),
     Action("save-quit", "save, and leave", (), save_and_quit, "Keep", changes=True),
     Action("discard-quit", "leave without saving", (), discard_and_quit, "Keep"),

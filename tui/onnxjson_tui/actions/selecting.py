@@ -1,22 +1,31 @@
 """Select nodes for an edit on all of them, repeat the last edit, copy to the clipboard."""
 
-from typing import Final
+import os
+import tempfile
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import msgspec
 
+from onnxjson.codecs.canonical_writer import TextWriter
 from onnxjson.editing.declaration import Edit
+from onnxjson.editing.nodes import AddNode
 from onnxjson.editing.parameters import parameters
 from onnxjson.editing.spelling import spell_line
+from onnxjson.editing.values import attribute_values
 from onnxjson.model.display import counted, visible
+from onnxjson.model.document import Node
+from onnxjson.model.index import Index, NodeRef
 from onnxjson.rendering.tables import size
-from onnxjson_tui.actions.editing import looked_at, made, ready, require_here
+from onnxjson_tui.actions.editing import make, previewed, ready, require_here
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.editable_names import node_selector
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.dialogs import PickerScreen
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.copies import copies_of, fits_clipboard, write_file
+
+_LIMIT: Final = 74_000
+"""Maximum bytes of base64 that terminals accept for the clipboard (OSC 52)."""
 
 
 def toggle(bench: Bench, given: Given) -> None:
@@ -44,14 +53,14 @@ def select_all(bench: Bench, given: Given) -> None:
     """Select all listed nodes, or those that a selector finds."""
     if given.text:
         bench.session.select(given.text)
+        _show(bench)
     else:
-        bench.session.places.select(_addresses(bench, range(len(bench.nodes.rows))))
-    _show(bench)
+        _select(bench, range(len(bench.nodes.rows)))
 
 
-def select_none(bench: Bench, given: Given) -> None:
-    """Clear the selection."""
-    bench.session.places.select(())
+def _select(bench: Bench, numbers: range) -> None:
+    """Select the nodes in some rows."""
+    bench.session.places.select(_addresses(bench, numbers))
     _show(bench)
 
 
@@ -68,7 +77,7 @@ async def repeat(bench: Bench, given: Given) -> None:
         bench.say("the last step has several edits of different nodes; y in the history copies them", "changed")
         return
     if field is None:
-        await made(bench, *step.edits)
+        await make(bench, *step.edits)
         return
     await ready(bench)
     here = None if session.places.selected else node_selector(session.index, require_here(bench))
@@ -78,7 +87,7 @@ async def repeat(bench: Bench, given: Given) -> None:
             return session.preview(*session.on_selection(edit, field))
         return session.preview(msgspec.structs.replace(edit, **{field: here}))
 
-    await looked_at(bench, await bench.jobs.run("edit", "computing the changes", find))
+    await previewed(bench, find)
 
 
 def _is_one(edits: tuple[Edit, ...], field: str | None) -> bool:
@@ -107,9 +116,55 @@ def _number(bench: Bench, address: str) -> int | None:
 
 def _show(bench: Bench) -> None:
     bench.nodes.refresh()
-    bench.draw_chrome()
+    bench.draw_bars()
     count = len(bench.session.places.selected)
     bench.say(f"{counted(count, 'node')} selected; edits apply to all of them" if count else "nothing is selected")
+
+
+class Copy(NamedTuple):
+    """A text that can be copied."""
+
+    key: str
+    label: str
+    text: str
+    """The original text; escape it before showing it."""
+
+
+def copies_of(index: Index, ref: NodeRef) -> list[Copy]:
+    """Return the texts that can be copied for a node, in the order of the chooser."""
+    node = ref.node
+    found = [Copy("name", "name", node.name)] if node.name else []
+    found += [Copy(f"output {slot}", f"output {slot}", name) for slot, name in enumerate(node.output) if name]
+    found += [
+        Copy("selector", "selector", node_selector(index, ref)),
+        Copy("address", "address", f"@{ref.address}"),
+        Copy("json", "JSON of the node", json_of(node)),
+        Copy("command", "command that adds such a node", spell_line(command_of(ref))),
+    ]
+    return found
+
+
+def json_of(node: Node) -> str:
+    """Return a node as JSON, including big constants."""
+    parts: list[bytes] = []
+    writer = TextWriter(parts.append)
+    writer.node(node, 0)
+    writer.flush()
+    return b"".join(parts).decode()
+
+
+def command_of(ref: NodeRef) -> Edit:
+    """Return the edit that adds a copy of a node; its outputs need other names while the original exists."""
+    node = ref.node
+    return AddNode(
+        op_type=node.op_type or "?",
+        input=node.input,
+        output=node.output,
+        attribute=attribute_values(node) or {},
+        name=node.name or None,
+        domain=node.domain or None,
+        graph=ref.scope.address,
+    )
 
 
 def copy_text(bench: Bench, text: str, what: str) -> None:
@@ -120,14 +175,27 @@ def copy_text(bench: Bench, text: str, what: str) -> None:
         text: any text; it is not shown.
         what: a name of the text for the message; must be visible.
     """
-    if fits_clipboard(text):
-        # Lone surrogates stand for bytes that a clipboard does not accept.
-        bench.app.copy_to_clipboard(text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    data = text.encode("utf-8", "surrogateescape")
+    if fits_clipboard(data):
+        # Lone surrogates represent bytes that a clipboard does not accept.
+        bench.app.copy_to_clipboard(data.decode("utf-8", "replace"))
         bench.say(f"copied {what} to the terminal's clipboard (OSC 52, unconfirmed)", "good")
         return
-    path = write_file(text)
-    count = size(len(text.encode("utf-8", "surrogateescape")))
-    bench.say(f"{what} is too big for a clipboard ({count}) and was written to {path}", "changed")
+    path = write_file(data)
+    bench.say(f"{what} is too big for a clipboard ({size(len(data))}) and was written to {path}", "changed")
+
+
+def fits_clipboard(data: bytes) -> bool:
+    """Whether a text is short enough for the clipboard of a terminal."""
+    return len(data) * 4 // 3 + 4 <= _LIMIT
+
+
+def write_file(data: bytes) -> Path:
+    """Write a text that is too long for the clipboard to a new private file; return its path."""
+    handle, name = tempfile.mkstemp(prefix="onnxjson-copy-", suffix=".txt")
+    with os.fdopen(handle, "wb") as opened:
+        opened.write(data)
+    return Path(name)
 
 
 async def copy(bench: Bench, given: Given) -> None:
@@ -138,7 +206,7 @@ async def copy(bench: Bench, given: Given) -> None:
         chosen: str | None = given.text
     else:
         choices = [Choice(each.key, each.label, visible(each.text, 300)) for each in found.values()]
-        chosen = await bench.app.push_screen_wait(PickerScreen("Copy", choices, is_wide=True))
+        chosen = await bench.choose("Copy", choices, is_wide=True)
     if chosen is not None:
         copy_text(bench, found[chosen].text, found[chosen].label)
 
@@ -153,12 +221,12 @@ def copy_row(bench: Bench, given: Given) -> None:
         bench.say("this row has nothing to copy")
 
 
-ACTIONS: Final = (
+ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("select", "toggle the selection of the node", ("v",), toggle, "Edit", footer="select"),
     Action("select-range", "select from the last selected node to this one", ("V",), select_range, "Edit"),
     Action("select-all", "select all listed nodes, or what a selector finds", (), select_all, "Edit",
            argument="[SELECTOR]"),
-    Action("select-none", "select nothing", (), select_none, "Edit"),
+    Action("select-none", "select nothing", (), lambda bench, given: _select(bench, range(0)), "Edit"),
     Action("repeat", "repeat the last edit on this node or the selection", (".",), repeat, "Edit", changes=True),
     Action(
         "copy", "copy a name, the JSON, the command ...", ("y",), copy, "Edit", footer="copy",

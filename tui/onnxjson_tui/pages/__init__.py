@@ -1,7 +1,7 @@
 """Pages of the drawer at the bottom of the workbench.
 
-Here: changes and history, problems, tensor. Not here: the base of a page (`onnxjson_tui.widgets.page`), their order
-(`onnxjson_tui.workbench.screen`) and the actions that open one.
+Here: changes and history, problems, tensor. Not here: the base of a page (`onnxjson_tui.widgets.drawer`), their order
+(`onnxjson_tui.workbench.app`) and the actions that open one.
 
 Read first: `changes` (the diff and the steps), `problems` (findings), `tensor` (one tensor).
 """

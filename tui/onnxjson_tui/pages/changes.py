@@ -8,12 +8,12 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
 from onnxjson_tui.rows.side_texts import paired, text_of, unified_lines
-from onnxjson_tui.screens.dialogs import TextScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared_edits
 from onnxjson_tui.session.history import History, Step
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
-from onnxjson_tui.widgets.page import Page
 
 
 class ChangesPage(Page[Bench]):
@@ -23,8 +23,8 @@ class ChangesPage(Page[Bench]):
     title = "Diff"
     hints = (("enter", "unfold, go there"), ("}", "next"), ("{", "previous"), ("c", "whole screen"))
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
+    def __init__(self, bench: Bench, drawer: Drawer) -> None:
+        super().__init__(bench, drawer)
         self._known: DifferenceRows | None = None
         self._revision = -1
         """The revision of the session that the rows describe."""
@@ -70,7 +70,7 @@ class ChangesPage(Page[Bench]):
             self._look()
             self.redraw()
         else:
-            self.bench.drawer.draw_tabs()
+            self.drawer.draw_tabs()
 
     def _look(self) -> None:
         if self.is_stale and self.bench.session.is_changed:

@@ -13,11 +13,11 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, wrapped
 from onnxjson.rendering.values import constants, weights
 from onnxjson.running.worker import Worker
-from onnxjson_tui.screens.dialogs import TextScreen
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.jobs import Job
+from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
-from onnxjson_tui.widgets.page import Page
 
 RESTED: Final = 2.0
 """Seconds without a change after which onnx checks the model."""
@@ -54,8 +54,8 @@ class ProblemsPage(Page[Bench]):
     title = "Problems"
     hints = (("enter", "go there"), ("C", "run onnx"), ("w", "errors only"), ("space", "unabridged"))
 
-    def __init__(self, bench: Bench) -> None:
-        super().__init__(bench)
+    def __init__(self, bench: Bench, drawer: Drawer) -> None:
+        super().__init__(bench, drawer)
         session = bench.session
         self._found: dict[Origin, _Found] = {}
         if session.findings:
@@ -209,7 +209,7 @@ class ProblemsPage(Page[Bench]):
         self._found[origin] = _Found(found, revision)
         self._list()
         self.redraw()
-        self.bench.draw_chrome()
+        self.bench.draw_bars()
 
     def _everything(self) -> list[tuple[Finding, bool]]:
         revision = self.bench.session.revision

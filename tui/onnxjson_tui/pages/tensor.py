@@ -43,8 +43,8 @@ from onnxjson_tui.rows.tensor_values import (
 )
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Job
+from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
-from onnxjson_tui.widgets.page import Page
 
 _LONGEST_LABEL: Final = 16
 """Columns of a slice that is shown above the row labels."""
@@ -88,11 +88,13 @@ class TensorPage(Page[Bench]):
         self.show_tensor(ref)
 
     def show_tensor(self, ref: TensorRef) -> None:
-        """Show a tensor, and its first elements as soon as they are read."""
+        """Open the page with a tensor, and its first elements as soon as they are read."""
+        self.drawer.open(self.name)
         self.ref, self._gone = ref, ""
         self._slice, self.column = "", 0
         self._open()
         self.redraw(0)
+        self.bench.focus_pane("drawer")
 
     def model_changed(self) -> None:
         """Find the tensor in the new model."""

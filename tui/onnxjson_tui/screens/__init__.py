@@ -1,7 +1,7 @@
-"""Screens next to the workbench and over it: choose, confirm, fill in, compare, read.
+"""Screens next to the workbench and over it, each for one purpose: open, compare, fill in, save, recover.
 
-Here: `keyed` is the base of full screens, `dialogs` that of small ones. Not here: the workbench itself and its drawer,
+Here: screens, and questions that several actions ask. Not here: what all screens are built on (`onnxjson_tui.shell`),
 dialogs of a single action (`onnxjson_tui.actions`).
 
-Read first: `keyed` (a screen with a table of keys), `dialogs` (questions and choices), `form` (the form of an edit).
+Read first: `difference_view` (the base of diffs), `form` (the form of an edit), `saving` (questions when saving).
 """

@@ -7,17 +7,15 @@ from typing import Literal, cast
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
-from onnxjson.rendering.tables import cells, shortened, wrapped
+from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.keys.action import Given
-from onnxjson_tui.screens.dialogs import ConfirmScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
-from onnxjson_tui.screens.keyed import FIRST_AND_LAST, HELP, ScreenKey
 from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.entering import opened, program
-from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, ScreenKey
+from onnxjson_tui.shell.programs import opened, program
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import TextRows
 
@@ -66,27 +64,15 @@ class ComparisonScreen(DifferenceScreen):
         super().__init__(terminal)
         self._doing, self._work = doing, work
         self._bench, self._side, self._stop, self._accept = bench, side, stop, accept
-        self._error: BaseException | None = None
 
     def on_mount(self) -> None:
         """Start the work."""
-        self.jobs.start("compare", self._doing, self._work, self._found, self._refused)
-        self._wait()
-
-    def _wait(self) -> None:
+        self.jobs.start("compare", self._doing, self._work, self._found, self.refuse)
         self.rows.show(TextRows([(Span(f" {visible(self._doing, 500)} ...   esc cancels", "changed"),)]))
 
     def _found(self, found: Compared) -> None:
         self.can_prove = found.diff is not None
         self.show(found)
-
-    def _refused(self, error: BaseException) -> None:
-        """Show an error in the list, where a long one can be read."""
-        self._error = error
-        self.failed(error)
-        width = max(self.rows.size.width - 2, 40)
-        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(error_text(error), width, indent=0)]))
-        self.say("q leaves", "plain")
 
     def title_line(self) -> tuple[Line, str]:
         """Return both names."""
@@ -110,6 +96,11 @@ class ComparisonScreen(DifferenceScreen):
             return self.compared is not None and self._accept is not None and not self.compared.equal
         return self.compared is not None or key.run in ("leave", "show_keys")
 
+    def refuse(self, error: BaseException) -> None:
+        """Show an error in the list, and how to leave."""
+        super().refuse(error)
+        self.say("q leaves", "plain")
+
     # Keys
 
     def leave(self, given: Given) -> None:
@@ -122,14 +113,7 @@ class ComparisonScreen(DifferenceScreen):
     def _end(self, address: str | None) -> None:
         if self.jobs.drop_all() and self._stop is not None:
             self._stop()
-        if self._is_first():
-            self.app.exit(0)
-        else:
-            self.dismiss(address)
-
-    def _is_first(self) -> bool:
-        # Textual keeps an empty screen below the first one.
-        return len(self.app.screen_stack) <= 2
+        self.close(address)
 
     def go_to(self, given: Given) -> None:
         """Go to the node in the workbench; show the text of a removed one."""
@@ -204,32 +188,18 @@ class ComparisonScreen(DifferenceScreen):
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
 
-    def export(self, given: Given) -> None:
+    async def export(self, given: Given) -> None:
         """Write the diff to a file."""
-        if self.compared is None or self.compared.report is None:
+        found = self.compared
+        if found is None or found.report is None:
             self.say("there is nothing to write yet", "changed")
             return
-        self.ask("write to (.txt .md .json .html) ", self._export_to)
-
-    def _export_to(self, name: str) -> None:
+        name = await self.ask("write to (.txt .md .json .html) ")
+        if name is None or not name.strip():
+            return
         path = Path(name.strip())
-        if not name.strip():
+        if path.exists() and not await self.confirm_replacing([visible(str(path), None)]):
             return
-        if not path.exists():
-            self._write(path)
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer == "replace":
-                self._write(path)
-
-        answers = [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")]
-        question = ConfirmScreen("Not written: the file exists", answers, lines=[visible(str(path), None)])
-        self.app.push_screen(question, answered)
-
-    def _write(self, path: Path) -> None:
-        found = self.compared
-        assert found is not None
 
         def done(length: int) -> None:
             self.say(f"wrote {path}, {length:,} bytes", "good")

@@ -1,6 +1,6 @@
 """The conflicts of a merge: the list above, the three sides of one below, and keys that choose a side."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 from textual.app import ComposeResult
 
@@ -12,12 +12,9 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Given
 from onnxjson_tui.rows.side_texts import ConflictRows, named, place_rows
-from onnxjson_tui.screens.dialogs import ConfirmScreen
-from onnxjson_tui.screens.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
-
-_SAVE: Final = ("w", "save and leave", "save")
 
 
 class ConflictsScreen(KeyedScreen[None]):
@@ -165,22 +162,16 @@ class ConflictsScreen(KeyedScreen[None]):
 
     def switch(self, given: Given) -> None:
         """Focus the other list."""
-        (self.conflicts if self.sides.has_focus else self.sides).focus()
+        self.move_focus((self.conflicts, self.sides))
 
-    def save(self, given: Given) -> None:
+    async def save(self, given: Given) -> None:
         """Write the file, with its unresolved conflicts if there are any."""
-        if not self.settling.remaining:
-            self._save()
-            return
-
-        def answered(answer: str | None) -> None:
-            if answer == "save":
-                self._save()
-
-        left = counted(self.settling.remaining, "conflict")
-        question = f"{left} left. The file keeps them, and is not a model until they are resolved."
-        answers = [("s", "stay", "stay"), ("w", "write it with them", "save")]
-        self.app.push_screen(ConfirmScreen(question, answers), answered)
+        if self.settling.remaining:
+            left = counted(self.settling.remaining, "conflict")
+            question = f"{left} left. The file keeps them, and is not a model until they are resolved."
+            if await self.confirm(question, [("s", "stay", "stay"), ("w", "write it with them", "save")]) != "save":
+                return
+        self._save()
 
     def _save(self, *, then_leave: bool = False) -> None:
         settling = self.settling
@@ -198,33 +189,32 @@ class ConflictsScreen(KeyedScreen[None]):
 
         self.jobs.start("save", f"saving {visible(str(settling.path))}", settling.save, saved)
 
-    def leave(self, given: Given) -> None:
+    async def leave(self, given: Given) -> None:
         """End the program; ask first if choices are not saved or git would discard them."""
+        question, may_save = self._reason_to_stay()
+        answer = "leave"
+        if question:
+            more = [("w", "save and leave", "save")] if may_save else []
+            answers = [("s", "stay", "stay"), *more, ("l", "leave without saving", "leave")]
+            answer = await self.confirm(question, answers)
+        if answer == "leave":
+            self.app.exit(0)
+        elif answer == "save":
+            self._save(then_leave=True)
+
+    def _reason_to_stay(self) -> tuple[str, bool]:
+        """Return what the user would lose by leaving, or "", and whether saving helps."""
         settling = self.settling
+        left = counted(settling.remaining, "conflict")
         if not settling.is_changed:
             if settling.errors and settling.is_under_git:
-                self._ask_to_leave("The model has errors: git restores the file.", [])
-            elif settling.remaining and settling.is_under_git and settling.choices:
-                self._ask_to_leave("git restores the file while a conflict is left.", [])
-            else:
-                self.app.exit(0)
-            return
+                return "The model has errors: git restores the file.", False
+            if settling.remaining and settling.is_under_git and settling.choices:
+                return "git restores the file while a conflict is left.", False
+            return "", False
         if not settling.remaining:
-            self._ask_to_leave("All conflicts are resolved, and the file is not saved.", [_SAVE])
-            return
-        left = counted(settling.remaining, "conflict")
+            return "All conflicts are resolved, and the file is not saved.", True
         if settling.is_under_git:
             # Even if saved: git restores the file when the command reports conflicts.
-            self._ask_to_leave(f"{left} left: git restores the file and discards the choices.", [])
-        else:
-            self._ask_to_leave(f"{left} left, and the choices are not saved.", [_SAVE])
-
-    def _ask_to_leave(self, question: str, more: list[tuple[str, str, str]]) -> None:
-        def answered(answer: str | None) -> None:
-            if answer == "leave":
-                self.app.exit(0)
-            elif answer == "save":
-                self._save(then_leave=True)
-
-        answers = [("s", "stay", "stay"), *more, ("l", "leave without saving", "leave")]
-        self.app.push_screen(ConfirmScreen(question, answers), answered)
+            return f"{left} left: git restores the file and discards the choices.", False
+        return f"{left} left, and the choices are not saved.", True

@@ -14,8 +14,9 @@ from onnxjson.rendering.tables import clipped, wrapped
 from onnxjson_tui.keys.action import Given
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, beside_lines, paired, text_of, unified_lines
-from onnxjson_tui.screens.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.session.comparing import Compared
+from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
 
@@ -29,7 +30,7 @@ SIDE_BY_SIDE: Final = 140
 
 
 DIFFERENCE_KEYS: Final = (
-    ScreenKey(("enter",), "unfold or fold an event; on a place go there", "choose", "unfold"),
+    ScreenKey(("enter",), "unfold or fold an event; on a place go there", "open_row", "unfold"),
     ScreenKey(("o",), "go to the node", "go_to"),
     ScreenKey(("l", "right"), "unfold", "unfold"),
     ScreenKey(("h", "left"), "fold", "fold"),
@@ -118,7 +119,7 @@ class DifferenceScreen(KeyedScreen[Any]):
         made = DifferenceRows(self.compared, self.shown, glyphs=self.terminal.glyphs)
         self.rows.show(made, made.row_of(event, member) if event >= 0 else None)
         self.settle()
-        self.draw_chrome()
+        self.draw_bars()
         return made
 
     # Details of a row
@@ -133,11 +134,11 @@ class DifferenceScreen(KeyedScreen[Any]):
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
         if event.lines is self.rows:
-            self.choose(Given())
+            self.open_row(Given())
 
     def word_of(self, key: ScreenKey) -> str:
         """Return what enter does with the row under the cursor."""
-        if key.run != "choose":
+        if key.run != "open_row":
             return super().word_of(key)
         row = self.row
         if row is None or row.event < 0:
@@ -148,7 +149,7 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def settle(self) -> None:
         """Show details of the row under the cursor."""
-        self.draw_chrome()
+        self.draw_bars()
         found, compared = self.at_cursor(), self.compared
         width = max(self.about.size.width - 1, 20)
         if found is None or compared is None:
@@ -179,9 +180,23 @@ class DifferenceScreen(KeyedScreen[Any]):
             lines += [(Span(text, "changed"),) for text in wrapped(note, width, indent=0)]  # type: ignore[misc]
         return lines
 
+    def refuse(self, error: BaseException) -> None:
+        """Show an error in the list, where a long one can be read."""
+        self.failed(error)
+        width = max(self.rows.size.width - 2, 40)
+        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(error_text(error), width, indent=0)]))
+
     # Keys
 
-    def choose(self, given: Given) -> None:
+    def close(self, result: Any = None) -> None:
+        """Go back to the previous screen; leave the program if there is none."""
+        # Textual keeps an empty screen below the first one.
+        if len(self.app.screen_stack) <= 2:
+            self.app.exit(0)
+        else:
+            self.dismiss(result)
+
+    def open_row(self, given: Given) -> None:
         """Unfold or fold an event; go to a place."""
         row = self.row
         if row is None or row.event < 0:
@@ -210,25 +225,18 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def unfold_all(self, given: Given) -> None:
         """Show every place."""
-        self._fold_all(open_them=True)
+        if self.compared is not None:
+            self._show_again(opened=frozenset(range(len(self.compared.events))))
 
     def fold_all(self, given: Given) -> None:
         """Hide every place."""
-        self._fold_all(open_them=False)
+        self._show_again(opened=frozenset())
 
     def _fold(self, event: int, *, open_it: bool) -> None:
         opened = set(self.shown.opened)
         (opened.add if open_it else opened.discard)(event)
         self.shown = self.shown._replace(opened=frozenset(opened))
         self.build(event)
-
-    def _fold_all(self, *, open_them: bool) -> None:
-        if self.compared is None:
-            return
-        row = self.row
-        everything = frozenset(range(len(self.compared.events)))
-        self.shown = self.shown._replace(opened=everything if open_them else frozenset())
-        self.build(row.event if row is not None else -1)
 
     def next_change(self, given: Given) -> None:
         """Go to the next event."""
@@ -255,13 +263,11 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def toggle_quiet(self, given: Given) -> None:
         """Hide events that change no result, or show them again."""
-        self.shown = self.shown._replace(without_quiet=not self.shown.without_quiet)
-        self._rebuild()
+        self._show_again(without_quiet=not self.shown.without_quiet)
 
     def toggle_operators(self, given: Given) -> None:
         """List all operators, or only the first ones."""
-        self.shown = self.shown._replace(all_operators=not self.shown.all_operators)
-        self._rebuild()
+        self._show_again(all_operators=not self.shown.all_operators)
 
     def toggle_text(self, given: Given) -> None:
         """Switch the lower list between details and the text of both sides."""
@@ -270,16 +276,13 @@ class DifferenceScreen(KeyedScreen[Any]):
 
     def switch(self, given: Given) -> None:
         """Focus the other list."""
-        (self.rows if self.about.has_focus else self.about).focus()
+        self.move_focus((self.rows, self.about))
 
-    def filter(self, given: Given) -> None:
+    async def filter(self, given: Given) -> None:
         """Ask for the filter."""
-
-        def narrowed(text: str) -> None:
-            self.shown = self.shown._replace(wanted=text.strip())
-            self._rebuild()
-
-        self.ask("filter ", narrowed, text=self.shown.wanted, complete=self._words)
+        text = await self.ask("filter ", text=self.shown.wanted, complete=self._words)
+        if text is not None:
+            self._show_again(wanted=text.strip())
 
     def _words(self, typed: str) -> Sequence[str]:
         if self.compared is None:
@@ -290,7 +293,9 @@ class DifferenceScreen(KeyedScreen[Any]):
         found = [word for word in (*kinds, *operators) if word.startswith(last) or last in word.partition(":")[2]]
         return [f"{before} {visible(word)}".lstrip() for word in found]
 
-    def _rebuild(self) -> None:
+    def _show_again(self, **changes: Any) -> None:
+        """Build the rows again after changes of what is shown."""
+        self.shown = self.shown._replace(**changes)
         if self.compared is None:
             return
         row = self.row
@@ -298,14 +303,12 @@ class DifferenceScreen(KeyedScreen[Any]):
         if made.shown.wanted and not made.visible_events:
             self.say(f"no event matches {made.shown.wanted}; f and an empty line show everything", "changed")
 
-    def search(self, given: Given) -> None:
+    async def search(self, given: Given) -> None:
         """Ask for a text to search for."""
-
-        def sought(text: str) -> None:
+        text = await self.ask("/")
+        if text is not None:
             self._sought = text or self._sought
             self._find(1)
-
-        self.ask("/", sought)
 
     def next_match(self, given: Given) -> None:
         """Go to the next row that contains the searched text."""

@@ -10,12 +10,12 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
-from onnxjson_tui.screens.dialogs import ListScreen
 from onnxjson_tui.screens.opening import OpeningScreen
 from onnxjson_tui.session.opening import Unreadable
-from onnxjson_tui.shell import external_editor
-from onnxjson_tui.shell.entering import enter, failure_text, opened
+from onnxjson_tui.shell import programs
+from onnxjson_tui.shell.dialogs import ListScreen
 from onnxjson_tui.shell.jobs import Jobs, error_text
+from onnxjson_tui.shell.programs import enter, failure_text, opened
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -204,7 +204,7 @@ class FindingsScreen(ListScreen[int]):
             return
         finding = self._rows[self.lines.cursor]
         try:
-            external_editor.edit(self.app, self._found.path, (finding.line, finding.column) if finding.line else None)
+            programs.edit_file(self.app, self._found.path, (finding.line, finding.column) if finding.line else None)
         except OnnxJsonError as error:
             self._say(error_text(error), bad=True)
             return

@@ -20,10 +20,10 @@ from onnxjson_tui.names.form_feedback import Also, Feedback, edits_of, feedback
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.names.offers import Offers
 from onnxjson_tui.rows.choices import Searchable
-from onnxjson_tui.screens.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
 from onnxjson_tui.screens.form_controls import LINES, LineControl, LinesControl, OptionControl
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.widgets.bars import Bar
 from onnxjson_tui.widgets.lines import LineList, TextRows
@@ -360,7 +360,7 @@ class FormScreen(Dialog[Preview | None]):
             self._is_busy = False
         is_made = preview.matches <= 1 or not preview.patch
         if not is_made:
-            is_made = await self._bench.app.push_screen_wait(PreviewScreen(self._bench, preview)) is True
+            is_made = await self._bench.app.push_screen_wait(PreviewScreen(self._bench.jobs, preview)) is True
         if is_made:
             self._bench.jobs.drop(_LOOK)
             self.dismiss(preview)

@@ -20,7 +20,7 @@ from onnxjson_tui.rows.graph_drawing import NARROW, WIDE, Drawing, Extent, drawi
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
-from onnxjson_tui.screens.dialogs import Dialog
+from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.widgets.bars import Bar
 

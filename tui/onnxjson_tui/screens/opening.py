@@ -16,13 +16,13 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded, shortened, size
 from onnxjson_tui.names.completion import expanded, members
-from onnxjson_tui.screens.dialogs import Dialog
 from onnxjson_tui.session.opening import recent_files
-from onnxjson_tui.shell.entering import enter, failure_text, opened
+from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs, error_text
+from onnxjson_tui.shell.programs import enter, failure_text, opened
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.prompt import Field
 
 _RECENT: Final = 8
 """Recent files that are offered."""

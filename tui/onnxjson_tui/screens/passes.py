@@ -21,12 +21,12 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, wrapped
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.comparison import ComparisonScreen
-from onnxjson_tui.screens.dialogs import Dialog
 from onnxjson_tui.session.comparing import Compared, Side, compared
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.prompt import Field
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Model

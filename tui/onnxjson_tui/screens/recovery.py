@@ -7,9 +7,10 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import wrapped
-from onnxjson_tui.screens.dialogs import ConfirmScreen, TextScreen
+from onnxjson_tui.screens.saving import ask_path, tell_no_script, write_edits
 from onnxjson_tui.session.recovery import Abandoned
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import ConfirmScreen, TextScreen, preview_lines
 
 _WIDTH: Final = 68
 """Columns of the text of the dialog."""
@@ -47,11 +48,8 @@ async def _settle(bench: Bench, journal: Abandoned, others: int) -> str:
             case "recover":
                 await _recover(bench, journal)
             case "drop":
-                sure = ConfirmScreen(
-                    f"Delete {counted(len(journal.commands), 'edit')} for good?",
-                    [("k", "keep", "keep"), ("d", "delete", "drop")],
-                )
-                if await bench.app.push_screen_wait(sure) != "drop":
+                question = f"Delete {counted(len(journal.commands), 'edit')} for good?"
+                if await bench.confirm(question, [("k", "keep", "keep"), ("d", "delete", "drop")]) != "drop":
                     continue
                 journal.discard()
                 bench.say("the edits of the earlier session are deleted")
@@ -79,12 +77,10 @@ async def _recover(bench: Bench, journal: Abandoned) -> None:
 
 async def _show(bench: Bench, journal: Abandoned) -> None:
     """Show the diff that the journal would make."""
-    from onnxjson.rendering.diff_report import report
-    from onnxjson.rendering.diff_text import diff_lines
 
     def found() -> list[Line]:
         preview, trouble = bench.session.preview_recovery(journal)
-        lines = list(diff_lines(report(preview.difference(), "file", "recovered"), min(bench.size.width - 8, 104)))
+        lines = preview_lines(preview, "file", "recovered", bench.size.width - 8)
         return [*lines, (Span(visible(trouble, 500), "bad"),)] if trouble else lines
 
     lines = await bench.jobs.awaited("recovery", "computing the changes", found)
@@ -92,8 +88,6 @@ async def _show(bench: Bench, journal: Abandoned) -> None:
 
 
 async def _export(bench: Bench, journal: Abandoned) -> None:
-    from onnxjson_tui.screens.saving import ask_path, tell_no_script, write_edits
-
     script, left_out = journal.script()
     if not script.edits:
         await tell_no_script(bench, left_out)

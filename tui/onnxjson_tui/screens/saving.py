@@ -1,6 +1,5 @@
 """Saving a session and exporting its edits, with all questions: the file exists, has changed, cannot be written."""
 
-import asyncio
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -15,9 +14,9 @@ from onnxjson.rendering.tables import size, wrapped
 from onnxjson.storage.files import Format, format_for
 from onnxjson.storage.saving import require_savable
 from onnxjson_tui.names.completion import complete_path, expanded
-from onnxjson_tui.screens.dialogs import ConfirmScreen
-from onnxjson_tui.session.answers import SaveAnswer
+from onnxjson_tui.session.answers import Preview, SaveAnswer
 from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.dialogs import ConfirmScreen, preview_lines
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.widgets.bars import Tone
 
@@ -37,17 +36,11 @@ def paragraphs(text: str) -> list[str]:
     return wrapped(text, _WIDTH, indent=0)
 
 
-async def ask_path(bench: Bench, mark: str, text: str, endings: Sequence[str] = _SCRIPTS) -> Path | None:
-    """Ask for a path, completed by tab; return None if the user cancels."""
-    answer: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
-
-    def answered(typed: str | None) -> None:
-        if not answer.done():
-            answer.set_result(typed)
-
-    bench.prompt.ask(f"{mark}: ", answered, text=text, complete=lambda typed: complete_path(typed, endings))
-    typed = await answer
-    bench.nodes.focus()
+async def ask_path(
+    bench: Bench, mark: str, text: str, endings: Sequence[str] = _SCRIPTS, *, given: str = ""
+) -> Path | None:
+    """Ask for a path, completed by tab, unless it is given; return None if the user cancels."""
+    typed = given or await bench.ask(f"{mark}: ", text=text, complete=lambda typed: complete_path(typed, endings))
     return expanded(typed.strip()) if typed and typed.strip() else None
 
 
@@ -61,7 +54,7 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
     """
     session = bench.session
     if path is None and session.opened.path is None:
-        path = await ask_path(bench, "save as", _name_of_revision(session.opened.name), ())
+        path = await ask_path(bench, "save as", session.opened.name.rpartition(":")[2], ())
         if path is None:
             return False
     copy: bool | None = None
@@ -80,13 +73,7 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
         if answer.kind == "saved":
             _tell_saved(bench, answer, time.monotonic() - started)
             return True
-        ask = {
-            "changed-on-disk": _changed,
-            "takes-back": _takes_back,
-            "exists": _exists,
-            "weights-elsewhere": _weights_elsewhere,
-        }[answer.kind]
-        match await ask(bench, answer):
+        match await bench.app.push_screen_wait(save_question(answer)):
             case "copy" | "leave" as wanted:
                 copy = wanted == "copy"
             case "overwrite":
@@ -124,11 +111,8 @@ async def _after_error(bench: Bench, error: OnnxJsonError, path: Path | None) ->
         lines += [each for finding in error.findings[:20] for each in paragraphs(str(finding))]
     kept = bench.session.trouble or "The file is unchanged. Nothing is lost: your edits are in the journal."
     lines += ["", *paragraphs(kept)]
-    answer = await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Not saved", [("b", "back to the model", "back"), ("a", "save under another name", "as")], lines=lines
-        )
-    )
+    answers = [("b", "back to the model", "back"), ("a", "save under another name", "as")]
+    answer = await bench.confirm("Not saved", answers, lines=lines)
     if answer != "as":
         bench.say(f"not saved: {error_text(error)}", "bad")
         return None
@@ -136,78 +120,41 @@ async def _after_error(bench: Bench, error: OnnxJsonError, path: Path | None) ->
     return await ask_path(bench, "save as", "" if here is None else str(here), ())
 
 
-async def _changed(bench: Bench, answer: SaveAnswer) -> str:
-    lines = paragraphs(
-        f"Another program changed {visible(str(answer.path), None)} since you opened it. "
-        "Merging combines both changes and shows the result first."
-    )
-    return await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Not saved: the file has changed",
-            [
-                ("s", "stay", "stay"),
-                ("m", "merge", "merge"),
-                ("a", "save as", "save-as"),
-                ("O", "overwrite (a backup is kept)", "overwrite"),
-            ],
-            lines=lines,
-        )
-    )
-
-
-async def _takes_back(bench: Bench, answer: SaveAnswer) -> str:
-    lines = paragraphs(
-        f"{visible(str(answer.path), None)} contains changes of another program. You merged them and then undid the "
-        "merge, so saving would revert them. ctrl+r redoes the merge unless you have made another edit since."
-    )
-    return await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Not saved: this would revert changes of another program",
-            [
-                ("s", "stay", "stay"),
-                ("a", "save as", "save-as"),
-                ("O", "save and revert them (a backup is kept)", "take-back"),
-            ],
-            lines=lines,
-        )
-    )
-
-
-async def _exists(bench: Bench, answer: SaveAnswer) -> str:
-    lines = paragraphs(f"{visible(str(answer.path), None)} exists and is not the file that you opened.")
-    return await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Not saved: the file exists",
-            [("s", "stay", "stay"), ("a", "another name", "save-as"), ("R", "replace (a backup is kept)", "overwrite")],
-            lines=lines,
-        )
-    )
-
-
-async def _weights_elsewhere(bench: Bench, answer: SaveAnswer) -> str:
-    shown = [f"  {visible(each, 200)}" for each in answer.locations[:_NAMED]]
-    more = len(answer.locations) - len(shown)
-    lines = [
-        *paragraphs(f"The weights of the model are in files that must be in its folder: {_at(answer.path)}"),
-        *shown,
-        *([f"  and {more:,} more"] if more else []),
-    ]
-    return await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Copy the weights too?",
-            [
-                ("s", "stay", "stay"),
+def save_question(answer: SaveAnswer) -> ConfirmScreen:
+    """Return the question that must be answered before saving."""
+    stay, save_as = ("s", "stay", "stay"), ("a", "save as", "save-as")
+    name, lines = visible(str(answer.path), None), []
+    match answer.kind:
+        case "changed-on-disk":
+            title = "Not saved: the file has changed"
+            text = (
+                f"Another program changed {name} since you opened it. "
+                "Merging combines both changes and shows the result first."
+            )
+            answers = [stay, ("m", "merge", "merge"), save_as, ("O", "overwrite (a backup is kept)", "overwrite")]
+        case "takes-back":
+            title = "Not saved: this would revert changes of another program"
+            text = (
+                f"{name} contains changes of another program. You merged them and then undid the merge, so saving "
+                "would revert them. ctrl+r redoes the merge unless you have made another edit since."
+            )
+            answers = [stay, save_as, ("O", "save and revert them (a backup is kept)", "take-back")]
+        case "exists":
+            title, text = "Not saved: the file exists", f"{name} exists and is not the file that you opened."
+            answers = [stay, ("a", "another name", "save-as"), ("R", "replace (a backup is kept)", "overwrite")]
+        case _:
+            title, folder = "Copy the weights too?", visible(str(answer.path.resolve().parent), None)
+            text = f"The weights of the model are in files that must be in its folder: {folder}"
+            lines = [f"  {visible(each, 200)}" for each in answer.locations[:_NAMED]]
+            if len(answer.locations) > _NAMED:
+                lines.append(f"  and {len(answer.locations) - _NAMED:,} more")
+            answers = [
+                stay,
                 ("c", "copy them and save", "copy"),
                 ("w", "save without them", "leave"),
                 ("a", "another name", "save-as"),
-            ],
-            lines=lines,
-        )
-    )
-
-
-def _at(path: Path) -> str:
-    return visible(str(path.resolve().parent), None)
+            ]
+    return ConfirmScreen(title, answers, lines=[*paragraphs(text), *lines])
 
 
 async def _merge(bench: Bench) -> bool:
@@ -221,14 +168,9 @@ async def _merge(bench: Bench) -> bool:
     else:
         lines += [(Span("No conflicts.", "good"),)]
     lines += [(Span(""),), (Span("Changes from the file to your model:", "title"),)]
-    lines += await bench.jobs.awaited("save", "computing the changes", lambda: _merged_lines(bench, answer.preview))
-    wanted = await bench.app.push_screen_wait(
-        ConfirmScreen(
-            "Use the merged model?",
-            [("b", "back, change nothing", "back"), ("t", "use it", "take"), ("s", "use it and save", "save")],
-            lines=lines,
-        )
-    )
+    lines += await bench.jobs.awaited("save", "computing the changes", lambda: _merged_lines(answer.preview))
+    answers = [("b", "back, change nothing", "back"), ("t", "use it", "take"), ("s", "use it and save", "save")]
+    wanted = await bench.confirm("Use the merged model?", answers, lines=lines)
     if wanted == "back":
         bench.say("not merged and not saved", "changed")
         return False
@@ -240,31 +182,18 @@ async def _merge(bench: Bench) -> bool:
     bench.changed(changed)
     bench.draw_marks()
     bench.say(f"merged with {visible(session.opened.name, 200)}; not saved yet", "good")
-    bench.draw_chrome()
+    bench.draw_bars()
     return await save(bench) if wanted == "save" else False
 
 
-def _merged_lines(bench: Bench, preview: "object") -> list[Line]:
-    from onnxjson.rendering.diff_report import report
-    from onnxjson.rendering.diff_text import diff_lines
-    from onnxjson_tui.session.answers import Preview
-
-    assert isinstance(preview, Preview)
-    if not preview.patch:
-        return [(Span("  nothing", "quiet"),)]
-    return list(diff_lines(report(preview.difference(), "yours", "merged"), _WIDTH))
-
-
-def _name_of_revision(name: str) -> str:
-    """Return the file name of a model of a revision."""
-    return name.rpartition(":")[2]
+def _merged_lines(preview: Preview) -> list[Line]:
+    return preview_lines(preview, "yours", "merged", _WIDTH) if preview.patch else [(Span("  nothing", "quiet"),)]
 
 
 async def tell_no_script(bench: Bench, left_out: Sequence[str]) -> None:
     """Report that there is nothing to export, and why."""
     text = "no script was written: no step can be expressed as edits"
-    question = ConfirmScreen(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
-    await bench.app.push_screen_wait(question)
+    await bench.confirm(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
     bench.say(text, "bad")
 
 
@@ -285,15 +214,9 @@ async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequen
     except OnnxJsonError as error:
         bench.say(f"no script was written: {error_text(error)}", "bad")
         return
-    if path.exists():
-        question = ConfirmScreen(
-            "Not written: the file exists",
-            [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")],
-            lines=paragraphs(f"{visible(str(path), None)} exists."),
-        )
-        if await bench.app.push_screen_wait(question) != "replace":
-            bench.say(f"no script was written; {path} is unchanged", "changed")
-            return
+    if path.exists() and not await bench.confirm_replacing(paragraphs(f"{visible(str(path), None)} exists.")):
+        bench.say(f"no script was written; {path} is unchanged", "changed")
+        return
     try:
         await bench.jobs.awaited("export", "writing", lambda: _write_edits(path, script), holds_keys=False)
     except (OnnxJsonError, OSError) as error:
@@ -303,7 +226,7 @@ async def write_edits(bench: Bench, path: Path, script: Script, left_out: Sequen
     if left_out:
         lines = [f"{count} in {visible(str(path), None)}; it lacks these steps, which are not edits:", ""]
         lines += _reasons(left_out)
-        await bench.app.push_screen_wait(ConfirmScreen("The script is incomplete", [("o", "ok", "ok")], lines=lines))
+        await bench.confirm("The script is incomplete", [("o", "ok", "ok")], lines=lines)
     left = f"; {counted(len(left_out), 'step')} left out" if left_out else ""
     them = "it" if len(script.edits) == 1 else "these" if left_out else "them"
     tone: Tone = "changed" if left_out else "good"

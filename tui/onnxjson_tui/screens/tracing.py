@@ -16,11 +16,10 @@ from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
 from onnxjson_tui.keys.action import Given
 from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops
-from onnxjson_tui.screens.dialogs import TextScreen
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, SETTLES, DifferenceScreen
-from onnxjson_tui.screens.keyed import FIRST_AND_LAST, HELP, ScreenKey
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
-from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.dialogs import TextScreen
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
 
@@ -70,12 +69,7 @@ class TraceScreen(DifferenceScreen):
             trace = self._load()
             return _Loaded(trace, list(stops(trace)))
 
-        self.jobs.start("trace", f"reading {visible(self._source)}", work, self._read, self._refused)
-
-    def _refused(self, error: BaseException) -> None:
-        self.failed(error)
-        width = max(self.rows.size.width - 2, 40)
-        self.rows.show(TextRows([(Span(f" {text}", "bad"),) for text in wrapped(error_text(error), width, indent=0)]))
+        self.jobs.start("trace", f"reading {visible(self._source)}", work, self._read, self.refuse)
 
     def _read(self, found: _Loaded) -> None:
         self.trace = found.trace
@@ -84,7 +78,7 @@ class TraceScreen(DifferenceScreen):
         self.stops.styles.height = min(len(rows), max(self.size.height // 3, 3)) + 1
         first = next((number for number, each in enumerate(found.stops) if each.part >= 0), 0)
         self.stops.show(rows, first)
-        self.draw_chrome()
+        self.draw_bars()
         self._show_stop()
 
     def title_line(self) -> tuple[Line, str]:
@@ -148,16 +142,14 @@ class TraceScreen(DifferenceScreen):
 
     def switch(self, given: Given) -> None:
         """Focus the next list."""
-        order = [self.stops, self.rows, self.about]
-        at = next((number for number, each in enumerate(order) if each.has_focus), 0)
-        order[(at + 1) % 3].focus()
+        self.move_focus((self.stops, self.rows, self.about))
 
-    def choose(self, given: Given) -> None:
+    def open_row(self, given: Given) -> None:
         """Go from a pass to its diff; there, unfold or go to a place."""
         if self.stops.has_focus:
             self.rows.focus()
         else:
-            super().choose(given)
+            super().open_row(given)
 
     def go_to(self, given: Given) -> None:
         """Show the text of both sides, since no workbench has these models."""
@@ -184,10 +176,7 @@ class TraceScreen(DifferenceScreen):
     def leave(self, given: Given) -> None:
         """Go back to the previous screen."""
         self.jobs.drop_all()
-        if len(self.app.screen_stack) <= 2:
-            self.app.exit(0)
-        else:
-            self.dismiss(None)
+        self.close()
 
 
 def stories(

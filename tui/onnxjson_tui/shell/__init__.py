@@ -1,6 +1,7 @@
-"""Environment of the screens: terminal, driver, background jobs, external editor, switching between models.
+"""What every screen is built on: terminal, background jobs, dialogs, the base of full screens, the workbench itself.
 
-Here: what a screen needs from its program. Not here: screens, pages and actions, which import this room.
+Here: what screens, pages and actions import, `Bench` included, which gets its actions and pages from above. Not here:
+screens for one purpose (`onnxjson_tui.screens`).
 
-Read first: `jobs` (work in threads), `terminal` (capabilities of the terminal), `entering` (opening another model).
+Read first: `keyed` (the base of full screens), `bench` (the workbench, on `graph_screen`), `jobs` (work in threads).
 """

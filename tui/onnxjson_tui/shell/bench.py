@@ -1,162 +1,82 @@
-"""The workbench as actions, pages and screens see it: two protocols, so that none of them imports what is above it."""
+"""The workbench as actions, pages and screens use it: changes of the session, drawer, messages, prompt."""
 
-from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from textual.app import App
-from textual.geometry import Size
-from textual.screen import Screen
-from textual.timer import Timer
+from textual import events
 
-from onnxjson.editing.applying import Change
-from onnxjson.model.index import NodeRef
-from onnxjson_tui.keys.action import Action, Given, Pane
+from onnxjson.model.display import visible
+from onnxjson.rendering.spans import Line
+from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.model_names import Names
 from onnxjson_tui.session.answers import Changed, Preview
-from onnxjson_tui.session.opening import Unreadable
+from onnxjson_tui.session.edited_model import READ_ONLY
+from onnxjson_tui.session.following import Redrawn, redrawn
+from onnxjson_tui.session.selection import place_of
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.finder import Finder, SearchedList
-from onnxjson_tui.shell.node_marks import MarkedList, NodeMarks
+from onnxjson_tui.shell.finder import Finder
+from onnxjson_tui.shell.graph_screen import PANES, GraphScreen
+from onnxjson_tui.shell.status_bars import footer_line, scope_path, title_line
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.widgets.bars import Tone
-from onnxjson_tui.widgets.drawer import Drawer
+from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.widgets.prompt import Prompt
 
 
-class KeyQueue(Protocol):
-    """Queue of keys."""
+class Bench(GraphScreen):
+    """Shows a session and changes it; the workbench without its own actions and pages."""
 
-    def drop(self) -> None:
-        """Discard the waiting keys."""
+    def __init__(
+        self,
+        session: Session,
+        terminal: Terminal,
+        actions: Sequence[Action["Bench"]],
+        pages: Sequence[type[Page["Bench"]]],
+    ) -> None:
+        """Prepare the screen.
 
+        Args:
+            session: the session.
+            terminal: the terminal.
+            actions: all actions, in the order of the palette and the help.
+            pages: the pages of the drawer, in the order of the tabs.
+        """
+        super().__init__(session, terminal, actions)
+        self._pages = pages
+        self.finder = Finder(self)
+        """The search in the list of nodes."""
+        self.names: tuple[int, Names] | None = None
+        """The names of the model at a revision, for the palette."""
 
-class Program(Protocol):
-    """The program that the screens are part of."""
+    def on_mount(self) -> None:
+        """Show the model."""
+        self.drawer.pages = {page.name: page(self, self.drawer) for page in self._pages}
+        self.prompt.find_offers = self._find_offers
+        self.prompt.shown = self._prompt_shown
+        self.prompt.refused_lines = lambda count: self.say(
+            f"not pasted: {count:,} lines do not fit in one; forms (a) and E accept several", "bad"
+        )
+        self.build(0)
+        for problem in self.session.opened.problems:
+            self.say(problem, "changed")
+        self.started()
 
-    sessions: list[Session]
-    """Sessions whose edits must reach the disk when the program is ended from outside."""
-    failures: list[BaseException]
-    """Errors of the program itself that were shown to the user."""
+    def started(self) -> None:
+        """Handle that the model is shown."""
 
-    @property
-    def keys(self) -> KeyQueue:
-        """Keys that are not handled yet."""
-        ...
+    # Bars
 
-    def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> Screen[Any]:
-        """Return the screen for what was opened."""
-        ...
+    def title_line(self) -> tuple[Line, str]:
+        """Return the title, and problems and steps at its right."""
+        return title_line(self), scope_path(self)
 
+    def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
+        """Return the footer."""
+        return footer_line(self, *self._message, self._reader.pending)
 
-class Bench(SearchedList, MarkedList, Protocol):
-    """The workbench: what actions, pages of the drawer and other screens may use of it."""
-
-    terminal: Terminal
-    actions: Sequence[Action["Bench"]]
-    """All actions, in the order of the palette and the help."""
-    finder: Finder
-    """The search in the list of nodes."""
-    marks: NodeMarks
-    """Which nodes differ from the saved model."""
-    names: tuple[int, Names] | None
-    """The names of the model at a revision, for the palette."""
-    said: deque[tuple[str, Tone]]
-    """Messages shown so far, newest last."""
-    opened: set[str]
-    """Keys of the open scopes and groups of the outline."""
-
-    # Widgets
-
-    @property
-    def app(self) -> App[Any]:
-        """The program, as Textual knows it."""
-        ...
-
-    @property
-    def size(self) -> Size:
-        """Columns and rows of the screen."""
-        ...
-
-    @property
-    def nodes(self) -> LineList:
-        """The list of nodes."""
-        ...
-
-    @property
-    def outline(self) -> LineList:
-        """The outline."""
-        ...
-
-    @property
-    def inspector(self) -> LineList:
-        """The fields of the node under the cursor."""
-        ...
-
-    @property
-    def drawer(self) -> Drawer:
-        """The drawer at the bottom."""
-        ...
-
-    @property
-    def prompt(self) -> Prompt:
-        """The input line."""
-        ...
-
-    @property
-    def pane(self) -> Pane:
-        """The pane that has the focus."""
-        ...
-
-    @property
-    def lines(self) -> LineList:
-        """The list that has the focus."""
-        ...
-
-    def focus_pane(self, pane: Pane) -> None:
-        """Give a pane the focus."""
-
-    def toggle_class(self, *names: str) -> object:
-        """Switch classes of the style sheet on or off."""
-
-    def call_after_refresh(self, callback: Callable[..., object], *arguments: Any) -> object:
-        """Call a function after the next redraw."""
-
-    def set_timer(self, delay: float, callback: Callable[[], object]) -> Timer:
-        """Call a function after `delay` seconds."""
-        ...
-
-    # Position
-
-    @property
-    def here(self) -> NodeRef | None:
-        """The node under the cursor, if there is one."""
-        ...
-
-    def position_of(self, number: int) -> int | None:
-        """Return the position in the graph of the node in a row of the list."""
-
-    def number_of(self, position: int) -> int | None:
-        """Return the row of the node at a position, if it is listed."""
-
-    def go(self, address: str, *, remember: bool = True) -> bool:
-        """Go to an element; return whether it exists."""
-        ...
-
-    def show_only(self, text: str, positions: list[int] | None) -> None:
-        """List the nodes that `text` found; all nodes for None."""
-
-    # Drawing
-
-    def build(self, position: int | None = None, *, is_alike: bool = False) -> None:
-        """Rebuild the rows of the graph, with the cursor on the node at `position`."""
-
-    def draw_outline(self) -> None:
-        """Draw the outline again."""
-
-    def draw_chrome(self) -> None:
-        """Draw title and footer."""
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the tabs for another width."""
+        if self.drawer.is_open:
+            self.call_after_refresh(self.drawer.draw_tabs)
 
     # Changes
 
@@ -166,24 +86,100 @@ class Bench(SearchedList, MarkedList, Protocol):
         then: Callable[[Preview], object],
         failed: Callable[[BaseException], None] | None = None,
     ) -> None:
-        """Preview a change and pass the preview to `then`."""
+        """Compute a preview, in a thread if the model is big, and pass it on.
+
+        Args:
+            make: calls `Session.preview` or a similar method.
+            then: gets the preview.
+            failed: gets an error of `make`; without it, the error is shown.
+        """
+        if self.session.readonly:
+            self.say(READ_ONLY, "bad")
+            return
+        self.compute("edit", "computing the changes", make, then, failed, holds_keys=True)
 
     def accept(self, preview: Preview) -> Changed | None:
         """Make a previewed change and report it."""
+        try:
+            changed = self.session.accept(preview)
+        except Exception as error:
+            self.failed(error)
+            return None
+        notes = "; ".join(preview.notes)
+        if changed is None:
+            self.say(f"nothing changes{': ' + notes if notes else ''}", "changed")
+            return None
+        self.changed(changed)
+        said = f"{changed.step.title}{'  (' + notes + ')' if notes else ''}"
+        if self.session.trouble:
+            self.say(f"lost unless you save: {said}; {visible(self.session.trouble)}", "bad")
+        else:
+            self.say(said, "good")
+        return changed
 
     def changed(self, changed: Changed | None) -> None:
-        """Show the model after a change."""
+        """Show the model after a change of the session."""
+        if changed is None:
+            return
+        cursor = self.session.places.cursor
+        place = None if cursor is None else place_of(self.session.index, cursor)
+        is_elsewhere = place is not None and place[0].address != self._graph
+        if place is not None:
+            self._graph = place[0].address
+        if changed.is_restructured or is_elsewhere:
+            # The filter belongs to the old nodes or to another graph.
+            self._filter = None
+        if changed.is_restructured or is_elsewhere:
+            self.build(place[1] if place else None)
+        else:
+            self._rows.refresh(self.scope, self.marks.of(self.scope))
+            self.nodes.redraw_changed()
+            self.draw_outline()
+            self.settle()
+            self._follow(redrawn(changed.patch.root))
+        for page in self.drawer.pages.values():
+            page.model_changed()
+        self.draw_bars()
 
-    def failed(self, error: BaseException) -> None:
-        """Show an error in the footer."""
+    def _follow(self, needed: Redrawn) -> None:
+        """Update what a change may have altered in all nodes, although it moved none of them."""
+        scope, revision, former = self.scope, self.session.revision, self._followed
+        self._followed = revision
+        is_building = any(job.group == "rows" for job in self.jobs.running)
+        is_known = scope is None or scope.knows_names or not self.is_big
+        if needed.lanes or is_building or not is_known or former + 1 != revision:
+            self.build(is_alike=True)
+            return
+        if self._whole is not None and self._whole[:2] == (scope, former):
+            self._whole = (self._whole[0], revision, self._whole[2])
+        if needed.outline and scope is not None:
+            self._build_outline()
+
+    # Prompt
+
+    def _prompt_shown(self, is_shown: bool) -> None:
+        lists = (self.drawer.lines,) if self.drawer.is_open else (self.outline, self.nodes, self.inspector)
+        for lines in (*lists, self.drawer.lines) if not is_shown else lists:
+            lines.cover(1 if is_shown else 0)
+
+    def _find_offers(self, find: Callable[[], Sequence[str]], then: Callable[[Sequence[str]], None]) -> None:
+        self.compute("offers", "looking for completions", find, then)
+
+    def focus_list(self, lines: LineList) -> None:
+        """Give the pane of a list the focus."""
+        self.focus_pane(next((pane for pane in PANES if lines.id == pane), "drawer"))
 
     # Actions
 
-    def do(self, action: Action["Bench"], given: Given = ...) -> None:
-        """Run an action."""
+    def do(self, action: Action[Any], given: Given = Given()) -> None:  # noqa: B008 - immutable
+        """Run an action, unless it changes a read-only model; report its error."""
+        if action.changes and self.session.readonly:
+            self.say(READ_ONLY, "bad")
+        else:
+            super().do(action, given)
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine; report the error it raises."""
-
-    def perform(self, *changes: Change, title: str = "") -> None:
-        """Make changes as one step and report it."""
+    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
+        """Treat a double click as enter."""
+        action = next((each for each in self.actions if each.scope == self.pane and "enter" in each.keys), None)
+        if action is not None:
+            self.do(action)

@@ -1,56 +1,15 @@
 """Search in the list of nodes."""
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
 
-from onnxjson.model.index import Scope
 from onnxjson_tui.rows.node_text import NodeText, Wanted
-from onnxjson_tui.session.session import Session
-from onnxjson_tui.widgets.bars import Tone
-
-_T = TypeVar("_T")
-
-
-class SearchedList(Protocol):
-    """The list of nodes that is searched, and where the result is reported."""
-
-    session: Session
-
-    @property
-    def scope(self) -> Scope | None:
-        """The graph that is shown, if there is one."""
-        ...
-
-    @property
-    def filter(self) -> str:
-        """The text of the filter; "" if all nodes are listed."""
-        ...
-
-    @property
-    def chosen(self) -> list[int] | None:
-        """Positions of the nodes that the filter found; None if all nodes are listed."""
-        ...
-
-    def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
-        """Show a message in the footer."""
-
-    def compute(
-        self,
-        group: str,
-        label: str,
-        work: Callable[[], _T],
-        then: Callable[[_T], object],
-        failed: Callable[[BaseException], None] | None = None,
-        *,
-        holds_keys: bool = False,
-    ) -> None:
-        """Run work, in a thread if the model is big, and pass its result on; report its error without `failed`."""
+from onnxjson_tui.shell.graph_screen import GraphScreen
 
 
 class Finder:
     """Search of one workbench. Places are rows of its list of nodes."""
 
-    def __init__(self, bench: SearchedList) -> None:
+    def __init__(self, bench: GraphScreen) -> None:
         self._bench = bench
         self._text: NodeText | None = None
         self._text_of: object = None

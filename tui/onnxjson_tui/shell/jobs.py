@@ -17,11 +17,11 @@ _T = TypeVar("_T")
 QUIET: Final = 1.0
 """Seconds before a job is shown."""
 
-SAID_AFTER: Final = 0.3
+SHOWN_AFTER: Final = 0.3
 """Seconds before a job that holds the keys is shown, since the keys have no other visible effect."""
 
 
-_HARDLY: Final = 0.01
+_AT_LEAST: Final = 0.01
 """Minimum seconds of a timer, for what is already late."""
 
 _AT_ONCE: Final = 0.05
@@ -55,11 +55,11 @@ class Job:
     def is_slow(self) -> bool:
         """Whether it has been running long enough to be shown."""
         if self.holds_keys:
-            return time.monotonic() - self.keys_wait_since >= SAID_AFTER
+            return time.monotonic() - self.keys_wait_since >= SHOWN_AFTER
         return self.seconds >= QUIET
 
     @property
-    def said(self) -> str:
+    def status(self) -> str:
         """Text for the footer: label, seconds, and how to cancel. Without control characters."""
         seconds = f" {self.seconds:.0f} s" if self.seconds >= QUIET else ""
         return f"{visible(self.label)} ...{seconds}{'' if self.is_kept else '   esc cancels'}"
@@ -200,8 +200,8 @@ class Jobs:
             job.keys_wait_since = self._last_holder[0].keys_wait_since
         self._look()
         if job.holds_keys:
-            rest = SAID_AFTER - (time.monotonic() - job.keys_wait_since)
-            self._app.set_timer(max(rest, _HARDLY), lambda: self._look() if job in self.running else None)
+            rest = SHOWN_AFTER - (time.monotonic() - job.keys_wait_since)
+            self._app.set_timer(max(rest, _AT_LEAST), lambda: self._look() if job in self.running else None)
         if self._timer is None:
             self._timer = self._app.set_interval(0.5, self._look)
 

@@ -7,11 +7,11 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.keys.key_list import key_hints, shown_keys
-from onnxjson_tui.shell.bench import Bench
+from onnxjson_tui.shell.graph_screen import GraphScreen
 from onnxjson_tui.widgets.bars import Tone
 
 
-def title_line(bench: Bench) -> Line:
+def title_line(bench: GraphScreen) -> Line:
     """Return the title: name, changed or not, opset, graph, filter and selection."""
     session = bench.session
     changed = " *" if session.is_changed else ""
@@ -31,7 +31,7 @@ def title_line(bench: Bench) -> Line:
     return tuple(spans)
 
 
-def graph_names(bench: Bench) -> list[str]:
+def graph_names(bench: GraphScreen) -> list[str]:
     """Return the names of the graphs from the outermost to the one that is shown."""
     scope = bench.scope
     if scope is None:
@@ -52,7 +52,7 @@ def graph_names(bench: Bench) -> list[str]:
     return names[::-1]
 
 
-def scope_path(bench: Bench) -> str:
+def scope_path(bench: GraphScreen) -> str:
     """Return the right side of the title: problems, and the number of steps that can be undone."""
     parts = []
     problems = bench.drawer.pages.get("problems")
@@ -64,7 +64,7 @@ def scope_path(bench: Bench) -> str:
     return "  ".join(parts) + " " if parts else ""
 
 
-def footer_line(bench: Bench, message: str, tone: Tone, pending: str) -> tuple[Line, Line, tuple[Line, ...]]:
+def footer_line(bench: GraphScreen, message: str, tone: Tone, pending: str) -> tuple[Line, Line, tuple[Line, ...]]:
     """Return the footer: a message, job or keys; typed keys on the right; more lines below."""
     right: Line = (Span(f"{visible(pending, 20)} "),) if pending else _always(bench)
     used = sum([cells(span.text) for span in right])
@@ -75,17 +75,17 @@ def footer_line(bench: Bench, message: str, tone: Tone, pending: str) -> tuple[L
         return _with_hints(bench, first, room) if not others else first, right, tuple(others)
     slow = next((job for job in bench.jobs.running if job.is_slow), None)
     if slow is not None:
-        return (Span(f" {slow.said}", "changed"),), right, ()
+        return (Span(f" {slow.status}", "changed"),), right, ()
     return hints(bench, bench.size.width - used - 2), right, ()
 
 
-def _with_hints(bench: Bench, message: Line, width: int) -> Line:
+def _with_hints(bench: GraphScreen, message: Line, width: int) -> Line:
     """Return a short message, followed by as many keys as fit."""
     room = width - sum([cells(span.text) for span in message]) - _GAP
     return (*message, Span(" " * _GAP), *hints(bench, room)) if room > 0 else message
 
 
-def _always(bench: Bench) -> Line:
+def _always(bench: GraphScreen) -> Line:
     """Return the keys that are always shown."""
     session = bench.session
     wanted = [("u", "undo")] if session.history.position and not session.readonly else []
@@ -111,7 +111,7 @@ def message_lines(message: str, tone: Tone, width: int) -> list[Line]:
     return shown
 
 
-def hints(bench: Bench, width: int) -> Line:
+def hints(bench: GraphScreen, width: int) -> Line:
     """Return as many keys with a footer label as fit, those of the pane first."""
     wanted = list(bench.drawer.page.hints) if bench.pane == "drawer" and bench.drawer.page is not None else []
     wanted += [

@@ -1,16 +1,67 @@
-"""Drawer at the bottom of the screen, which shows one of several pages."""
+"""Drawer at the bottom of the screen, which shows one of several pages, and the base class of these pages."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Generic, TypeVar
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from onnxjson.rendering.spans import Span
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
 
-if TYPE_CHECKING:
-    from onnxjson_tui.widgets.page import Page
+_Bench = TypeVar("_Bench")
+"""The screen that has the drawer."""
+
+
+class Page(Generic[_Bench]):
+    """One page of the drawer: it is notified of events and provides its rows."""
+
+    name: ClassVar[str]
+    """Identifier for actions and tests."""
+    title: ClassVar[str]
+    """Text of the tab."""
+    hints: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """Keys and their labels for the footer while the page has the focus."""
+
+    def __init__(self, bench: _Bench, drawer: "Drawer") -> None:
+        self.bench = bench
+        self.drawer = drawer
+
+    @property
+    def rows(self) -> Rows:
+        """The rows to show now."""
+        return TextRows([])
+
+    @property
+    def note(self) -> str:
+        """Text after the title, such as a number; "" for none."""
+        return ""
+
+    def shown(self) -> None:
+        """Handle that the page becomes visible; expensive computations start here."""
+
+    def hidden(self) -> None:
+        """Handle that the page is no longer visible."""
+
+    def model_changed(self) -> None:
+        """Handle that the model changed or was saved."""
+
+    def copied(self, number: int) -> str:
+        """Return the text to copy for a row; "" for none."""
+        return ""
+
+    def choose(self, number: int) -> None:
+        """Handle enter on a row."""
+
+    def sideways(self, step: int) -> None:
+        """Scroll to the right, or to the left for a negative step."""
+
+    def redraw(self, cursor: int | None = None) -> None:
+        """Show `rows` again if the page is visible; for pages with new results."""
+        self.drawer.page_changed(self, cursor)
+
+
+_P = TypeVar("_P", bound=Page[Any])
 
 
 class Drawer(Vertical):
@@ -37,7 +88,11 @@ class Drawer(Vertical):
         """Whether the drawer is visible."""
         return bool(self.display)
 
-    def open(self, name: str) -> "Page[Any]":
+    def find(self, kind: type[_P]) -> _P:
+        """Return the page of a class."""
+        return next(page for page in self.pages.values() if isinstance(page, kind))
+
+    def open(self, name: str) -> Page[Any]:
         """Open a page."""
         self.remember()
         before, self.page = self.page, self.pages[name]
@@ -61,7 +116,7 @@ class Drawer(Vertical):
         if self.page is not None:
             self._cursors[self.page.name] = self.lines.cursor
 
-    def page_changed(self, page: "Page[Any]", cursor: int | None = None) -> None:
+    def page_changed(self, page: Page[Any], cursor: int | None = None) -> None:
         """Draw the rows of a page again after they changed."""
         self.draw_tabs()
         if page is self.page:

@@ -1,7 +1,7 @@
-"""Input line at the bottom for a search, a filter, a command or a value."""
+"""Text field for one line, and the input line at the bottom for a search, a filter, a command or a value."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -11,7 +11,6 @@ from textual.widgets import Input
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.field import Field
 
 _MOST_KEPT: Final = 200
 """Number of earlier answers that are kept for each prompt mark."""
@@ -21,6 +20,24 @@ Complete = Callable[[str], Sequence[str]]
 
 FindOffers = Callable[[Callable[[], Sequence[str]], Callable[[Sequence[str]], None]], None]
 """Computes completions and passes them to a callback."""
+
+
+class Field(Input):
+    """Textual's input field with a cursor that does not blink, since every blink sends bytes over a slow connection."""
+
+    def __init__(self, value: str | None = None, **more: Any) -> None:
+        super().__init__(value, compact=True, **more)
+        self.cursor_blink = False
+        self.refused_lines: Callable[[int], object] | None = None
+        """Called with the number of lines of a refused paste; None inserts the first pasted line."""
+
+    def on_paste(self, event: events.Paste) -> None:
+        """Refuse a text of several lines: its first line alone could be a different command."""
+        lines = event.text.splitlines()
+        if self.refused_lines is not None and len(lines) > 1:
+            event.stop()
+            event.prevent_default()
+            self.refused_lines(len(lines))
 
 
 class Prompt(Horizontal):

@@ -1,4 +1,4 @@
-"""The Textual program: terminal, theme, and the screen for what was opened."""
+"""The Textual program: terminal, theme, the workbench, and the screen for what was opened."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,13 +11,17 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from onnxjson_tui.keys.key_order import KeyOrder
+from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
+from onnxjson_tui.pages.problems import ProblemsPage
+from onnxjson_tui.pages.tensor import TensorPage
+from onnxjson_tui.screens.recovery import offer_recovery
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
-from onnxjson_tui.shell.driver import driver_class
-from onnxjson_tui.shell.entering import opened
+from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.shell.terminal import Terminal, detect
-from onnxjson_tui.workbench.screen import Workbench
+from onnxjson_tui.shell.programs import opened
+from onnxjson_tui.shell.terminal import Terminal, detect, driver_class
+from onnxjson_tui.workbench.catalogue import ACTIONS
 
 _THEME = Theme(
     name="onnxjson",
@@ -33,6 +37,17 @@ _THEME = Theme(
     panel="#23282e",
     dark=True,
 )
+
+
+class Workbench(Bench):
+    """The workbench with all actions and pages."""
+
+    def __init__(self, session: Session, terminal: Terminal) -> None:
+        super().__init__(session, terminal, ACTIONS, (ProblemsPage, ChangesPage, TensorPage, HistoryPage))
+
+    def started(self) -> None:
+        """Offer to recover what earlier sessions did not save."""
+        self.begin(offer_recovery(self))
 
 
 class WorkbenchApp(App[int], inherit_bindings=False):

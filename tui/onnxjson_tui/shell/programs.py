@@ -1,21 +1,39 @@
-"""Access to the program for its screens: internal errors, and opening another model."""
+"""Access to the program for its screens: internal errors, opening another model, the external editor."""
 
-from typing import TYPE_CHECKING, Any, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from onnxjson.model.errors import OnnxJsonError
 from onnxjson_tui.session.opening import Unreadable, remember
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.jobs import error_text, is_own_error
 
 if TYPE_CHECKING:
     from textual.app import App
+    from textual.screen import Screen
 
-    from onnxjson_tui.shell.bench import Program
+    from onnxjson_tui.keys.key_order import KeyOrder
 
 
-def program(app: "App[Any]") -> "Program":
+class Program(Protocol):
+    """The program that the screens are part of."""
+
+    sessions: list[Session]
+    """Sessions whose edits must reach the disk when the program is ended from outside."""
+    failures: list[BaseException]
+    """Errors of the program itself that were shown to the user."""
+    keys: "KeyOrder"
+    """Keys that are not handled yet."""
+
+    def screen_for(self, found: Session | Unreadable, *, readonly: bool) -> "Screen[Any]":
+        """Return the screen for what was opened."""
+        ...
+
+
+def program(app: "App[Any]") -> Program:
     """Return the program of a screen with its own type."""
     # Not checked at run time, since screens do not import the program.
-    return cast("Program", app)
+    return cast(Program, app)
 
 
 def failure_text(app: "App[Any]", error: BaseException) -> str:
@@ -56,3 +74,31 @@ def enter(app: "App[Any]", found: Session | Unreadable, *, readonly: bool, left:
         program(app).sessions = [each for each in program(app).sessions if each is not left]
     # Not awaited: the caller belongs to the screen that is removed.
     app.call_later(app.switch_screen, screen)
+
+
+def edit_file(app: "App[Any]", path: Path, place: tuple[int, int] | None = None) -> None:
+    """Open a file in $VISUAL or $EDITOR and wait until the editor ends.
+
+    The event loop is blocked meanwhile: its output would be invisible, and writing to a terminal that belongs to
+    another program can block forever.
+
+    Args:
+        app: the program, which is suspended.
+        path: the file.
+        place: initial line and column, from 1, for editors that support it.
+
+    Raises:
+        OnnxJsonError: no editor is set, it cannot be started, or it failed.
+    """
+    from onnxjson.cli import editors, processes
+
+    command = editors.chosen().command(path, place)
+    failure: OnnxJsonError | None = None
+    with app.suspend():
+        # An exception in here would never resume the program.
+        try:
+            processes.run_editor(command)
+        except OnnxJsonError as error:
+            failure = error
+    if failure is not None:
+        raise failure

@@ -19,11 +19,10 @@ from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.session.answers import Preview
-from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.jobs import error_text
+from onnxjson_tui.shell.jobs import Jobs, error_text
 from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.field import Field
 from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.prompt import Field
 
 _DIALOG: Final = 72
 """Columns of a small dialog with its border; see .dialog in app.tcss."""
@@ -119,6 +118,20 @@ class ListScreen(AnsweringScreen[ScreenResultType]):
 class Dialog(ModalScreen[ScreenResultType], ListScreen[ScreenResultType]):
     """A screen with a frame, a title and a line of keys, drawn over the screen that asks."""
 
+    frame = "dialog tall wide"
+    """Classes of the style sheet for its size."""
+
+    def compose(self) -> ComposeResult:
+        """Title, content, keys."""
+        with Vertical(classes=self.frame):
+            yield Bar(id="dialog-title")
+            yield from self.body()
+            yield Bar(id="dialog-hint")
+
+    def body(self) -> ComposeResult:
+        """Return the widgets between title and keys: a list."""
+        yield LineList(id="dialog-rows")
+
     def show_title(self, title: str, *more: Span) -> None:
         """Write the first line; `title` must be visible."""
         self.query_one("#dialog-title", Bar).show((Span(title, "title"), *more))
@@ -137,19 +150,16 @@ class PickerScreen(Dialog[str | None]):
         self, title: str, choices: Sequence[Choice], *, typed: str = "", hint: str = "", is_wide: bool = False
     ) -> None:
         super().__init__()
-        self._is_wide = is_wide
+        self.frame = "dialog tall wide" if is_wide else "dialog tall"
         self._title = visible(title, 200)
         self._choices = choices if isinstance(choices, Searchable) else Searchable(choices)
         self._typed = typed
         self._hint = hint or "enter choose   esc cancel   type to search"
 
-    def compose(self) -> ComposeResult:
-        """Title, field, list, keys."""
-        with Vertical(classes="dialog tall wide" if self._is_wide else "dialog tall"):
-            yield Bar(id="dialog-title")
-            yield Field(self._typed, id="dialog-input", select_on_focus=False)
-            yield LineList(id="dialog-rows")
-            yield Bar(id="dialog-hint")
+    def body(self) -> ComposeResult:
+        """Field, list."""
+        yield Field(self._typed, id="dialog-input", select_on_focus=False)
+        yield LineList(id="dialog-rows")
 
     def on_mount(self) -> None:
         """Focus the field."""
@@ -271,12 +281,9 @@ class TextScreen(Dialog[None]):
         self._rows = TextRows(list(lines))
         self._hint = hint or "esc close   arrows scroll"
 
-    def compose(self) -> ComposeResult:
-        """Title, text, keys."""
-        with Vertical(classes="dialog tall wide"):
-            yield Bar(id="dialog-title")
-            yield LineList(self._rows, id="dialog-rows", has_cursor=False)
-            yield Bar(id="dialog-hint")
+    def body(self) -> ComposeResult:
+        """The text."""
+        yield LineList(self._rows, id="dialog-rows", has_cursor=False)
 
     def on_mount(self) -> None:
         """Focus the text."""
@@ -289,33 +296,28 @@ class TextScreen(Dialog[None]):
         return dict.fromkeys(("escape", "q", "enter", "ctrl+c"), partial(self.dismiss, None))
 
 
+def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:
+    """Return the diff of a change, with names for both sides."""
+    found = report(preview.difference(), base, target)
+    return list(diff_lines(found, min(width, _WIDEST_DIFF), details=details))
+
+
 class PreviewScreen(Dialog[bool]):
     """Shows the diff of a change before it is made; returns whether to make it."""
 
-    def __init__(self, bench: Bench, preview: Preview, title: str = "") -> None:
-        """Prepare the screen.
-
-        Args:
-            bench: the workbench on whose model the change would be made.
-            preview: the change.
-            title: the title; the number of changed places if "".
-        """
+    def __init__(self, jobs: Jobs, preview: Preview) -> None:
         super().__init__()
-        self._bench = bench
+        self._jobs = jobs
         self._preview = preview
-        self._title = title or f"This changes {counted(preview.matches, 'place')}."
         self._details = False
 
-    def compose(self) -> ComposeResult:
-        """Title, diff, keys."""
-        with Vertical(classes="dialog tall wide"):
-            yield Bar(id="dialog-title")
-            yield LineList(id="dialog-rows", has_cursor=False)
-            yield Bar(id="dialog-hint")
+    def body(self) -> ComposeResult:
+        """The diff."""
+        yield LineList(id="dialog-rows", has_cursor=False)
 
     def on_mount(self) -> None:
         """Compute the diff."""
-        self.show_title(visible(self._title, 300))
+        self.show_title(f"This changes {counted(self._preview.matches, 'place')}.")
         keys = (("enter", "make the change "), ("esc", "leave the model as it is "), ("d", "details"))
         self.show_hint(*key_spans(keys))
         self.query_one(LineList).focus()
@@ -326,20 +328,18 @@ class PreviewScreen(Dialog[bool]):
         width, details, preview = max(self.app.size.width - 8, _NARROWEST_DIFF), self._details, self._preview
 
         def find() -> list[Line]:
-            found = report(preview.difference(), "before", "after")
+            lines = preview_lines(preview, "before", "after", width, details=details)[1:]
             # The names of the two sides are obvious here, and `--test-rewrites` does not apply to a preview.
-            lines = list(diff_lines(found, min(width, _WIDEST_DIFF), details=details))[1:]
             return [line for line in lines if "--test-rewrites" not in plain(line)]
 
-        self._bench.jobs.start(_PREVIEW, "computing the diff", find, self._show, self._failed)
+        self._jobs.start(_PREVIEW, "computing the diff", find, self._show, self._failed)
 
     def _show(self, lines: list[Line]) -> None:
         if self.is_mounted:
             self.query_one(LineList).show(TextRows([*self._notes(), *lines]))
 
     def _failed(self, error: BaseException) -> None:
-        if self.is_mounted:
-            self.query_one(LineList).show(TextRows([*self._notes(), (Span(visible(error_text(error), 1000), "bad"),)]))
+        self._show([(Span(visible(error_text(error), 1000), "bad"),)])
 
     def _notes(self) -> list[Line]:
         width = max(min(self.app.size.width - 8, _WIDEST_DIFF), 40)
@@ -360,5 +360,5 @@ class PreviewScreen(Dialog[bool]):
         self._start()
 
     def _leave(self, *, make: bool) -> None:
-        self._bench.jobs.drop(_PREVIEW)
+        self._jobs.drop(_PREVIEW)
         self.dismiss(make)

@@ -1,0 +1,327 @@
+"""The base of full screens: title, lists, prompt, footer, jobs, and one table of keys for footer and help."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.timer import Timer
+
+from onnxjson.model.display import visible
+from onnxjson.rendering.spans import Line, Span
+from onnxjson.rendering.tables import cells, padded
+from onnxjson_tui.keys.action import Action, Given, KeyReader, Pane
+from onnxjson_tui.keys.key_list import key_hints, shown_keys
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
+from onnxjson_tui.shell.jobs import Jobs
+from onnxjson_tui.shell.programs import failure_text
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.bars import Bar, Tone
+from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.prompt import Complete, Prompt
+
+_T = TypeVar("_T")
+
+AWAITS: Final = 0.15
+"""Seconds before the footer shows the beginning of a key sequence."""
+
+_MOST_MESSAGES: Final = 200
+"""Messages that are kept."""
+
+
+class Motion(NamedTuple):
+    """A movement in a list, the same on all screens."""
+
+    id: str
+    title: str
+    keys: tuple[str, ...]
+    """As in `Action.keys`."""
+    run: Callable[[LineList, int], object]
+    """Moves the cursor of a list; a count repeats it."""
+
+
+MOTIONS: Final = (
+    Motion("down", "next row", ("j", "down"), lambda lines, count: lines.move_by(count)),
+    Motion("up", "previous row", ("k", "up"), lambda lines, count: lines.move_by(-count)),
+    Motion("page-down", "page down", ("pagedown", "ctrl+f"), lambda lines, count: lines.move_by(lines.page * count)),
+    Motion("page-up", "page up", ("pageup", "ctrl+b"), lambda lines, count: lines.move_by(-lines.page * count)),
+    Motion("half-page-down", "half a page down", ("ctrl+d",), lambda lines, count: lines.move_by(_half(lines) * count)),
+    Motion("half-page-up", "half a page up", ("ctrl+u",), lambda lines, count: lines.move_by(-_half(lines) * count)),
+    Motion("centre", "scroll the row to the middle", ("z z",), lambda lines, count: lines.centre(0.5)),
+)
+
+
+def _half(lines: LineList) -> int:
+    return max(lines.page // 2, 1)
+
+
+class ScreenKey(NamedTuple):
+    """What keys do on a screen."""
+
+    keys: tuple[str, ...]
+    """As in `Action.keys`; the first one is shown first."""
+    title: str
+    run: str
+    """The name of a method of the screen, which takes what was typed around the keys."""
+    footer: str = ""
+    """A word for the footer; "" leaves it out there."""
+
+
+class KeyedScreen(AnsweringScreen[_T]):
+    """The base of screens that have lists of lines and keys of their own."""
+
+    BINDINGS: ClassVar[list[BindingType]] = []
+    KEYS: ClassVar[tuple[ScreenKey, ...]] = ()
+    """In the order of the help."""
+    SAME_KEYS: ClassVar[dict[str, str]] = {}
+    """Digits that represent a key of the table, on screens without counts."""
+
+    def __init__(self, terminal: Terminal, actions: Sequence[Action[Any]] | None = None) -> None:
+        """Prepare the screen.
+
+        Args:
+            terminal: the terminal.
+            actions: all actions, in the order of the help; None for those of `KEYS` and the motions.
+        """
+        super().__init__()
+        self.terminal = terminal
+        if actions is None:
+            own = [Action(each.run, each.title, each.keys, getattr(type(self), each.run), "See") for each in self.KEYS]
+            actions = [*own, *[Action(each.id, each.title, each.keys, _mover(each), "Move") for each in MOTIONS]]
+        self.actions = actions
+        self._reader = KeyReader(actions)
+        self._message: tuple[str, Tone] = ("", "plain")
+        self.messages: deque[tuple[str, Tone]] = deque(maxlen=_MOST_MESSAGES)
+        """Messages shown so far, the newest last."""
+        self._awaiting: Timer | None = None
+
+    def compose(self) -> ComposeResult:
+        """Title, content, prompt, footer."""
+        yield Bar(id="title")
+        yield from self.body()
+        yield Prompt(id="prompt")
+        yield Bar(id="footer")
+
+    def body(self) -> ComposeResult:
+        """Return the widgets between title and prompt."""
+        yield from ()
+
+    def on_mount(self) -> None:
+        """Draw the bars. Textual calls this after that of a subclass, which must not call it too."""
+        self.draw_bars()
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Work in threads."""
+        return Jobs(self, self.failed, self.draw_bars)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The line to type in."""
+        return self.query_one(Prompt)
+
+    @property
+    def pane(self) -> Pane:
+        """The pane that has the focus, on screens with keys that only work there."""
+        return "everywhere"
+
+    @property
+    def lines(self) -> LineList:
+        """The list that has the focus, else the first one."""
+        return self.focused if isinstance(self.focused, LineList) else self.query(LineList).first()
+
+    def move_focus(self, lists: Sequence[LineList]) -> None:
+        """Focus the next of some lists."""
+        at = next((number for number, each in enumerate(lists) if each.has_focus), 0)
+        lists[(at + 1) % len(lists)].focus()
+
+    # Bars
+
+    def title_line(self) -> tuple[Line, str]:
+        """Return the title, and the text at its right."""
+        return (), ""
+
+    def footer_line(self) -> tuple[Line, Line, tuple[Line, ...]]:
+        """Return the footer: a message, job or keys; typed keys at its right; more lines below."""
+        text, tone = self._message
+        pending = f"{visible(self._reader.pending, 20)} " if self._reader.pending else ""
+        right: Line = (Span(pending),) if pending else ()
+        slow = next((job for job in self.jobs.running if job.is_slow), None)
+        if text:
+            return (Span(f" {text}", tone),), right, ()
+        if slow is not None:
+            return (Span(f" {slow.status}", "changed"),), right, ()
+        offered = [(shown_keys(each.keys[0]), self.word_of(each)) for each in self.KEYS if self.offered(each)]
+        return key_hints([each for each in offered if each[1]], self.size.width - cells(pending)), right, ()
+
+    def draw_bars(self) -> None:
+        """Draw title and footer; only differences are sent to the terminal."""
+        if not self.is_mounted or not self.is_running or not self.query("#footer"):
+            return
+        self.query_one("#title", Bar).show(*self.title_line())
+        left, right, below = self.footer_line()
+        self.query_one("#footer", Bar).show(left, right, below)
+        self.prompt.place_above(1 + len(below))
+
+    def offered(self, key: ScreenKey) -> bool:
+        """Return whether a key does something now."""
+        return True
+
+    def word_of(self, key: ScreenKey) -> str:
+        """Return the word for a key in the footer now; "" leaves it out."""
+        return key.footer
+
+    def say(self, text: str, tone: Tone = "plain", *, keep: bool = True) -> None:
+        """Show a message in the footer until the next key; `text` is made visible here.
+
+        Args:
+            text: the message.
+            tone: its style.
+            keep: whether ``:messages`` lists it; not for messages at every letter.
+        """
+        self._message = (visible(text, 1000), tone)
+        if text and keep:
+            self.messages.append(self._message)
+        self.draw_bars()
+
+    def failed(self, error: BaseException) -> None:
+        """Show an error; errors of the program itself are also recorded."""
+        self.say(failure_text(self.app, error), "bad")
+
+    # Keys
+
+    def on_key(self, event: events.Key) -> None:
+        """Read a key, unless the prompt is open."""
+        if self._is_complete and self.prompt.is_asking:
+            return
+        event.stop()
+        event.prevent_default()
+        if not self._is_complete or self.is_answered:
+            return  # Keys may arrive faster than a screen opens and closes.
+        key = pressed_key(event)
+        result = self._reader.feed(self.SAME_KEYS.get(key, key), self.pane)
+        self._message = ("", "plain")
+        if self._awaiting is not None:
+            self._awaiting.stop()
+        if result.kind == "more" and self._reader.pending:
+            # A fast typist does not need it, and drawing it would delay the next key.
+            self._awaiting = self.set_timer(AWAITS, self.draw_bars)
+        else:
+            self.draw_bars()
+        if result.kind == "action" and result.action is not None:
+            self.do(result.action, result.given)
+        elif result.kind == "nothing":
+            self.say(f"{visible(key)} does nothing here; ? lists the keys")
+
+    def do(self, action: Action[Any], given: Given = Given()) -> None:  # noqa: B008 - immutable
+        """Run an action; report its error."""
+        try:
+            work = action.run(self, given)
+        except Exception as error:
+            self.failed(error)
+            return
+        if work is not None:
+            self.begin(work)
+        self.draw_bars()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine that waits for something, such as an answer; report its error."""
+        self.run_worker(self._finish(work), group="actions", exit_on_error=False)
+
+    async def _finish(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        except Exception as error:
+            self.failed(error)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw the bars for another width."""
+        self.call_after_refresh(self.draw_bars)
+
+    def show_keys(self, given: Given) -> None:
+        """List the keys."""
+        self.app.push_screen(TextScreen("Keys", key_lines(self.KEYS)))
+
+    def first(self, given: Given) -> None:
+        """Go to the first row."""
+        self.lines.move_by(-len(self.lines.rows))
+
+    def last(self, given: Given) -> None:
+        """Go to the last row."""
+        self.lines.move_by(len(self.lines.rows))
+
+    # Questions
+
+    async def choose(
+        self, title: str, choices: Sequence[Choice], *, hint: str = "", is_wide: bool = False
+    ) -> str | None:
+        """Ask for one of many; return its key, or None if the user cancels."""
+        return await self.app.push_screen_wait(PickerScreen(title, choices, hint=hint, is_wide=is_wide))
+
+    async def confirm(
+        self,
+        question: str,
+        answers: Sequence[tuple[str, str, str]],
+        *,
+        lines: Sequence[Line] | Sequence[str] = (),
+        escape: str = "",
+    ) -> str:
+        """Ask one question; see `ConfirmScreen` for the arguments."""
+        return await self.app.push_screen_wait(ConfirmScreen(question, answers, lines=lines, escape=escape))
+
+    async def confirm_replacing(self, lines: Sequence[str]) -> bool:
+        """Ask whether to replace a file that exists."""
+        answers = [("k", "keep it", "keep"), ("R", "replace it (no backup is kept)", "replace")]
+        return await self.confirm("Not written: the file exists", answers, lines=lines) == "replace"
+
+    async def ask(
+        self,
+        mark: str,
+        *,
+        text: str = "",
+        changed: Callable[[str], None] | None = None,
+        complete: Complete | None = None,
+    ) -> str | None:
+        """Ask for a line; return None if the user cancels. See `Prompt.ask` for the arguments."""
+        answered: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        focused = self.lines
+
+        def done(answer: str | None) -> None:
+            self.focus_list(focused)
+            if not answered.done():
+                answered.set_result(answer)
+
+        self.prompt.ask(mark, done, text=text, changed=changed, complete=complete)
+        return await answered
+
+    def focus_list(self, lines: LineList) -> None:
+        """Give a list the focus."""
+        lines.focus()
+
+
+def _mover(motion: Motion) -> Callable[[KeyedScreen[Any], Given], None]:
+    def run(screen: KeyedScreen[Any], given: Given) -> None:
+        motion.run(screen.lines, given.number or 1)
+
+    return run
+
+
+FIRST_AND_LAST: Final = (
+    ScreenKey(("g g", "home"), "first row", "first"),
+    ScreenKey(("G", "end"), "last row", "last"),
+)
+
+HELP: Final = ScreenKey(("?", "f1"), "this list of keys", "show_keys", "keys")
+
+
+def key_lines(table: tuple[ScreenKey, ...]) -> list[Line]:
+    """Return a table of keys, and those that move in lists, as lines."""
+    rows: list[ScreenKey | Motion] = [*table, *MOTIONS]
+    shown = [("  ".join([shown_keys(keys) for keys in each.keys]), each.title) for each in rows]
+    column = max([len(keys) for keys, _ in shown], default=0) + 2
+    return [(Span(f" {padded(keys, column)}", "title"), Span(title)) for keys, title in shown]
