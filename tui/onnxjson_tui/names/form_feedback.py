@@ -1,6 +1,7 @@
 """Feedback of a form while it is filled in: missing fields, mistakes, attribute values, what the edit would change."""
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
@@ -86,12 +87,10 @@ def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also 
         mistake = value_mistake(ref, filling.texts["attribute"], filling.texts[value].strip())
         if mistake:
             mistakes.setdefault(value, visible(mistake, 500))
-    if missing := [field.label for field in filling.missing()]:
-        return Feedback(f"still needed: {', '.join(missing)}", "plain", notes, mistakes)
-    if mistakes:
-        return Feedback("", "plain", notes, mistakes)
-    if not is_trying or filling.name in SLOW:
-        return Feedback("", "plain", notes, mistakes)
+    missing = [field.label for field in filling.missing()]
+    if missing or mistakes or not is_trying or filling.name in SLOW:
+        text = f"still needed: {', '.join(missing)}" if missing else ""
+        return Feedback(text, "plain", notes, mistakes)
     try:
         preview = session.preview(*edits_of(session, filling, also))
     except (OnnxJsonError, OSError) as error:
@@ -101,11 +100,8 @@ def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also 
 
 def preview_text(preview: Preview) -> str:
     """Describe in one line what an edit would change."""
-    if not preview.patch:
-        return "; ".join(["nothing would change", *[visible(note, 300) for note in preview.notes]])
-    return "; ".join(
-        [f"would change {counted(preview.matches, 'place')}", *[visible(note, 300) for note in preview.notes]]
-    )
+    change = f"would change {counted(preview.matches, 'place')}" if preview.patch else "nothing would change"
+    return "; ".join([change, *[visible(note, 300) for note in preview.notes]])
 
 
 def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
@@ -122,9 +118,8 @@ def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
             return "", visible(str(error), 500), None
     first = refs[0].node
     name = visible(first.name or next((each for each in first.output if each), ""), 80)
-    if len(refs) == 1:
-        return f"{visible(first.op_type or '?', 40)} {name}", "", refs[0]
-    return f"{counted(len(refs), 'node')}, the first one {visible(first.op_type or '?', 40)} {name}", "", refs[0]
+    start = "" if len(refs) == 1 else f"{counted(len(refs), 'node')}, the first one "
+    return f"{start}{visible(first.op_type or '?', 40)} {name}", "", refs[0]
 
 
 def _note(session: Session, filling: Filling, field: Parameter, ref: NodeRef | None) -> str:
@@ -149,15 +144,11 @@ def _signature(session: Session, op_type: str, domain: str) -> str:
     found = operator_signature(wanted, op_type, opset) if opset is not None else None
     if found is None:
         return ""
-    taken = ", ".join(
-        [
-            f"{each.name}{'?' if each.option == 'optional' else '...' if each.option == 'variadic' else ''}"
-            for each in found.inputs
-        ]
-    )
-    made = ", ".join([each.name for each in found.outputs])
+    marks = {"optional": "?", "variadic": "..."}
+    inputs = ", ".join([each.name + marks.get(each.option, "") for each in found.inputs])
+    outputs = ", ".join([each.name for each in found.outputs])
     needed = [each.name for each in found.attributes.values() if each.required]
-    return f"({taken}) -> ({made})" + (f", requires the attribute {', '.join(needed)}" if needed else "")
+    return f"({inputs}) -> ({outputs})" + (f", requires the attribute {', '.join(needed)}" if needed else "")
 
 
 _BIGGEST: Final = 4096
@@ -188,10 +179,7 @@ def can_be_typed(attribute: Attribute) -> bool:
         return False
     if tensor is None:
         return True
-    elements = 1
-    for size in tensor.dims:
-        elements *= size
-    return elements * 16 <= _BIGGEST and not tensor.external_data
+    return prod(tensor.dims) * 16 <= _BIGGEST and not tensor.external_data
 
 
 def written(ref: NodeRef, name: str) -> str:

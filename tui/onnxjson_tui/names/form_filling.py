@@ -8,10 +8,11 @@ from onnxjson.editing.declaration import Edit, name_of, non_default_parameters, 
 from onnxjson.editing.parameters import JOINED, Parameter, Shape, parameters
 from onnxjson.editing.spelling import build, in_form_order, parse_value, spell_value
 from onnxjson.editing.values import ValueMistakeError, record_value, write_value
-from onnxjson.model.constants import find_constant
+from onnxjson.model.constants import Constant, find_constant
+from onnxjson.model.document import SparseTensor
 from onnxjson.model.errors import ParameterError
 from onnxjson.model.index import Index, NodeRef
-from onnxjson_tui.names.editable_names import constant_of, is_plain, node_selector, value_selector
+from onnxjson_tui.names.editable_names import is_plain, node_selector, value_selector
 from onnxjson_tui.session.session import Session
 
 SELECTION: Final = "%"
@@ -19,6 +20,15 @@ SELECTION: Final = "%"
 
 EMPTY: Final = '""'
 """Text that represents an empty string, since an empty field is omitted."""
+
+_FEW: Final = 64
+"""Maximum elements of a constant that the form shows for editing."""
+
+_OF_NODES: Final = ("set-doc", "set-metadata")
+"""Edits that apply to nodes if some are given, otherwise to the whole model."""
+
+_OF_OUTPUTS: Final = ("add-output", "set-shape")
+"""Edits that start with an output of the node under the cursor."""
 
 YES: Final = "yes"
 NO: Final = "no"
@@ -28,12 +38,7 @@ class Filling:
     """A form that is being filled in; every field contains a text."""
 
     def __init__(self, edit: type[Edit], texts: Mapping[str, str] | None = None) -> None:
-        """Create a form.
-
-        Args:
-            edit: the class of the edit.
-            texts: initial texts by field; lists have one item per line, flags are "yes" or "no".
-        """
+        """Create a form with initial texts by field; lists have one item per line, flags are "yes" or "no"."""
         self.edit_type = edit
         self.name = name_of(edit)
         self.title = self.name.replace("-", " ").capitalize()
@@ -139,24 +144,8 @@ def _text_of(shape: Shape, value: object) -> str:
     return EMPTY if texts == [""] and shape.form in ("text", "size", "value") else texts[0]
 
 
-_FEW: Final = 64
-"""Maximum elements of a constant that the form shows for editing."""
-
-_OF_NODES: Final = ("set-doc", "set-metadata")
-"""Edits that apply to nodes if some are given, otherwise to the whole model."""
-
-_OF_OUTPUTS: Final = ("add-output", "set-shape")
-"""Edits that start with an output of the node under the cursor."""
-
-
 def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[str, str]:
-    """Return the initial texts of the fields of an edit, by name.
-
-    Args:
-        session: the session, with its selection.
-        edit: the class of the edit.
-        here: the node under the cursor.
-    """
+    """Return the initial texts of the fields of an edit, from the selection and the node under the cursor."""
     found: dict[str, str] = {}
     for parameter in parameters(edit):
         if parameter.role in ("node", "nodes") and (parameter.required or name_of(edit) in _OF_NODES):
@@ -169,26 +158,20 @@ def prefilled(session: Session, edit: type[Edit], here: NodeRef | None) -> dict[
     if name_of(edit) in _OF_OUTPUTS and here.node.output:
         found["tensor"] = _value(session, here, here.node.output[0])
     if name_of(edit) in ("set-tensor", "cast-tensor"):
-        names = [name for name in (*here.node.input, *here.node.output) if name]
-        constant = next((name for name in names if _is_constant(here, name)), None)
-        if constant is not None:
-            found["tensor"] = _value(session, here, constant)
+        constants = [find_constant(here.scope, name) for name in (*here.node.input, *here.node.output) if name]
+        dense = [each for each in constants if each is not None and not isinstance(each.value, SparseTensor)]
+        if dense:
+            found["tensor"] = _value(session, here, dense[0].name)
             if name_of(edit) == "set-tensor":
-                found["value"] = _elements(here, constant)
+                found["value"] = _elements(dense[0])
     if name_of(edit) == "add-node" and here.scope.address != "/graph":
         found["graph"] = here.scope.address
     return {name: text for name, text in found.items() if text}
 
 
-def _is_constant(here: NodeRef, name: str) -> bool:
-    home = Index.defining_scope(here.scope, name)
-    return home is not None and constant_of(home, name)
-
-
-def _elements(here: NodeRef, name: str) -> str:
+def _elements(constant: Constant) -> str:
     """Return the elements of a small constant as editable text; "" for other constants."""
-    constant = find_constant(here.scope, name)
-    tensor = None if constant is None else constant.tensor
+    tensor = constant.tensor
     if tensor is None or tensor.external_data or prod(tensor.dims) > _FEW:
         return ""
     values = record_value(tensor).get("values")

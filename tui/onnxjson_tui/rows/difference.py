@@ -10,6 +10,7 @@ from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, shortened_name, size
+from onnxjson.rendering.trace_text import nodes_change
 from onnxjson_tui.rows.lanes import Glyphs
 from onnxjson_tui.session.comparing import Compared
 
@@ -297,8 +298,7 @@ def _gist(event: Event, room: int) -> str:
 
 def _sizes(compared: Compared) -> Iterator[list[Span]]:
     nodes, matched = compared.nodes, compared.matched
-    before = f"{nodes.before:,} -> " if nodes.change else ""
-    yield _count_spans(f"{before}{counted(nodes.after, 'node')}", nodes.change_text, nodes.change)
+    yield _count_spans(nodes_change(nodes.before, nodes.after), nodes.change_text, nodes.change)
     each = compared.parameters
     yield _count_spans(counted(each.after, "parameter"), each.change_text, each.change)
     each = compared.bytes

@@ -11,6 +11,7 @@ Where two lines cross, the vertical one is drawn, so that they do not look conne
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import count
 from typing import Final, NamedTuple
 
 from onnxjson.rendering import layered_layout
@@ -41,7 +42,6 @@ class Box(NamedTuple):
     """Visible."""
     more: int = 0
     """Number of connected boxes that are not drawn."""
-    is_centre: bool = False
 
 
 class Edge(NamedTuple):
@@ -222,14 +222,14 @@ class _Canvas:
         self._gaps = [_Gap() for _ in range(max(len(levels) - 1, 0))]
         self._passing: list[set[int]] = [set() for _ in levels]
         self._taken = self._occupied()
-        self._middles = [
-            {self._middle(box) for box in range(len(texts)) if self._layers[box] == layer}
-            for layer in range(len(levels))
-        ]
+        self._middles = [{self._middle(box) for box in self._boxes(layer)} for layer in range(len(levels))]
         for edge, line in zip(edges, layout.lines[: len(edges)], strict=True):
             self._lead(edge, line)
         for layer, gap in enumerate(self._gaps):
             gap.beside(sorted(self._middles[layer + 1]))
+
+    def _boxes(self, layer: int) -> list[int]:
+        return [box for box, own in enumerate(self._layers) if own == layer]
 
     def _middle(self, box: int) -> int:
         return self._x[box] + cells(self._texts[box]) // 2
@@ -238,9 +238,7 @@ class _Canvas:
         """Keep the boxes of a layer apart after rounding."""
         for layer in range(len(self._level)):
             at = 0
-            for box in sorted(
-                [box for box in range(len(self._x)) if self._layers[box] == layer], key=self._x.__getitem__
-            ):
+            for box in sorted(self._boxes(layer), key=self._x.__getitem__):
                 self._x[box] = max(self._x[box], at)
                 at = self._x[box] + cells(self._texts[box]) + 1
 
@@ -268,22 +266,12 @@ class _Canvas:
         self._gaps[last - 1].add(column, self._middle(lower))
 
     def _free(self, layer: int, wanted: int, above: int) -> int:
-        """Return the nearest free column of a layer, without a box or another line.
-
-        Args:
-            layer: the layer.
-            wanted: the preferred column.
-            above: the column that the line comes from.
-        """
+        """Return the column of a layer nearest to `wanted` without a box or another line than that from `above`."""
         others = self._middles[layer - 1] | self._passing[layer - 1]
         next_layer = self._passing[layer + 1] if layer + 1 < len(self._passing) else set()
         taken = self._taken[layer] | next_layer | (others - {above})
-        distance = 0
-        while True:
-            for column in (wanted + distance, wanted - distance):
-                if column >= 0 and column not in taken:
-                    return column
-            distance += 1
+        columns = (column for distance in count() for column in (wanted + distance, wanted - distance))
+        return next(column for column in columns if column >= 0 and column not in taken)
 
     def drawn(self, cut: int, more: Sequence[int]) -> Drawing:
         """Draw everything."""
@@ -299,7 +287,7 @@ class _Canvas:
             row = [" "] * width
             for column in self._passing[layer]:
                 row[column] = lines[_UP | _DOWN]
-            for box in [box for box in range(len(self._texts)) if self._layers[box] == layer]:
+            for box in self._boxes(layer):
                 _write(row, self._x[box], self._texts[box])
                 places[box] = Place(self._x[box], len(rows), cells(self._texts[box]))
             rows.append(row)
@@ -336,13 +324,7 @@ class _Canvas:
                     aside = (_LEFT if column > low else 0) | (_RIGHT if column < high else 0)
                     sides[track][column] = sides[track].get(column, 0) | aside
         lines = _LINES[self._glyphs]
-        found = []
-        for each in sides:
-            drawn = [" "] * width
-            for column, directions in each.items():
-                drawn[column] = lines[directions]
-            found.append(drawn)
-        return found
+        return [[lines[each.get(column, 0)] for column in range(width)] for each in sides]
 
 
 def _write(row: list[str], x: int, text: str) -> None:

@@ -1,6 +1,6 @@
 """Rows of one node: operator, inputs, outputs, attributes, metadata."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
 from onnxjson.model.display import ELLIPSIS, visible
@@ -52,10 +52,6 @@ class Entry(NamedTuple):
     """Label for narrow rows. Visible."""
 
 
-_NO_DOC: Final = Entry("doc", "doc", "(none)", style="quiet")
-"""Row without text, so that a first doc string can be entered."""
-
-
 class InspectorRows:
     """The rows of one node."""
 
@@ -92,14 +88,7 @@ def _text(entry: Entry, room: int) -> str:
 
 
 def inspected(model: Model, index: Index, ref: NodeRef, was: Node | None = None) -> InspectorRows:
-    """Return the rows of a node.
-
-    Args:
-        model: the model.
-        index: its index.
-        ref: the node.
-        was: the saved node, if it differs; differences other than metadata are marked.
-    """
+    """Return the rows of a node; differences to a saved node, other than of metadata, are marked."""
     view = view_node(model, index, ref, "")
     entries = [*_head(view), *_inputs(view), *_outputs(view), *_attributes(view.attributes), *_tail(view)]
     if was is not None:
@@ -114,16 +103,14 @@ def _compared(entry: Entry, node: Node, was: Node) -> Entry:
     match entry.kind:
         case "operator" if (was.op_type, was.domain) != (node.op_type, node.domain):
             text = visible(operator_name(was.domain, was.op_type), _LONGEST)
-        case "output":
-            old = was.output[entry.slot] if entry.slot < len(was.output) else ""
-            text = None if old == entry.name else visible(old, _LONGEST) if old else "omitted"
+        case "input" | "output":
+            names = was.input if entry.kind == "input" else was.output
+            old = names[entry.slot] if entry.slot < len(names) else ""
+            text = None if old == entry.name else visible(old, _LONGEST) or "omitted"
         case "doc" if (was.doc_string or "") != (node.doc_string or ""):
-            text = visible(was.doc_string, _LONGEST) if was.doc_string else "none"
+            text = visible(was.doc_string or "", _LONGEST) or "none"
         case "name" if (was.name or "") != entry.name:
-            text = visible(was.name, _LONGEST) if was.name else "none"
-        case "input":
-            old = was.input[entry.slot] if entry.slot < len(was.input) else ""
-            text = None if old == entry.name else visible(old, _LONGEST) if old else "omitted"
+            text = visible(was.name or "", _LONGEST) or "none"
         case "attribute":
             found = next((each for each in was.attribute if (each.name or "") == entry.name), None)
             text = "missing" if found is None else attribute_value_text(view_attribute(found, ""))
@@ -146,19 +133,11 @@ def _removed(node: Node, was: Node) -> list[Entry]:
 
 
 def _head(view: NodeView) -> list[Entry]:
-    domain = view.domain or ""
-    operator = f"{domain}::{view.op_type}" if domain not in ("", "ai.onnx") else view.op_type or ""
+    operator, name = view.op_type or "", view.name or ""
+    shown = visible(operator_name(view.domain, operator), _LONGEST)
     return [
-        Entry(
-            "operator", "op", visible(operator, _LONGEST), name=view.op_type or "", address=view.address, style="title"
-        ),
-        Entry(
-            "name",
-            "name",
-            visible(view.name, _LONGEST) if view.name else "(none)",
-            name=view.name or "",
-            address=view.address,
-        ),
+        Entry("operator", "op", shown, name=operator, address=view.address, style="title"),
+        Entry("name", "name", visible(name, _LONGEST) or "(none)", name=name, address=view.address),
     ]
 
 
@@ -166,19 +145,17 @@ def _inputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.inputs):
         producer = visible(each.node.op_type, 60) if each.node is not None else _ORIGINS.get(each.made_by, each.made_by)
-        text = visible(each.name, _LONGEST) if each.name else "(omitted)"
-        kind = visible(each.type, 200) if each.type else ""
+        text, kind = visible(each.name, _LONGEST) or "(omitted)", visible(each.type or "", 200)
         origin = producer if each.name else ""
-        address = each.address or ""
-        found.append(Entry("input", f"in[{slot}]", text, slot, each.name, address, origin=origin, more=kind))
+        entry = Entry("input", f"in[{slot}]", text, slot, each.name, each.address or "", origin=origin, more=kind)
+        found.append(entry)
     return found
 
 
 def _outputs(view: NodeView) -> list[Entry]:
     found = []
     for slot, each in enumerate(view.outputs):
-        kind = visible(each.type, 200) if each.type else ""
-        text = visible(each.name, _LONGEST)
+        text, kind = visible(each.name, _LONGEST), visible(each.type or "", 200)
         found.append(Entry("output", f"out[{slot}]", text, slot, each.name, view.address, more=kind))
         found += [_consumer(user) for user in each.consumers[:50]]
     return found
@@ -194,39 +171,24 @@ def _consumer(user: Consumer) -> Entry:
     operator = visible(user.node.op_type, 60)
     # Exporters often name nodes after their operators, which are not repeated then.
     brief = "" if operator in name else f"{clipped(operator, _OPERATOR)} "
-    return Entry(
-        "consumer",
-        f"  -> {operator} in[{user.slot}]",
-        name,
-        address=user.node.address,
-        short=f"  -> {brief}in[{user.slot}]",
-    )
+    label, short = f"  -> {operator} in[{user.slot}]", f"  -> {brief}in[{user.slot}]"
+    return Entry("consumer", label, name, address=user.node.address, short=short)
 
 
-def _attributes(attributes: Sequence[AttributeView]) -> list[Entry]:
-    return [
-        Entry("heading", "attributes", ""),
-        *[
-            Entry(
-                "attribute",
-                visible(each.name or "", 200),
-                attribute_value_text(each),
-                name=each.name or "",
-                address=each.address,
-            )
-            for each in attributes
-        ],
-        Entry("add", "+", "another attribute", style="quiet"),
-    ]
+def _attributes(attributes: Sequence[AttributeView]) -> Iterator[Entry]:
+    yield Entry("heading", "attributes", "")
+    for each in attributes:
+        name = each.name or ""
+        yield Entry("attribute", visible(name, 200), attribute_value_text(each), name=name, address=each.address)
+    yield Entry("add", "+", "another attribute", style="quiet")
 
 
-def _tail(view: NodeView) -> list[Entry]:
-    doc = Entry("doc", "doc", visible(view.doc_string, _LONGEST)) if view.doc_string else _NO_DOC
-    found = [doc]
+def _tail(view: NodeView) -> Iterator[Entry]:
+    # The row without text is for entering a first doc string.
+    is_none = not view.doc_string
+    yield Entry("doc", "doc", visible(view.doc_string or "(none)", _LONGEST), style="quiet" if is_none else "plain")
     if view.metadata:
-        found.append(Entry("heading", "metadata", ""))
-        found += [
-            Entry("metadata", visible(each.key or "", 200), visible(each.value or "", _LONGEST), name=each.key or "")
-            for each in view.metadata
-        ]
-    return found
+        yield Entry("heading", "metadata", "")
+    for each in view.metadata:
+        key = each.key or ""
+        yield Entry("metadata", visible(key, 200), visible(each.value or "", _LONGEST), name=key)

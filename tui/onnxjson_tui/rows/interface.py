@@ -42,19 +42,14 @@ def ports_of(index: Index) -> list[Port]:
     for value in scope.graph.output:
         name = value.name or ""
         producer = scope.producers.get(name)
-        note = (
-            f"produced by {producer[0]} {visible(scope.graph.node[producer[0]].op_type or '?', 40)}"
-            if producer
-            else "not produced"
-        )
-        if producer is None and scope.defines(name):
-            note = "an input or constant"
+        note = "an input or constant" if scope.defines(name) else "not produced"
+        if producer is not None:
+            note = f"produced by {producer[0]} {visible(scope.graph.node[producer[0]].op_type or '?', 40)}"
         found.append(Port("output", name, visible(name, _LONGEST), _type(value.type), note))
     return found
 
 
 def _type(kind: Type | None) -> str:
-
     return visible(format_type(kind) or "?", 300) if kind is not None else "no type"
 
 

@@ -17,6 +17,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Literal, NamedTuple
 
+from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Node
 from onnxjson.model.index import Scope
 
@@ -73,7 +74,9 @@ class Lanes:
 
     def __init__(self, scope: Scope) -> None:
         self._nodes: Sequence[Node] = scope.graph.node
-        self._inner = _captured(scope)
+        owners = [child.owner for child in scope.children if child.owner is not None]
+        self._inner = {owner.position: consumed_names(owner.node) for owner in owners}
+        """All values that nodes with graphs inside consume."""
         # Values are numbered in the order of their producers; the arrays store their properties.
         self._starts = array("i")
         self._ends = array("i")
@@ -115,8 +118,8 @@ class Lanes:
         counts: list[int] = []
         number_of = values.get
         for position, node in enumerate(self._nodes):
-            is_constant = True
-            for name in node.input:
+            is_constant = position not in inner
+            for name in node.input if is_constant else inner[position]:
                 value = number_of(name)
                 if value is not None:
                     ends[value] = position
@@ -124,13 +127,6 @@ class Lanes:
                     is_constant = False
                 elif name not in constants:
                     is_constant = False
-            if position in inner:
-                is_constant = False
-                for name in inner[position]:
-                    value = number_of(name)
-                    if value is not None:
-                        ends[value] = position
-                        counts[value] += 1
             if not is_constant:
                 for name in node.output:
                     if name:
@@ -178,7 +174,7 @@ class Lanes:
             number += 1
         for position in range(first, min(first + _BLOCK, len(self._nodes))):
             before = sorted([lanes[value] for value in live])
-            names = {*self._nodes[position].input, *self._inner.get(position, ())}
+            names = set(self._inner.get(position, self._nodes[position].input))
             taken = sorted([lanes[value] for value, name in live.items() if name in names])
             live = {value: name for value, name in live.items() if ends[value] != position}
             made = []
@@ -190,23 +186,6 @@ class Lanes:
             after = sorted([lanes[value] for value in live])
             column = made[0] if made else next(lane for lane in count() if lane not in after)
             yield Row(tuple(before), tuple(after), tuple(taken), tuple(made), column)
-
-
-def _captured(scope: Scope) -> dict[int, list[str]]:
-    """Return the outer names that graphs inside each node use."""
-    found: dict[int, list[str]] = {}
-    for child in scope.children:
-        if child.owner is None:
-            continue
-        names: dict[str, None] = {}
-        pending = [(child, frozenset[str]())]
-        while pending:
-            inner, hidden = pending.pop()
-            own = hidden | inner.defined_names.keys()
-            names |= dict.fromkeys([name for name in inner.consumers if name not in own])
-            pending += [(each, own) for each in inner.children]
-        found.setdefault(child.owner.position, []).extend(names)
-    return found
 
 
 def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:

@@ -1,5 +1,6 @@
 """The list of the nodes of one graph: position, lanes, operator, name, type of the first output."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -44,13 +45,13 @@ class NodeRows:
     def __init__(
         self, scope: Scope, positions: Sequence[int] | None = None, *, glyphs: Glyphs = "unicode", is_bare: bool = False
     ) -> None:
-        """Prepares the rows.
+        """Prepare the rows.
 
         Args:
             scope: the graph.
-            positions: the nodes to show, ascending; all where it is None. Those of a filter have no lanes.
+            positions: the nodes to show, ascending; None for all. Those of a filter have no lanes.
             glyphs: the characters of lanes.
-            is_bare: whether only what the nodes themselves say is shown: no lanes, and types only if they are known.
+            is_bare: whether to omit what must be computed for all nodes: lanes, and types unless they are known.
         """
         self.scope = scope
         self._positions = range(len(scope.graph.node)) if positions is None else positions
@@ -90,13 +91,8 @@ class NodeRows:
 
     def number_of(self, position: int) -> int | None:
         """Return the row of a node; None if a filter excludes it."""
-        positions = self._positions
-        if isinstance(positions, range):
-            return position if position in positions else None
-        from bisect import bisect_left
-
-        number = bisect_left(positions, position)
-        return number if number < len(positions) and positions[number] == position else None
+        number = bisect_left(self._positions, position)
+        return number if number < len(self) and self._positions[number] == position else None
 
     def restricted(self, positions: Sequence[int]) -> "NodeRows":
         """Return rows of some nodes of the same graph, ascending, with the same column widths."""
@@ -137,14 +133,9 @@ def filtered(refs: Sequence[NodeRef], scope: Scope) -> list[int]:
 
 
 def node_line(row: NodeRow, width: int, *, digits: int, lanes: int, operators: int = MOST_OPERATOR) -> str:
-    """Return a row as text of `width` columns; names are shortened first, between the parts of a path.
+    """Return a row as text of `width` columns, with columns of `digits` for the position, of `lanes` and `operators`.
 
-    Args:
-        row: the row.
-        width: columns of a terminal.
-        digits: columns of the position.
-        lanes: columns of the lanes.
-        operators: columns of the operator.
+    Names are shortened first, between the parts of a path.
     """
     start = f"{row.position:>{digits}} " + (padded(row.lanes, lanes) if lanes else "")
     room = max(width - cells(start), 0)
@@ -160,13 +151,7 @@ class NodeLines:
     """The nodes of one graph, with marks for selected, changed and new ones."""
 
     def __init__(self, rows: NodeRows | None, session: Session, saved: SavedNodes | None = None) -> None:
-        """Use the rows of a graph.
-
-        Args:
-            rows: rows of the graph; None without a graph.
-            session: the session, with its selection.
-            saved: the saved nodes of the graph; None to mark no node as changed.
-        """
+        """Use the rows of a graph, if there is one, and its saved nodes; None to mark no node as changed."""
         self.rows = rows
         self._session = session
         self._saved = saved

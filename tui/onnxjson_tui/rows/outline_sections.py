@@ -3,13 +3,14 @@
 A section is a heading with rows that are computed when they become visible: a model may have 10,000 initializers.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
+from onnxjson.model.document import Graph, Model, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
@@ -34,6 +35,10 @@ _BAR: Final = 6
 """Columns of the longest bar of the histogram of operators."""
 
 _EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
+
+
+OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
+"""Keys of open scopes, and the visible rows of the outline."""
 
 
 class Row(NamedTuple):
@@ -92,13 +97,8 @@ class Sections:
     ) -> None:
         """Count the rows.
 
-        Args:
-            model: the model.
-            index: the index of the model.
-            scope: the graph that is shown.
-            scopes: the visible rows of its scopes.
-            opened: keys of open scopes, and of sections that are not in their initial state.
-            marks: marked addresses by letter.
+        `scopes` are the visible rows of the scopes of a graph, `opened` the keys of open scopes, and of sections that
+        are not in their initial state, `marks` the marked addresses by letter.
         """
         self._model = model
         self._index = index
@@ -123,7 +123,7 @@ class Sections:
 
     def row(self, number: int) -> Row:
         """Return a row, numbered from 0."""
-        place = next(place for place in range(len(self._starts) - 1, -1, -1) if self._starts[place] <= number)
+        place = bisect_right(self._starts, number) - 1
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
             return section.row(inner)
@@ -145,8 +145,8 @@ class Sections:
             is_counted = len(graph.node) < _MANY or "\0operators" in self._opened
             length = len(self._operators) if is_counted else 1
             found.append(Section("operators", length, self._operator, is_counted=is_counted))
-            found.append(Section("inputs", len(graph.input), lambda number: self._value("input", number)))
-            found.append(Section("outputs", len(graph.output), lambda number: self._value("output", number)))
+            found.append(Section("inputs", len(graph.input), partial(self._value, "input")))
+            found.append(Section("outputs", len(graph.output), partial(self._value, "output")))
         if isinstance(graph, Graph):
             count = len(graph.initializer) + len(graph.sparse_initializer)
             found.append(Section("initializers", count, self._initializer))
@@ -176,13 +176,12 @@ class Sections:
 
     def _value(self, kind: Literal["input", "output"], number: int) -> Row:
         assert self._scope is not None
-        values: Sequence[object] = getattr(self._scope.graph, kind)
-        value = values[number]
+        value: str | ValueInfo = getattr(self._scope.graph, kind)[number]
         if isinstance(value, str):
-            name, said = value, Index.type_of(self._scope, value)
+            name, declared = value, Index.type_of(self._scope, value)
         else:
-            name, said = getattr(value, "name", None) or "", getattr(value, "type", None)
-        text = "" if said is None else visible(format_type(said) or "?", 200)
+            name, declared = value.name or "", value.type
+        text = "" if declared is None else visible(format_type(declared) or "?", 200)
         return Row(kind, visible(name, _NAME) or "(no name)", text, address=f"{self._scope.address}/{kind}/{number}")
 
     def _initializer(self, number: int) -> Row:
@@ -191,12 +190,10 @@ class Sections:
         assert isinstance(graph, Graph)
         dense = len(graph.initializer)
         if number < dense:
-            tensor: Tensor | SparseTensor = graph.initializer[number]
-            address = f"{self._scope.address}/initializer/{number}"
-        else:
-            tensor = graph.sparse_initializer[number - dense]
-            address = f"{self._scope.address}/sparse_initializer/{number - dense}"
-        return initializer_row(tensor, address)
+            return initializer_row(graph.initializer[number], f"{self._scope.address}/initializer/{number}")
+        number -= dense
+        address = f"{self._scope.address}/sparse_initializer/{number}"
+        return initializer_row(graph.sparse_initializer[number], address)
 
     def _function(self, number: int) -> Row:
         function = self._model.functions[number]
@@ -246,7 +243,7 @@ def graph_name(scope: Scope) -> str:
 def marked_node(index: Index, address: str) -> str:
     """Describe the element at a marked address, without control characters."""
     owner, _, position = address.rpartition("/node/")
-    scope = next((each for each in index.scopes if each.address == owner), None)
+    scope = index.scope(owner)
     if scope is None or not position.isdigit() or int(position) >= len(scope.graph.node):
         return visible(address, 200)
     node = scope.graph.node[int(position)]
@@ -280,10 +277,6 @@ def _bar(share: float, *, ascii_only: bool) -> str:
         return padded("#" * max(round(share * _BAR), 1), _BAR)
     eighths = max(round(share * _BAR * 8), 1)
     return padded("█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else ""), _BAR)
-
-
-OpenedRows: TypeAlias = tuple[frozenset[str], Sequence[OutlineRow]]
-"""Keys of open scopes, and the visible rows of the outline."""
 
 
 class OutlineOwner(Protocol):

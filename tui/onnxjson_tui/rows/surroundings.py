@@ -20,7 +20,7 @@ HOPS: Final = 3
 MOST_HOPS: Final = 32
 
 _BESIDE: Final = 3
-"""Boxes that there is room for beside each other on every screen."""
+"""Number of boxes for which there is room next to each other on every screen."""
 
 _LABEL: Final = 24
 
@@ -75,9 +75,9 @@ def surroundings(ref: NodeRef, hops: int) -> Surroundings:
 
 
 def in_two_rows(edges: Sequence[Edge], centre: int) -> list[Edge]:
-    """Which boxes stand below which others so that many on one side of one are in two rows there.
+    """Return which boxes are below which others, so that many boxes on one side of the centre are in two rows.
 
-    Nothing where some of them are joined to each other, and so are in rows of their own anyway.
+    Return nothing if some of them are connected to each other, and so are in rows of their own anyway.
     """
     if any(centre not in edge for edge in edges):
         return []
@@ -108,7 +108,7 @@ def _drawn(scope: Scope, centre: int, keys: list[Key], left_out: int) -> Surroun
                 hidden[places[key]] += 1
     boxes = []
     for key, more in zip(keys, hidden, strict=True):
-        boxes.append(Box(_label(scope, key), more, key == centre))
+        boxes.append(Box(_label(scope, key), more))
     positions = tuple([key if isinstance(key, int) else None for key in keys])
     middle = places[centre]
     near = {middle, *[place for ends in edges if middle in ends for place in ends]}

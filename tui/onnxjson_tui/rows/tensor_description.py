@@ -17,6 +17,19 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, number, padded, shortened, size
 from onnxjson.rendering.values import consumers, source, stored_bytes, tensor_type_text
 
+HEIGHT: Final = 6
+"""Rows of a histogram, its axis not counted."""
+
+BINS: Final = 36
+"""Columns of a histogram."""
+
+_LEFT: Final = 40
+"""Columns of the numbers next to a histogram."""
+
+_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
+_HALVES: Final = " .:"
+"""For terminals without block characters: empty, less than half of a row, more than half."""
+
 _MOST_LISTED: Final = 3
 """Maximum number of consumers, or of tensors with the same bytes, that are listed."""
 
@@ -84,20 +97,6 @@ def _shared(index: Index, tensor: Tensor) -> list[str]:
     return [f"the same bytes as {', '.join(names[:_MOST_LISTED])}"] if names else []
 
 
-HEIGHT: Final = 6
-"""Rows of a histogram, its axis not counted."""
-
-BINS: Final = 36
-"""Columns of a histogram."""
-
-_LEFT: Final = 40
-"""Columns of the numbers next to a histogram."""
-
-_EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
-_HALVES: Final = " .:"
-"""For terminals without block characters: empty, less than half of a row, more than half."""
-
-
 def histogram_lines(histogram: Histogram, *, ascii_only: bool = False) -> list[str]:
     """Return a column for each bin, then the axis with the minimum and the maximum.
 
@@ -107,9 +106,10 @@ def histogram_lines(histogram: Histogram, *, ascii_only: bool = False) -> list[s
     each = max(BINS // len(histogram.counts), 1)
     levels = 2 if ascii_only else 8
     heights = [0 if not count else max(round(count / most * HEIGHT * levels), 1) for count in histogram.counts]
-    lines = []
-    for row in range(HEIGHT - 1, -1, -1):
-        lines.append("".join([_mark(height - row * levels, levels, ascii_only) * each for height in heights]))
+    lines = [
+        "".join([_mark(height - row * levels, levels, ascii_only) * each for height in heights])
+        for row in range(HEIGHT - 1, -1, -1)
+    ]
     low, high = number_text(histogram.edges[0]), number_text(histogram.edges[-1])
     width = each * len(heights)
     axis = ("-" if ascii_only else "─") * width
@@ -130,23 +130,15 @@ def number_text(value: float) -> str:
 
 def statistics_rows(found: Statistics, spread: Spread | None, *, magnitudes: bool = False) -> list[tuple[str, str]]:
     """Return labels and values of numeric statistics."""
-    rows: list[tuple[str, str]] = []
-    if found.minimum is not None and found.maximum is not None:
-        rows += [("min", number_text(found.minimum)), ("max", number_text(found.maximum))]
-    rows += [
-        (label, number_text(value))
-        for label, value in (("mean", found.mean), ("std", found.standard_deviation))
-        if value is not None
-    ]
-    rows.append(("zero", share(found.zero, found.elements)))
-    rows.append(("NaN", share(found.nan, found.elements)))
+    label = "|{}|" if magnitudes else "{}"
+    named = (("min", found.minimum), ("max", found.maximum), ("mean", found.mean), ("std", found.standard_deviation))
+    rows = [(label.format(name), number_text(value)) for name, value in named if value is not None]
+    rows += [("zero", share(found.zero, found.elements)), ("NaN", share(found.nan, found.elements))]
     infinite = found.positive_infinity + found.negative_infinity
     detail = f" ({found.negative_infinity:,} below)" if found.negative_infinity else ""
     rows.append(("Infinity", share(infinite, found.elements) + detail))
     if spread is not None and spread.distinct is not None:
-        rows.append(("distinct", f"{spread.distinct:,}"))
-    if magnitudes:
-        rows = [(label if label in ("zero", "NaN", "Infinity") else f"|{label}|", text) for label, text in rows]
+        rows.append((label.format("distinct"), f"{spread.distinct:,}"))
     return rows
 
 

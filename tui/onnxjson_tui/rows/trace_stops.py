@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from onnxjson.model.display import counted, visible
+from onnxjson.model.display import visible
 from onnxjson.optimizing.trace_records import Size, Trace
+from onnxjson.rendering.diff_report import Count
 from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import clipped, padded, shortened, size
+from onnxjson.rendering.tables import clipped, padded, shortened
+from onnxjson.rendering.trace_text import nodes_change
 
 
 class Stop(NamedTuple):
@@ -55,13 +57,11 @@ def _nodes(stop: Stop) -> str:
     if stop.part < 0:
         return "changed nothing"
     change = stop.after.nodes - stop.before.nodes
-    before = f"{stop.before.nodes:,} -> " if change else ""
-    return f"{before}{counted(stop.after.nodes, 'node')}" + (f" ({change:+,})" if change else "")
+    return nodes_change(stop.before.nodes, stop.after.nodes) + (f" ({change:+,})" if change else "")
 
 
 def _bytes(stop: Stop) -> str:
-    change = stop.after.bytes - stop.before.bytes
-    return f"{'+' if change > 0 else '-'}{size(abs(change))}" if change else ""
+    return Count("bytes", stop.before.bytes, stop.after.bytes).bytes_change_text
 
 
 def _style(stop: Stop) -> Style:

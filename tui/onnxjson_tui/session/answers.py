@@ -48,8 +48,13 @@ class Preview:
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The previewed edits; () if a change is not expressed as edits."""
-        return edits_in(self.changes)
+        """The previewed edits; () if one of the changes is a patch, since the edits would be incomplete."""
+        found: list[Edit] = []
+        for change in self.changes:
+            if isinstance(change, Patch):
+                return ()
+            found += change.edits if isinstance(change, Script) else [change]
+        return tuple(found)
 
     @property
     def matches(self) -> int:
@@ -72,19 +77,6 @@ class Preview:
         from onnxjson.diffing.unified import diff_models
 
         return diff_models(self.base, self.model, name, f"{name} (edited)")
-
-
-def edits_in(changes: tuple[Change, ...]) -> tuple[Edit, ...]:
-    """Return the edits of some changes; () if one of them is a patch, since the edits would be incomplete."""
-    found: list[Edit] = []
-    for change in changes:
-        if isinstance(change, Edit):
-            found.append(change)
-        elif isinstance(change, Script):
-            found += change.edits
-        else:
-            return ()
-    return tuple(found)
 
 
 class Changed(NamedTuple):

@@ -3,6 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from onnxjson import __version__
@@ -24,24 +26,23 @@ HASHED_AT_ONCE: Final = 32 * 2**20
 """Maximum bytes of a file whose hash is in the header; a thread computes that of a bigger file later."""
 
 
+@dataclass(eq=False)
 class Base:
     """The model that a journal begins with: the content of the file when it was opened or saved."""
 
-    def __init__(self, key: str, name: str, model: Model, identity: Identity) -> None:
-        self.key = key
-        self.name = name
-        self.model = model
-        self.identity = identity
-        self._payloads: set[int] | None = None
+    key: str
+    name: str
+    model: Model
+    identity: Identity
+
+    @cached_property
+    def _payloads(self) -> set[int]:
+        # By identity, since hashing would read every weight. `model` keeps the objects alive.
+        return {id(each) for each, _ in payloads(self.model) if isinstance(each, Payload)}
 
     def has(self, data: Data) -> bool:
         """Whether a payload is stored in the opened file, so that the journal does not need it."""
-        if not isinstance(data, Payload) or isinstance(data, Digest):
-            return False
-        if self._payloads is None:
-            # By identity, since hashing would read every weight. `model` keeps the objects alive.
-            self._payloads = {id(each) for each, _ in payloads(self.model) if isinstance(each, Payload)}
-        return id(data) in self._payloads
+        return isinstance(data, Payload) and not isinstance(data, Digest) and id(data) in self._payloads
 
     def hash(self) -> str | None:
         """Return the SHA-256 of the file; None if another program changed it since."""

@@ -167,9 +167,9 @@ def place_of(index: Index, address: str) -> tuple[Scope, int] | None:
         parts = parse_address(address)
     except AddressError:
         return None
-    starts = _prefixes(address, len(parts))
+    pieces = address.split("/")
     for length in range(len(parts), 0, -1):
-        scope = scopes.get(starts[length])
+        scope = scopes.get("/".join(pieces[: length + 1]))
         if scope is None:
             continue
         if length + 1 < len(parts) and parts[length] == "node" and parts[length + 1].isdigit():
@@ -177,12 +177,6 @@ def place_of(index: Index, address: str) -> tuple[Scope, int] | None:
             return (scope, position) if position < len(scope.graph.node) else None
         return scope, _first_use(scope, parts[length:])
     return None
-
-
-def _prefixes(address: str, count: int) -> list[str]:
-    """Return the prefixes of an address by number of segments."""
-    pieces = address.split("/")
-    return ["/".join(pieces[: length + 1]) for length in range(count + 1)]
 
 
 def _first_use(scope: Scope, rest: tuple[str, ...]) -> int:

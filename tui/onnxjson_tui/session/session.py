@@ -17,7 +17,7 @@ a thread and `accept` in the thread that uses the session.
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Final, Self
 
 import msgspec
 
@@ -42,6 +42,8 @@ from onnxjson_tui.session.history import Step
 from onnxjson_tui.session.opening import Opened, Unreadable, open_file, open_model
 from onnxjson_tui.session.recording import Base
 from onnxjson_tui.session.recovery import Abandoned, Replay, abandoned
+
+_TAKES_BACK: Final = "the file contains changes of another program that the model no longer has: the merge was undone"
 
 
 class Session(EditedModel):
@@ -103,20 +105,6 @@ class Session(EditedModel):
 
     # Files
 
-    def disk_state(self) -> Literal["same", "changed", "none"]:
-        """Return whether the file still is as it was opened or saved; "none" for a revision, which never changes.
-
-        Raises:
-            FileError: the file cannot be examined.
-        """
-        if self.opened.path is None:
-            return "none"
-        try:
-            self.opened.identity.check(self.opened.path)
-        except ChangedUnderneathError:
-            return "changed"
-        return "same"
-
     def save(
         self,
         path: str | Path | None = None,
@@ -150,59 +138,46 @@ class Session(EditedModel):
         """
         self._require_writable()
         with self._changing:
-            return self._save(path, format, overwrite, take_back, weights, lossy, copy_external)
+            target, is_same = self._target(path)
+            form = format or (self.opened.format if is_same else format_for(target))
+            if weights is None:
+                weights = "keep" if form == "json" and self.opened.format == "json" else "inline"
+            replace = is_same or overwrite
+            if not is_same:
+                require_savable(target)
+            if not replace and target.exists():
+                return SaveAnswer("exists", target, "the file already exists; confirm to replace it", 73)
+            if is_same and not take_back and not set(self._merged) <= set(self.history.made):
+                return SaveAnswer("takes-back", target, _TAKES_BACK, 75)
+            away = () if is_same or copy_external is False else self._external_elsewhere(target)
+            if away and copy_external is None:
+                message = f"{counted(len(away), 'file')} with weights of the model would be missing in that folder"
+                return SaveAnswer("weights-elsewhere", target, message, 73, away)
+            if away and self.opened.folder is not None:
+                folder = target.resolve().parent
+                copy_files(self._model, self.opened.folder, folder, model_file=self.opened.path, taken=target)
+            expect = self.opened.identity if is_same and not overwrite else None
+            if is_same:
+                self._recorder.saving()
+            try:
+                with files_written(Result(self._model, (), self._pending_files()), target):
+                    files.save(
+                        self._model, target, form,
+                        lossy=lossy, weights=weights, expect=expect, replace=replace, backup=True
+                    )  # fmt: skip
+            except ChangedUnderneathError as error:
+                return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
+            self._saved(target, form)
+            return SaveAnswer("saved", target, "", 0)
 
-    def _save(
-        self,
-        path: str | Path | None,
-        format: Format | None,  # noqa: A002
-        overwrite: bool,
-        take_back: bool,
-        weights: WeightsMode | None,
-        lossy: bool,
-        copy_external: bool | None,
-    ) -> SaveAnswer:
+    def _target(self, path: str | Path | None) -> tuple[Path, bool]:
+        """Return the file to save to, and whether it is the opened one."""
         here = self.opened.path
         if path is None and here is None:
             raise OutputError("a revision of a repository cannot be changed; save to a file with another name")
         target = Path(path) if path is not None else here
         assert target is not None
-        is_same = here is not None and (path is None or _same_file(target, here))
-        form = format or (self.opened.format if is_same else format_for(target))
-        if weights is None:
-            weights = "keep" if form == "json" and self.opened.format == "json" else "inline"
-        expect = self.opened.identity if is_same and not overwrite else None
-        if not is_same:
-            require_savable(target)
-        if not is_same and not overwrite and target.exists():
-            return SaveAnswer("exists", target, "the file already exists; confirm to replace it", 73)
-        if is_same and not take_back and not set(self._merged) <= set(self.history.made):
-            message = "the file contains changes of another program that the model no longer has: the merge was undone"
-            return SaveAnswer("takes-back", target, message, 75)
-        away = () if is_same or copy_external is False else self._external_elsewhere(target)
-        if away and copy_external is None:
-            message = f"{counted(len(away), 'file')} with weights of the model would be missing in that folder"
-            return SaveAnswer("weights-elsewhere", target, message, 73, away)
-        if away and self.opened.folder is not None:
-            copy_files(self._model, self.opened.folder, target.resolve().parent, model_file=here, taken=target)
-        if is_same:
-            self._recorder.saving()
-        try:
-            with files_written(Result(self._model, (), self._pending_files()), target):
-                files.save(
-                    self._model,
-                    target,
-                    form,
-                    lossy=lossy,
-                    weights=weights,
-                    expect=expect,
-                    replace=is_same or overwrite,
-                    backup=True,
-                )
-        except ChangedUnderneathError as error:
-            return SaveAnswer("changed-on-disk", target, str(error), error.exit_code)
-        self._saved(target, form)
-        return SaveAnswer("saved", target, "", 0)
+        return target, here is not None and (path is None or _same_file(target, here))
 
     def _external_elsewhere(self, target: Path) -> tuple[str, ...]:
         """Return the files with weights that the model refers to, if it is saved to another folder."""
