@@ -203,10 +203,7 @@ def owner_name(kind: str, element: Any) -> str | None:
 
 
 def element_metadata(groups: Iterable[tuple[str, Sequence[Any]]]) -> tuple[list[bytes], set[int]]:
-    """Encode the lines of `element_metadata`.
-
-    Args:
-        groups: the kinds in their order, each with all its elements in file order.
+    """Encode the lines of `element_metadata`; `groups` are the kinds in their order, each with all its elements.
 
     Returns:
         The lines, and the identities of the elements whose metadata stays inline.

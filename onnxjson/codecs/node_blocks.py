@@ -63,11 +63,9 @@ def _has_outer(address: str, given: Collection[str]) -> bool:
 
 
 def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
-    """The addresses of blocks for some nodes: a range for consecutive nodes of a graph, else the address of the node.
+    """Return the addresses of blocks for some nodes: a range for consecutive nodes of a graph, else that of the node.
 
-    Args:
-        addresses: of nodes or of blocks, in any order; those inside others are left out.
-    """
+    The addresses may be of nodes or of blocks, in any order; those inside others are left out."""
     graphs: dict[str, list[int]] = {}
     for address in outermost([each for given in addresses for each in node_addresses(given)]):
         graph, _, position = address.rpartition("/")
@@ -105,12 +103,7 @@ def node_addresses(address: str) -> list[str]:
 
 
 def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
-    """Write the text of some blocks, UTF-8.
-
-    Args:
-        model: the model.
-        addresses: of blocks (see `block_addresses`), not inside one another.
-        remark: the comment in the first line; any characters.
+    """Write the text of some blocks (see `block_addresses`), not inside one another, after a comment, `remark`.
 
     Raises:
         AddressError: nothing is at an address.
@@ -123,11 +116,7 @@ def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
 def compared_blocks(before: Model, after: Model, places: Mapping[str, Sequence[str]]) -> tuple[bytes, bytes]:
     """Write the nodes of some blocks as two models have them, in the same form and without a remark.
 
-    Args:
-        before: the model of the blocks.
-        after: the model in which they were replaced.
-        places: the address of each block -> the addresses in `after` of the nodes that replace it.
-    """
+    `places` has the address of each block in `before` -> the addresses in `after` of the nodes that replace it."""
     former, latter = [], []
     for block, nodes in places.items():
         # One form for both: a line that differs only in its indentation is not a change.
@@ -153,12 +142,7 @@ def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) ->
 
 
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
-    """Read the nodes that replace each block.
-
-    Args:
-        text: the document, UTF-8.
-        addresses: of the blocks that the document may have.
-        file: the name of the text in findings.
+    """Read the nodes that replace each of the blocks at `addresses`; `file` is the name of the text in findings.
 
     Returns:
         The nodes by the address of their block; none for a block that the document does not have.

@@ -114,11 +114,7 @@ class Body(NamedTuple):
 def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Body | None:
     """Encode the elements of a tensor whose type the grammar can represent; None if only the full form holds them.
 
-    Args:
-        tensor: the tensor.
-        indent: indentation of a key on a line of its own.
-        tokens: the formatted values, if the caller has them already.
-    """
+    `indent` is that of a key on a line of its own; `tokens` are the formatted values, if the caller has them."""
     if is_plain_external_tensor(tensor):
         return Body(b'"external_data": ')
     if tensor.data_type == STRING:

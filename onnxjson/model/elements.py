@@ -78,12 +78,7 @@ def byte_length(data_type: int, count: int) -> int | None:
 
 
 def tokens(data_type: int, data: bytes, count: int) -> list[str] | None:
-    """Return the canonical JSON token of each element.
-
-    Args:
-        data_type: number of TensorProto.DataType.
-        data: the elements as ``raw_data`` holds them.
-        count: how many there are.
+    """Return the canonical JSON token of each of the `count` elements in `data`, laid out as ``raw_data``.
 
     Returns:
         `count` tokens; None where tokens cannot represent the elements: a dtype without bytes, a length that does not
@@ -134,13 +129,7 @@ def _patterns(data: bytes, count: int, size: int) -> Sequence[int] | None:
 
 
 def split_bits(data: bytes, count: int, size: int) -> list[int] | None:
-    """Return the elements of a stream of bits, or None where the bits that pad the last byte are not zero.
-
-    Args:
-        data: ceil(count * size / 8) bytes.
-        count: number of elements.
-        size: bits of an element: 2, 4 or 6.
-    """
+    """Return elements of 2, 4 or 6 bits from a stream of bits; None if the bits that pad the last byte are not zero."""
     step = 3 if size == 6 else 1
     mask = (1 << size) - 1
     shifts = range(0, 8 * step, size)

@@ -169,11 +169,7 @@ def _is_float32(decimal: float, data: bytes) -> bool:
 
 @lru_cache(maxsize=8192)
 def float32_text(data: bytes) -> str:
-    """The canonical JSON token of one float32.
-
-    Args:
-        data: its 4 bytes, little-endian.
-    """
+    """Return the canonical JSON token of one float32, given as its 4 bytes, little-endian."""
     value: float = _FLOAT32.unpack(data)[0]
     magnitude = abs(value)
     if not _SMALLEST_NORMAL <= magnitude < math.inf:
@@ -204,21 +200,13 @@ def _rare_float32_text(value: float, data: bytes) -> str:
 
 
 def float64_text(data: bytes) -> str:
-    """The canonical JSON token of one float64.
-
-    Args:
-        data: its 8 bytes, little-endian.
-    """
+    """Return the canonical JSON token of one float64, given as its 8 bytes, little-endian."""
     value: float = _FLOAT64.unpack(data)[0]
     return repr(value) if value - value == 0 and value else FLOAT64.text(int.from_bytes(data, "little"))
 
 
 def float32_tokens(data: bytes) -> list[bytes]:
-    """The canonical JSON tokens of many float32.
-
-    Args:
-        data: their bytes, little-endian, 4 each.
-    """
+    """Return the canonical JSON tokens of many float32, given as their bytes, little-endian."""
     if len(data) < 4 * BATCH_FROM:
         return [float32_text(data[start : start + 4]).encode() for start in range(0, len(data), 4)]
     import numpy

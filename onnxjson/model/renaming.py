@@ -6,7 +6,7 @@ their own.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -17,6 +17,8 @@ from onnxjson.model.document import (
     Model,
     Node,
     NodeDeviceConfiguration,
+    Record,
+    ShardingSpec,
     SparseTensor,
     StringStringEntry,
     Tensor,
@@ -33,6 +35,8 @@ Names = Mapping[Scope, Mapping[str, str]]
 
 _SHOWN: Final = 8
 
+Part = TypeVar("Part", bound=Record)
+
 
 def renamed(index: Index, names: Names) -> Model:
     """Return the model of an index with values renamed; collisions are not checked (see `collisions`)."""
@@ -40,7 +44,7 @@ def renamed(index: Index, names: Names) -> Model:
 
     def change(scope: Scope, graph: Body) -> Body:
         mapping = effective[scope]
-        return _graph(graph, mapping) if mapping else graph
+        return _with_names(graph, mapping) if mapping else graph
 
     model = rebuild(index, change)
     return _training(index, model, effective)
@@ -64,7 +68,7 @@ def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] |
                 initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
                 value_info=tuple([value for value in graph.value_info if value.name not in gone]),
             )
-        graph = _graph(graph, effective[scope]) if effective[scope] else graph
+        graph = _with_names(graph, effective[scope]) if effective[scope] else graph
         new = (added or {}).get(scope)
         if new and isinstance(graph, Graph):
             graph = msgspec.structs.replace(graph, initializer=(*graph.initializer, *new))
@@ -161,91 +165,50 @@ def _effective(index: Index, names: Names) -> dict[Scope, dict[str, str]]:
     return effective
 
 
-def _graph(graph: Body, mapping: Mapping[str, str]) -> Body:
-    changing = mapping.keys()
-    nodes = tuple(
-        [
-            node
-            if changing.isdisjoint(node.input) and changing.isdisjoint(node.output) and not node.device_configurations
-            else _node(node, mapping)
-            for node in graph.node
-        ]
-    )
-    values = _values(graph.value_info, mapping)
-    if isinstance(graph, Function):
-        return msgspec.structs.replace(
-            graph,
-            node=nodes,
-            value_info=values,
-            input=_names(graph.input, mapping),
-            output=_names(graph.output, mapping),
-        )
-    return msgspec.structs.replace(
-        graph,
-        node=nodes,
-        value_info=values,
-        input=_values(graph.input, mapping),
-        output=_values(graph.output, mapping),
-        initializer=tuple(
-            [
-                msgspec.structs.replace(each, name=mapping[each.name or ""]) if each.name in mapping else each
-                for each in graph.initializer
-            ]
-        ),
-        sparse_initializer=tuple([_sparse(each, mapping) for each in graph.sparse_initializer]),
-        quantization_annotation=tuple([_annotation(each, mapping) for each in graph.quantization_annotation]),
-    )
+_NAMES: Final[Mapping[type[Record], tuple[str, ...]]] = {
+    Function: ("input", "output"),
+    Node: ("input", "output"),
+    ValueInfo: ("name",),
+    Tensor: ("name",),
+    TensorAnnotation: ("tensor_name",),
+    ShardingSpec: ("tensor_name",),
+    StringStringEntry: ("value",),
+}
+"""The fields that have the name of a value, or several names."""
+
+_INSIDE: Final[Mapping[type[Record], tuple[str, ...]]] = {
+    Graph: ("node", "value_info", "input", "output", "initializer", "sparse_initializer", "quantization_annotation"),
+    Function: ("node", "value_info"),
+    Node: ("device_configurations",),
+    NodeDeviceConfiguration: ("sharding_spec",),
+    SparseTensor: ("values",),
+    TensorAnnotation: ("quant_parameter_tensor_names",),
+}
+"""The fields that have records with names of values of the same graph."""
 
 
-def _names(names: tuple[str, ...], mapping: Mapping[str, str]) -> tuple[str, ...]:
-    return names if mapping.keys().isdisjoint(names) else tuple([mapping.get(name, name) for name in names])
-
-
-def _node(node: Node, mapping: Mapping[str, str]) -> Node:
-    inputs, outputs = _names(node.input, mapping), _names(node.output, mapping)
-    devices = node.device_configurations
-    if devices:
-        devices = tuple([_device(each, mapping) for each in devices])
-    if inputs is node.input and outputs is node.output and devices == node.device_configurations:
-        return node
-    return msgspec.structs.replace(node, input=inputs, output=outputs, device_configurations=devices)
-
-
-def _device(device: NodeDeviceConfiguration, mapping: Mapping[str, str]) -> NodeDeviceConfiguration:
-    specs = tuple(
-        [
-            msgspec.structs.replace(each, tensor_name=mapping[each.tensor_name or ""])
-            if each.tensor_name in mapping
-            else each
-            for each in device.sharding_spec
-        ]
-    )
-    return device if specs == device.sharding_spec else msgspec.structs.replace(device, sharding_spec=specs)
-
-
-def _values(values: tuple[ValueInfo, ...], mapping: Mapping[str, str]) -> tuple[ValueInfo, ...]:
-    return tuple(
-        [
-            msgspec.structs.replace(each, name=mapping[each.name or ""]) if each.name in mapping else each
-            for each in values
-        ]
-    )
-
-
-def _sparse(sparse: SparseTensor, mapping: Mapping[str, str]) -> SparseTensor:
-    values = sparse.values
-    if values is None or values.name not in mapping:
-        return sparse
-    return msgspec.structs.replace(sparse, values=msgspec.structs.replace(values, name=mapping[values.name or ""]))
-
-
-def _annotation(annotation: TensorAnnotation, mapping: Mapping[str, str]) -> TensorAnnotation:
-    name = annotation.tensor_name
-    parameters = tuple([_entry(each, str, mapping.get) for each in annotation.quant_parameter_tensor_names])
-    if name not in mapping and parameters == annotation.quant_parameter_tensor_names:
-        return annotation
-    new = mapping.get(name, name) if name is not None else None
-    return msgspec.structs.replace(annotation, tensor_name=new, quant_parameter_tensor_names=parameters)
+def _with_names(record: Part, mapping: Mapping[str, str]) -> Part:
+    """Return a graph, or a record of it, with values renamed; graphs inside it stay as they are."""
+    kind = type(record)
+    updates: dict[str, Any] = {}
+    for field in _NAMES.get(kind, ()):
+        value = getattr(record, field)
+        if isinstance(value, tuple):
+            if not mapping.keys().isdisjoint(value):
+                updates[field] = tuple([mapping.get(name, name) for name in value])
+        elif value in mapping:
+            updates[field] = mapping[value]
+    for field in _INSIDE.get(kind, ()):
+        value = getattr(record, field)
+        if not value:
+            continue
+        if isinstance(value, tuple):
+            new = tuple([_with_names(each, mapping) for each in value])
+            if any([one is not other for one, other in zip(new, value, strict=True)]):
+                updates[field] = new
+        elif (changed := _with_names(value, mapping)) is not value:
+            updates[field] = changed
+    return msgspec.structs.replace(record, **updates) if updates else record
 
 
 def _entry(

@@ -187,7 +187,7 @@ _CLASS: Final = re.compile(r": [^/]*")
 
 
 def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
-    """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.model.selector_syntax` has the keys."""
+    """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.model.selector_terms` has the keys."""
     node = ref.node
     match key:
         case "op":

@@ -8,15 +8,15 @@
     /layer1/*                 anything else is a name; * and ? are wildcards only if nothing has that very name
 
 Terms are ``op:``, ``attr:NAME`` or ``attr:NAME=VALUE``, ``name:``, ``output:``, ``input:``, ``domain:``, ``dtype:``
-(of an output, as far as the model says), ``scope:`` (what the node belongs to, by its name or by the exporter's
-metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may stand among them. A value
-with spaces, or one that must not have wildcards, stands in double quotes (``\\"`` and ``\\\\`` within).
+(of an output, if the model states it), ``scope:`` (what the node belongs to, by its name or by the exporter's
+metadata), and ``in:main`` (no subgraphs, functions, training); one name without a key may be among them. A value with
+spaces, or one that must not have wildcards, is in double quotes (``\\"`` and ``\\\\`` within).
 
 Names and regular expressions are looked for among node names, then output tensors; where they find different nodes both
 ways, the user has to choose. Nothing found is always an error that suggests similar names.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
@@ -45,12 +45,10 @@ from onnxjson.model.selector_terms import (
 _SHOWN: Final = 5
 """Matches that an error lists."""
 
-_Fits = Callable[[str], bool]
-
 
 @dataclass(frozen=True, slots=True)
 class TensorRef:
-    """One tensor: a constant, or a value that the model computes or is given."""
+    """One tensor: a constant, an input, or a value that the model computes."""
 
     name: str
     address: str
@@ -64,16 +62,10 @@ class TensorRef:
 def select_nodes(model: Model, index: Index, selector: str, *, one: bool = False) -> tuple[NodeRef, ...]:
     """Return the nodes that a selector finds, in the order of the file, at least one.
 
-    Args:
-        model: the model.
-        index: its index.
-        selector: what a person wrote.
-        one: whether exactly one is wanted.
-
     Raises:
-        SelectorError: it is misspelled, finds nothing, finds different things by name and by output, or several
-            where one is wanted.
-        LimitError: its pattern takes too many steps.
+        SelectorError: it is misspelled, finds nothing, finds different things by name and by output, or several nodes
+            with `one`.
+        LimitError: its pattern takes too long.
     """
     parsed = parse(selector)
     if parsed.address is not None:
@@ -97,7 +89,7 @@ def select_tensor(model: Model, index: Index, selector: str) -> TensorRef:
 
     Raises:
         SelectorError: it is misspelled, finds nothing, or several tensors.
-        LimitError: its pattern takes too many steps.
+        LimitError: its pattern takes too long.
     """
     parsed = parse(selector)
     if parsed.address is not None:
@@ -118,7 +110,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
 
     Raises:
         SelectorError: it is misspelled, finds nothing, or both a node and another tensor.
-        LimitError: its pattern takes too many steps.
+        LimitError: its pattern takes too long.
     """
     parsed = parse(selector)
     if parsed.address is not None:
@@ -130,7 +122,7 @@ def select(model: Model, index: Index, selector: str) -> tuple[NodeRef, ...] | T
     nodes = search.nodes()
     tensors = [] if parsed.terms is not None else search.tensors(of_nodes=False)
     if nodes and parsed.name is not None:
-        # A pattern that finds nodes is taken to mean nodes; a name that is also that of a tensor is not clear.
+        # A pattern that finds nodes means nodes; a name that is also that of a tensor is ambiguous.
         tensors = [ref for ref in tensors if ref.name == parsed.name.text]
         if tensors:
             key = "name" if nodes[0].node.name == parsed.name.text else "output"
@@ -171,12 +163,12 @@ class _Search:
         """
         selector = self._selector
         if selector.regex is not None:
-            way = _Way(None, _remembering(regular_expression(selector.regex).matches))
+            way = _Way(None, cache(regular_expression(selector.regex).matches))
             return list(self._nodes_called(way, "name") or self._nodes_called(way, "output"))
         if selector.name is not None:
             return self._named(selector.name)
         terms = selector.terms or ()
-        # The first that must hold gives the nodes; the others keep some of them, in their order.
+        # The first that must hold finds the nodes; the others keep some of them, in their order.
         first = next((term for term in terms if not term.negated), None)
         found = self._refs if first is None else self._having(first)
         for term in terms:
@@ -239,29 +231,30 @@ class _Search:
             if not having:
                 continue
             if wanted is None:
-                return _unique([ref for ref, _ in having])
+                return list(dict.fromkeys([ref for ref, _ in having]))
             found = [ref for ref, attribute in having if has_value(attribute, wanted.text)]
             if not found and not wanted.quoted and has_wildcards(wanted.text):
-                like = _remembering(wildcards(wanted.text).matches)
+                like = cache(wildcards(wanted.text).matches)
                 found = [ref for ref, attribute in having if like(attribute_text(attribute) or "")]
-            return _unique(found)
+            return list(dict.fromkeys(found))
         return []
 
     def tensors(self, *, of_nodes: bool) -> list[TensorRef]:
-        """The tensors of the name or regular expression, perhaps none; those that nodes make only if wanted."""
+        """Return the tensors of the name or regular expression, perhaps none; outputs of nodes only if wanted."""
         selector = self._selector
         if selector.regex is not None:
-            ways = [_Way(None, _remembering(regular_expression(selector.regex).matches))]
+            ways: Iterable[_Way] = [_Way(None, regular_expression(selector.regex).matches)]
         else:
-            ways = list(_ways(selector.name or Value("", quoted=True)))
+            ways = _ways(selector.name or Value("", quoted=True))
         for exact, fits in ways:
             found: list[TensorRef] = []
             for scope in self._scopes:
                 if exact is not None:
-                    names = [exact] if _is_value(scope, exact, of_nodes=of_nodes) else []
+                    names = [exact] if scope.defines(exact) else []
                 else:
-                    names = [name for name in _values(scope, of_nodes=of_nodes) if fits(name)]
-                found += _value_refs(scope, names)
+                    names = [name for name in scope.defined_names if fits(name)]
+                wanted = names if of_nodes else [name for name in names if scope.producer_position(name) is None]
+                found += _value_refs(scope, wanted)
             if found:
                 return found
         return []
@@ -271,13 +264,11 @@ class _Search:
         selector = self._selector
         where = {None: "", True: " in the main graph", False: " outside the main graph"}[selector.in_main]
         if selector.regex is not None:
-            return SelectorError(
-                f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
-            )
+            message = f"{_called(selector)} fits no name of a node or tensor{where}, from its start to its end"
+            return SelectorError(message)
         if selector.name is not None:
-            return SelectorError(
-                f'nothing is called "{visible(selector.name.text)}"{where}; {self._near(selector.name)}'
-            )
+            called = visible(selector.name.text)
+            return SelectorError(f'nothing is called "{called}"{where}; {self._near(selector.name)}')
         for term in selector.terms or ():
             if not term.negated and not self._having(term):
                 return SelectorError(f"no node{where} has {visible(str(term))}; {self._near_term(term)}")
@@ -287,7 +278,7 @@ class _Search:
         )
 
     def _near(self, value: Value) -> str:
-        names = {name for scope in self._index.scopes for name in _values(scope, of_nodes=True)}
+        names = {name for scope in self._index.scopes for name in scope.defined_names}
         names |= {ref.node.name for ref in self._index.nodes() if ref.node.name}
         if value.text in names and self._selector.in_main is None:
             return "it is no node but an input or a constant"
@@ -318,36 +309,14 @@ class _Way(NamedTuple):
 
     exact: str | None
     """The exact text; None for a pattern."""
-    fits: _Fits
+    fits: Callable[[str], bool]
 
 
 def _ways(value: Value) -> Iterator[_Way]:
     """Yield the ways to look for a value: as it is, and if that finds nothing, with wildcards."""
     yield _Way(value.text, value.text.__eq__)
     if not value.quoted and has_wildcards(value.text):
-        yield _Way(None, _remembering(wildcards(value.text).matches))
-
-
-def _remembering(fits: _Fits) -> _Fits:
-    """Cache the answer for each text: many nodes have few different operators."""
-    return cache(fits)
-
-
-def _unique(refs: Sequence[NodeRef]) -> list[NodeRef]:
-    return list(dict.fromkeys(refs))
-
-
-def _values(scope: Scope, *, of_nodes: bool) -> dict[str, None]:
-    """Return the names that a graph defines."""
-    names = dict.fromkeys((*scope.inputs, *scope.initializers, *scope.sparse_initializers))
-    return names | dict.fromkeys(scope.producers) if of_nodes else names
-
-
-def _is_value(scope: Scope, name: str, *, of_nodes: bool) -> bool:
-    """Whether `_values` has the name."""
-    if name in scope.inputs or name in scope.initializers or name in scope.sparse_initializers:
-        return True
-    return of_nodes and name in scope.producers
+        yield _Way(None, cache(wildcards(value.text).matches))
 
 
 def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:

@@ -3,17 +3,20 @@
 Operators are not looked at: whether they exist and get what they need is for `onnxjson check --deep`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import astuple
 
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dataflow import producers_among, topological_order
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, OperatorSetId, SparseTensor, Tensor
 from onnxjson.model.errors import Finding, Severity
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.tensors import tensor_mistakes
+
+_WARNINGS = ("missing-opset", "duplicate-opset")
+"""Codes of findings that are warnings; all others are errors."""
 
 _MOST_SUGGESTIONS = 50
 _MOST_SHOWN = 8
@@ -64,7 +67,7 @@ class _Checker:
 
     def model(self, model: Model) -> None:
         if model.ir_version is None:
-            self._add("error", "no-ir-version", "", "the model has no ir_version", 'add it, such as "ir_version": 10')
+            self._add("no-ir-version", "", "the model has no ir_version", 'add it, such as "ir_version": 10')
         for position, function in enumerate(model.functions):
             self._function(function, f"/functions/{position}")
         self._duplicates(
@@ -74,7 +77,7 @@ class _Checker:
         )
         self._domains = {}
         if model.graph is None:
-            self._add("error", "no-graph", "", "the model has no graph")
+            self._add("no-graph", "", "the model has no graph")
             return
         scope = _Scope()
         self._graph(model.graph, "/graph", scope)
@@ -113,15 +116,15 @@ class _Checker:
         sparse_names = [None if sparse.values is None else sparse.values.name for sparse in graph.sparse_initializer]
         for position, tensor in enumerate(graph.initializer):
             if not tensor.name:
-                self._add("error", "missing-name", f"{address}/initializer/{position}", "an initializer has no name")
+                self._add("missing-name", f"{address}/initializer/{position}", "an initializer has no name")
             self._tensor(tensor, f"{address}/initializer/{position}")
         taken = set(names)
         for position, name in enumerate(sparse_names):
             at = f"{address}/sparse_initializer/{position}"
             if not name:
-                self._add("error", "missing-name", at, "a sparse initializer has no name", "its values carry it")
+                self._add("missing-name", at, "a sparse initializer has no name", "its values carry it")
             elif name in taken:
-                self._add("error", "duplicate-name", at, f'the initializer "{visible(name)}" stands already')
+                self._add("duplicate-name", at, f'the initializer "{visible(name)}" stands already')
             taken.add(name)
             self._sparse_tensor(graph.sparse_initializer[position], at)
         scope.known.update((name, "an initializer") for name in [*names, *sparse_names] if name)
@@ -145,7 +148,7 @@ class _Checker:
                 else:
                     self._outer_name(name, f"{address}/node/{position}/input/{slot}", scope)
             if not op_type:
-                self._add("error", "missing-op-type", f"{address}/node/{position}", "a node has no op_type")
+                self._add("missing-op-type", f"{address}/node/{position}", "a node has no op_type")
             if node_domain != domain or not position:
                 domain = node_domain
                 self._domains.setdefault(domain or "", f"{address}/node/{position}")
@@ -156,7 +159,7 @@ class _Checker:
                     self._produced_twice(name, known[name], f"{address}/node/{position}/output/{slot}")
                 elif name:
                     known[name] = position
-        ring = _ring(nodes, scope.later) if late else []
+        ring = _ring(nodes) if late else []
         if ring:
             self._cycle(nodes, ring, address)
         for position, slot, name in late:
@@ -166,7 +169,7 @@ class _Checker:
     def _produced_twice(self, name: str, maker: str | int, address: str) -> None:
         who = maker if isinstance(maker, str) else f"an output of node {maker}"
         message = f'"{visible(name)}" is made twice: {who} has that name already'
-        self._add("error", "duplicate-output", address, message, "give one of them another name")
+        self._add("duplicate-output", address, message, "give one of them another name")
 
     def _attributes(self, attributes: Sequence[Attribute], address: str, scope: _Scope) -> None:
         before = len(self.findings)
@@ -183,16 +186,10 @@ class _Checker:
 
     def _attribute(self, attribute: Attribute, address: str, scope: _Scope) -> None:
         if not attribute.name:
-            self._add("error", "missing-name", address, "an attribute has no name")
+            self._add("missing-name", address, "an attribute has no name")
         if not attribute.type and self._ir_version != _WITHOUT_TYPES:
-            hint = 'add it, such as "type": "INT"'
-            self._add(
-                "error",
-                "attribute-without-type",
-                address,
-                f'the attribute "{visible(attribute.name or "")}" has no type',
-                hint,
-            )
+            message = f'the attribute "{visible(attribute.name or "")}" has no type'
+            self._add("attribute-without-type", address, message, 'add it, such as "type": "INT"')
         for field, tensors in (("t", (attribute.t,)), ("tensors", attribute.tensors)):
             for position, tensor in enumerate(tensors):
                 if tensor is not None:
@@ -208,7 +205,7 @@ class _Checker:
 
     def _tensor(self, tensor: Tensor, address: str) -> None:
         for code, message, hint in tensor_mistakes(tensor):
-            self._add("error", code, address, message, hint)
+            self._add(code, address, message, hint)
 
     def _sparse_tensor(self, sparse: SparseTensor, address: str) -> None:
         for part, tensor in (("values", sparse.values), ("indices", sparse.indices)):
@@ -227,18 +224,18 @@ class _Checker:
 
     def _not_sorted(self, name: str, maker: int, address: str) -> None:
         message = f'"{visible(name)}" is used before node {maker} makes it'
-        self._add("error", "not-sorted", address, message, "move that node up")
+        self._add("not-sorted", address, message, "move that node up")
 
     def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:
         if not name:
-            self._add("error", "missing-name", address, f"an output of the {kind} has no name")
+            self._add("missing-name", address, f"an output of the {kind} has no name")
         elif not any(name in each.known for each in scope.chain()):
             message = f'nothing makes the output "{visible(name)}" of the {kind}'
             self._undefined("undefined-output", address, message, name, scope)
 
     def _undefined(self, code: str, address: str, message: str, name: str, scope: _Scope) -> None:
         self._suggestions -= 1
-        self._add("error", code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
+        self._add(code, address, message, suggest(name, scope.names()) if self._suggestions >= 0 else "")
 
     def _cycle(self, nodes: Sequence[Node], ring: Sequence[int], address: str) -> None:
         names = [next((name for name in nodes[position].output if name), "") for position in ring]
@@ -247,15 +244,13 @@ class _Checker:
             message = f"the node that makes {shown} needs its own output"
         else:
             message = f"the nodes that make {shown} need each other's outputs"
-        self._add(
-            "error", "node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere"
-        )
+        self._add("node-cycle", f"{address}/node/{ring[0]}", message, "take one of their inputs from elsewhere")
 
     def _imports(self, imports: Sequence[OperatorSetId], address: str, owner: str) -> None:
         if not imports:
             if self._domains:
                 hint = 'add it, such as "opset_import": {"": 20}'
-                self._add("warning", "missing-opset", address, f"{owner} has no opset_import", hint)
+                self._add("missing-opset", address, f"{owner} has no opset_import", hint)
             return
         known: dict[str, int | None] = {}
         for position, each in enumerate(imports):
@@ -263,21 +258,22 @@ class _Checker:
             if domain in known:
                 message = f'{owner} has an opset_import for the domain "{visible(domain)}" already'
                 hint = f'its version there is {known[domain]}; keep one ("" and "ai.onnx" are one domain)'
-                self._add("warning", "duplicate-opset", f"{address}/opset_import/{position}", message, hint)
+                self._add("duplicate-opset", f"{address}/opset_import/{position}", message, hint)
             known.setdefault(domain, each.version)
         for domain, at in self._domains.items():
             if plain_domain(domain) not in known:
                 message = f'{owner} has no opset_import for the domain "{visible(domain)}", which this node uses'
-                self._add("warning", "missing-opset", at, message)
+                self._add("missing-opset", at, message)
 
     def _duplicates(self, names: Iterable[str | None], address: str, what: str, code: str = "duplicate-name") -> None:
         first: dict[str, int] = {}
         for position, name in enumerate(names):
             if name and first.setdefault(name, position) != position:
                 shown = what.format(f'"{visible(name)}"')
-                self._add("error", code, address.format(position), f"{shown} stands already, at position {first[name]}")
+                self._add(code, address.format(position), f"{shown} stands already, at position {first[name]}")
 
-    def _add(self, severity: Severity, code: str, address: str, message: str, hint: str = "") -> None:
+    def _add(self, code: str, address: str, message: str, hint: str = "") -> None:
+        severity: Severity = "warning" if code in _WARNINGS else "error"
         self.findings.append(Finding(severity=severity, code=code, address=address, message=message, hint=hint))
 
 
@@ -287,26 +283,16 @@ def _is_plain(attribute: Attribute) -> bool:
     return bool(attribute.type) and not (has_more or attribute.sparse_tensor or attribute.sparse_tensors)
 
 
-def _ring(nodes: Sequence[Node], makers: Mapping[str, int]) -> list[int]:
+def _ring(nodes: Sequence[Node]) -> list[int]:
     """Return the positions of nodes on a cycle, in file order; none where only the order is wrong."""
-    waiting = [{makers[name] for name in consumed_names(node) if name in makers} for node in nodes]
-    users: dict[int, list[int]] = {}
-    for position, needed in enumerate(waiting):
-        for maker in needed:
-            users.setdefault(maker, []).append(position)
-    ready = [position for position, needed in enumerate(waiting) if not needed]
-    while ready:
-        maker = ready.pop()
-        for user in users.get(maker, ()):
-            waiting[user].discard(maker)
-            if not waiting[user]:
-                ready.append(user)
-    stuck = next((position for position, needed in enumerate(waiting) if needed), None)
-    if stuck is None:
+    needs = producers_among(nodes)
+    stuck = set(range(len(nodes))).difference(topological_order(needs))
+    if not stuck:
         return []
+    position = min(stuck)
     way: dict[int, None] = {}
-    while stuck not in way:
-        way[stuck] = None
-        stuck = min(waiting[stuck])
+    while position not in way:
+        way[position] = None
+        position = min(needs[position] & stuck)
     passed = list(way)
-    return sorted(passed[passed.index(stuck) :])
+    return sorted(passed[passed.index(position) :])

@@ -82,12 +82,9 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def statistics(tensor: Tensor, *, bins: int = BINS, looked: Callable[[], None] | None = None) -> Statistics:
-    """Statistics of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
+    """Return statistics of a tensor of numbers with its elements in ``raw_data``, as many as its dims need.
 
-    Args:
-        tensor: the tensor.
-        bins: of the histogram; of whole numbers there may be fewer.
-        looked: is called before each piece, and may raise to end it.
+    `looked` is called before each piece, and may raise to end it; of whole numbers there may be fewer bins.
 
     Raises:
         ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.
@@ -257,13 +254,9 @@ class Spread(NamedTuple):
 def spread(
     tensor: Tensor, shares: Sequence[float] = QUANTILES, *, most: int = MOST, looked: Callable[[], None] | None = None
 ) -> Spread:
-    """Return the spread of a tensor of numbers whose elements stand in ``raw_data``, as many as its dims need.
+    """Return the spread of a tensor of numbers with its elements in ``raw_data``, as many as its dims need.
 
-    Args:
-        tensor: the tensor.
-        shares: the quantiles, each from 0 to 1.
-        most: maximum number of elements to examine.
-        looked: is called before each piece, and may raise to end it.
+    At most `most` elements are examined. `looked` is called before each piece, and may raise to end it.
 
     Raises:
         ChangedUnderneathError, FileError, WeightsMissingError: the bytes cannot be read.

@@ -181,7 +181,13 @@ def rebuild(index: Index, change: Callable[[Scope, Body], Body]) -> Model:
         if any([new[child] is not child.graph for child in scope.children]):
             graph = _with_children(scope, new)
         new[scope] = change(scope, graph)
-    return _assembled(index, new)
+    model = index.model
+    for scope in index.scopes:
+        if scope.kind != "subgraph" and new[scope] is not scope.graph:
+            changed = replace_at(model, scope.address, new[scope])[""]
+            assert isinstance(changed, Model)
+            model = changed
+    return model
 
 
 def _with_children(scope: Scope, new: Mapping[Scope, Body]) -> Body:
@@ -216,31 +222,6 @@ def _with_graphs(attributes: tuple[Attribute, ...], graphs: Iterator[Any]) -> tu
         changed.append(attribute if same else msgspec.structs.replace(attribute, g=first, graphs=more))
     same = all([a is b for a, b in zip(changed, attributes, strict=True)])
     return attributes if same else tuple(changed)
-
-
-def _assembled(index: Index, new: Mapping[Scope, Body]) -> Model:
-    model = index.model
-    updates: dict[str, Any] = {}
-    functions: list[Any] = list(model.functions)
-    steps = list(model.training_info)
-    for scope in index.scopes:
-        if scope.kind == "subgraph" or new[scope] is scope.graph:
-            continue
-        if scope.kind == "main":
-            updates["graph"] = new[scope]
-        elif scope.kind == "function":
-            functions[int(scope.address.rpartition("/")[2])] = new[scope]
-            updates["functions"] = functions
-        else:
-            _, _, position, field = scope.address.split("/")
-            steps[int(position)] = msgspec.structs.replace(steps[int(position)], **{field: new[scope]})
-            updates["training_info"] = steps
-    if not updates:
-        return model
-    for field in ("functions", "training_info"):
-        if field in updates:
-            updates[field] = tuple(updates[field])
-    return msgspec.structs.replace(model, **updates)
 
 
 def with_nodes(graph: Body, change: Callable[[Node], Node]) -> Body:

@@ -1,5 +1,6 @@
 """Functions of `import onnxjson`: models from and to files, text and protobuf."""
 
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -127,20 +128,9 @@ def dumps(
             checked_folder(Path(), blobs)
         else:
             write_blobs(model, Path(folder), blobs)
-    text = bytearray()
-    files.write(model, _Growing(text), "json", weights=weights, blobs=None if blobs is None else str(blobs))
-    return text.decode("utf-8")
-
-
-class _Growing:
-    """A sink that collects the written bytes."""
-
-    def __init__(self, gathered: bytearray) -> None:
-        self._gathered = gathered
-
-    def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """See `onnxjson.storage.saving.Sink`."""
-        self._gathered += data
+    text = io.BytesIO()
+    files.write(model, text, "json", weights=weights, blobs=None if blobs is None else str(blobs))
+    return text.getvalue().decode("utf-8")
 
 
 def from_proto(proto: "onnx.ModelProto") -> Model:

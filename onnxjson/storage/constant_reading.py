@@ -297,10 +297,6 @@ def _dense(held: Tensor | Attribute) -> Tensor | None:
 def with_elements(tensor: Tensor, resolver: Resolver) -> Tensor:
     """Return a tensor with its elements in ``raw_data`` (strings: in ``string_data``), wherever they are stored.
 
-    Args:
-        tensor: a tensor of a model.
-        resolver: opens external data; bytes stay in their file until they are used.
-
     Raises:
         DecodeError: the elements do not fit dtype and dims.
         WeightsMissingError: only the sha256 of the elements is available.

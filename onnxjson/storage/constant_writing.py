@@ -31,11 +31,7 @@ Write = Callable[[bytes], object]
 
 
 def write_values(tensor: Tensor, write: Write) -> None:
-    """Write the elements as canonical JSON values, and a line break.
-
-    Args:
-        tensor: with its elements in ``raw_data`` or ``string_data``.
-        write: called with pieces of the text.
+    """Write the elements of a tensor in ``raw_data`` or ``string_data`` as canonical JSON values, and a line break.
 
     Raises:
         DecodeError: a bool that is neither 0 nor 1, or padding bits that are not zero.

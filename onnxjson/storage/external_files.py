@@ -98,12 +98,7 @@ def internalize(
 ) -> Model:
     """Load all external data of a model into ``raw_data``; big tensors stay in their files until they are used.
 
-    Args:
-        model: is not changed.
-        folder: that of the model, to which locations are relative.
-        model_file: the file of the model, which cannot be its own external data.
-        trust_links: see `onnxjson.storage.external.Resolver`.
-        allow_sparse: see there.
+    See `onnxjson.storage.external.Resolver` for the options.
 
     Returns:
         The model with its tensors; `model` itself if it has no external data.
@@ -198,19 +193,14 @@ def copy_files(
     trust_links: bool = False,
     allow_sparse: bool = False,
 ) -> tuple[Path, ...]:
-    """Copy the external data of a model to another folder.
+    """Copy the external data of a model in one folder to another folder.
+
+    Every range is checked first, and nothing is copied if another file is in the way. Each copy is all or nothing; a
+    file that exists with the same bytes stays. `taken` is the path of the model itself below `destination`; see
+    `onnxjson.storage.external.Resolver` for the other options.
 
     Every range is checked first, and nothing is copied if another file is in the way. Each copy is all or nothing; a
     file that exists with the same bytes stays.
-
-    Args:
-        model: the model.
-        folder: that of the model.
-        destination: the other folder.
-        model_file: the file of the model, which cannot be its own external data.
-        taken: the path below `destination` of the model itself.
-        trust_links: see `onnxjson.storage.external.Resolver`.
-        allow_sparse: see there.
 
     Returns:
         The new files.

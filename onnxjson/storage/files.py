@@ -297,12 +297,7 @@ def write(
 
 
 def is_canonical(path: Path, loaded: Loaded) -> bool:
-    """Whether the text in a file is canonical, byte by byte.
-
-    Args:
-        path: the file.
-        loaded: its model, loaded with `bind` false.
-    """
+    """Whether the text in a file, loaded with `bind` false, is canonical, byte by byte."""
     with path.open("rb") as file:
         comparison = _Comparison(file)
         write(loaded.model, comparison, "json", weights="keep")

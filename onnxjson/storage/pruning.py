@@ -30,11 +30,7 @@ _YOUNG_SECONDS: Final = 600
 def prune_blobs(path: Path) -> list[Path]:
     """Remove the blobs of a text that no text names, neither in its folder nor above it in the same git repository.
 
-    Args:
-        path: the text; its folder of blobs is pruned.
-
-    Returns:
-        The removed files.
+    Return the removed files.
 
     Raises:
         DecodeError: `path` is not a text.

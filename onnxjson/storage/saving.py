@@ -44,7 +44,7 @@ _IN_THE_WAY = {errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ELOOP, errno.ENA
 class Sink(Protocol):
     """The destination of the content of a file."""
 
-    def write(self, data: bytes | bytearray | memoryview, /) -> None:
+    def write(self, data: bytes | bytearray | memoryview, /) -> object:
         """Write all of `data`.
 
         Raises:
@@ -138,7 +138,7 @@ LOCK_SECONDS = 5.0
 
 def save_file(
     path: Path,
-    write: Callable[[Output], None],
+    write: Callable[[Output], object],
     *,
     verify: Callable[[Path], object] | None = None,
     expect: Identity | None = None,

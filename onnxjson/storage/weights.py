@@ -128,10 +128,7 @@ def _digest(tensor: Tensor) -> tuple[str, Digest] | None:
 def bind(model: Model, *, folder: Path | None = None, source: Model | None = None) -> Model:
     """Bind the digests of a model to their bytes: from the folder of blobs of its text, and from another model.
 
-    Args:
-        model: is not changed.
-        folder: that of the text; None leaves blobs unbound.
-        source: a model with the bytes of digests, and of blobs that are missing.
+    Without `folder`, blobs stay unbound; `source` can also have the bytes of missing blobs.
 
     Raises:
         MissingInputError, UntrustedError: a blob is missing, has another length, or a text must not name its file.
@@ -180,12 +177,7 @@ class _Source:
 
 
 def write_blobs(model: Model, folder: Path, name: str) -> int:
-    """Write the missing blobs of a text; valid ones stay, and none is removed.
-
-    Args:
-        model: the model.
-        folder: that of the text.
-        name: the folder of blobs, relative to it.
+    """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay.
 
     Returns:
         The number of added blobs.
@@ -210,14 +202,9 @@ def write_blobs(model: Model, folder: Path, name: str) -> int:
 
 
 def bring_blobs(model: Model, folder: Path, name: str) -> int:
-    """Copy the blobs of a model that was read elsewhere to the folder of blobs of its new text.
+    """Copy the blobs of a model that was read elsewhere to `name`, the folder of blobs of its new text in `folder`.
 
     Existing blobs, and those whose bytes are not available, are skipped.
-
-    Args:
-        model: the model.
-        folder: that of the text.
-        name: the folder of blobs, relative to it.
 
     Returns:
         The number of added blobs.
@@ -315,10 +302,7 @@ _HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from
 def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
     """Report missing and unusable blobs of a model, each with the address of the tensor; no blob is read.
 
-    Args:
-        model: loaded with unbound blobs (``files.load(path, bind=False)``).
-        folder: the real folder of the text.
-    """
+    The model was loaded with unbound blobs (``files.load(path, bind=False)``); `folder` is that of the text."""
     resolver = Resolver(folder)
     for address, record in walk_with_addresses(model):
         if not isinstance(record, Tensor):

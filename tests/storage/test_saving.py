@@ -35,7 +35,7 @@ NEW = b"new" * 1_000_000
 IS_ROOT = os.geteuid() == 0
 
 
-def writing(data: bytes) -> Callable[[Sink], None]:
+def writing(data: bytes) -> Callable[[Sink], object]:
     return lambda sink: sink.write(data)
 
 

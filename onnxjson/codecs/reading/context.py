@@ -120,14 +120,7 @@ class Context:
 
 
 def has_format(tree: Tree, expected: str, what: str, context: Context) -> TypeGuard[dict[str, Tree]]:
-    """Whether a document is an object whose key "format" has the value `expected`; report what is wrong if not.
-
-    Args:
-        tree: the whole document.
-        expected: the format, such as ``onnxjson/1``.
-        what: the kind of document in messages, such as "a patch".
-        context: collects the findings.
-    """
+    """Whether a document is an object whose key "format" has the value `expected`; report what is wrong if not."""
     if not isinstance(tree, dict):
         context.wrong_type(tree, ROOT, f'{what}, {{"format": "{expected}", ...}}')
         return False

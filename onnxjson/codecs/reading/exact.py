@@ -78,13 +78,7 @@ def read_message(
 ) -> R | None:
     """Read the record of an object of fields; report and leave out what cannot be read.
 
-    Args:
-        record: the class of the message.
-        tree: the object.
-        place: that of the tree.
-        context: collects findings.
-        given: fields that the caller has already read.
-        others: further keys of the object, which are not fields of the message.
+    `given` are fields that the caller has already read; `others` are keys of the object that are not fields.
 
     Returns:
         The record; None, after a report, if the tree is not an object.
@@ -231,12 +225,7 @@ def message_reader(record: type[d.Record]) -> Reader:
 
 
 def register(messages: Mapping[type[d.Record], Reader], lists: Mapping[type[d.Record], ListReader]) -> None:
-    """Set the readers of messages with a form of their own; `onnxjson.codecs.reading.model` does so for all.
-
-    Args:
-        messages: readers of one message.
-        lists: for messages that are read as a whole list: from the field to its reader.
-    """
+    """Set the readers of messages with a form of their own, and those of whole lists of messages, from the field."""
     _special.update(messages)
     _lists.update(lists)
     field_readers.cache_clear()

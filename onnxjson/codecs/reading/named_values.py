@@ -52,12 +52,8 @@ def read_attributes(
 ) -> tuple[Attribute, ...] | None:
     """Read the attributes of a node: an object name -> value, or a list of attributes in full.
 
-    Args:
-        tree: the object or list.
-        table: the types of the operator's attributes (`onnxjson.model.operators.attribute_types`); empty for functions.
-        place: that of the tree.
-        context: collects findings.
-        op_type: the operator, for messages.
+    `table` has the types of the operator's attributes (`onnxjson.model.operators.attribute_types`); it is empty for
+    functions.
 
     Returns:
         The readable attributes; None, after a report, if the tree is neither an object nor a list.

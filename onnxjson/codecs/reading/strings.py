@@ -93,11 +93,7 @@ _ALPHABET = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234
 
 
 def base64_mistake(text: str) -> tuple[str, int | None]:
-    """Describe the mistake in a text that is not canonical base64.
-
-    Returns:
-        A message, and the index of the wrong character, if it is one.
-    """
+    """Describe the mistake in a text that is not canonical base64 -> a message and the index of the wrong character."""
     body = text.rstrip("=")
     for index, character in enumerate(body):
         if character not in _ALPHABET:
@@ -180,9 +176,7 @@ def read_unknown_fields(tree: Tree, fields: tuple[Field, ...], place: Place, con
 def base64_bytes(text: str | bytes, source: str = "") -> bytes:
     """Decode canonical base64 (RFC 4648 section 4), which may be broken into lines as by `base64` and in mail.
 
-    Args:
-        text: the base64.
-        source: begins the messages of errors.
+    `source` begins the messages of errors.
 
     Raises:
         DecodeError: it is not canonical base64; the message has the character.
