@@ -182,7 +182,7 @@ def event_lines(event: Event, column: int, width: int, *, details: bool, says_no
     title, *rest = [f"{title_of(event)} ({inline})"] if is_short else _folded(title_of(event), room)
     yield (
         Span(padded(event.kind, column - GAP) + " " * GAP, EFFECTS[event.kind]),
-        Span(padded(title, room + GAP) if verdict else title, "title"),
+        Span(padded(title, room) + " " * GAP if verdict else title, "title"),
         *([Span(verdict, verdict_style(event))] if verdict else []),
     )
     yield from ((Span(" " * column), Span(text, "title")) for text in rest)

@@ -145,7 +145,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "snc4onnx",
-        "a name that is not there is refused",
+        "an unknown name is refused",
         both(model(CHAIN, "a.onnx"), model("b (float[1,2] u) => (float[1,2] v) { v = Relu (u) }", "b.onnx")),
         ("-if", "a.onnx", "b.onnx", "-sd", "yy", "u", "-of", "out.onnx", "-dos"),
         ("rewrite", "combine", "a.onnx", "b.onnx", "--join", "yy=u", *OUT),
@@ -161,7 +161,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sne4onnx",
-        "the part behind an inner value",
+        "the part after an inner value",
         model(CHAIN),
         (*IN_OUT, "-ion", "s", "-oon", "y"),
         ("rewrite", "extract", "m.onnx", "--inputs", "s", "--outputs", "y", *OUT),
@@ -169,7 +169,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sne4onnx",
-        "a name that is not there is refused",
+        "an unknown name is refused",
         model(CHAIN),
         (*IN_OUT, "-ion", "q", "-oon", "y"),
         ("rewrite", "extract", "m.onnx", "--inputs", "q", "--outputs", "y", *OUT),
@@ -204,7 +204,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sna4onnx",
-        "a node between an input and who takes it",
+        "a node between an input and its consumer",
         model("g (float[1,2] x) => (float[1,2] y) { t = Abs (x) y = Neg (t) }"),
         (
             *IN_OUT,
@@ -308,7 +308,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "svs4onnx",
-        "all that take one value take another",
+        "all consumers of a value use another one",
         model(
             "g (float[1,2] x) => (float[1,2] c, float[1,2] d, float[1,2] e) "
             "{ a = Abs (x) b = Relu (x) c = Neg (b) d = Exp (b) e = Log (a) }"
@@ -327,7 +327,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "soa4onnx",
-        "an output of a value that is not there is refused",
+        "an output of an unknown value is refused",
         model(CHAIN),
         (*IN_OUT, "-on", "q"),
         ("rewrite", "add-output", "m.onnx", "q", *OUT),
@@ -335,7 +335,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sod4onnx",
-        "one of two outputs goes",
+        "one of two outputs is removed",
         model("g (float[1,2] x) => (float[1,2] y, float[1,2] t) { t = Abs (x) y = Neg (t) }"),
         (*IN_OUT, "-on", "t"),
         ("rewrite", "remove-output", "m.onnx", "t", *OUT),
@@ -351,7 +351,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sor4onnx",
-        "an output gets another name",
+        "an output is renamed",
         model(CHAIN),
         (*IN_OUT, "-on", "y", "result"),
         ("rewrite", "rename", "m.onnx", "output", "y", "result", *OUT),
@@ -359,7 +359,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sor4onnx",
-        "names get an ending",
+        "names get a suffix",
         model("g (float[1,2] x) => (float[1,2] y) { a = Abs (x) y = Neg (a) }"),
         (*IN_OUT, "-on", "a", "ab", "-on", "y", "yb", "-sm", "partial_match"),
         ("rewrite", "rename", "m.onnx", "tensor", "re:([ay])", "\\1b", *OUT),
@@ -374,7 +374,12 @@ JOBS: Sequence[Job] = (
         refused,
     ),
     Job(
-        "sng4onnx", "names that no node has yet", _half_named, IN_OUT, ("rewrite", "name-nodes", "m.onnx", *OUT), named
+        "sng4onnx",
+        "names for unnamed nodes that are not in use",
+        _half_named,
+        IN_OUT,
+        ("rewrite", "name-nodes", "m.onnx", *OUT),
+        named,
     ),
     Job(
         "sbi4onnx",
@@ -410,7 +415,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "scc4onnx",
-        "images with their channels last",
+        "images with channels last",
         model("g (float[1,3,2,2] x) => (float[1,3,2,2] y) { y = Neg (x) }"),
         (*IN_OUT, "-ioo", "x", "[0,2,3,1]"),
         ("rewrite", "transpose-input", "m.onnx", "x", "--perm", "0,3,1,2", *OUT),
@@ -418,7 +423,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "scc4onnx",
-        "images with their channels last, and BGR, of an input with two consumers",
+        "images with channels last, and BGR, of an input with two consumers",
         model("g (float[1,3,2,2] x) => (float[1,3,2,2] y, float[1,3,2,2] z) { y = Identity (x) z = Neg (x) }"),
         (*IN_OUT, "-ioo", "x", "[0,2,3,1]", "-cci", "x", "1"),
         ("rewrite", "transpose-input", "m.onnx", "x", "--perm", "0,3,1,2", "--reverse", "1", *OUT),
@@ -442,7 +447,7 @@ JOBS: Sequence[Job] = (
     ),
     Job(
         "sde4onnx",
-        "all comments go",
+        "all doc strings are removed",
         _nodes_with_comments,
         IN_OUT,
         ("rewrite", "strip", "m.onnx", *OUT),

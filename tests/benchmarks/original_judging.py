@@ -117,7 +117,7 @@ def rewired(outcome: Outcome) -> None:
     """Judges a job: rewired."""
     found = valid(outcome.model())
     takers = [node.name for node in found.graph.node if "a" in node.input]
-    require({"n_c", "n_d"} <= set(takers), f"only {takers} take it")
+    require({"n_c", "n_d"} <= set(takers), f"only {takers} use it")
 
 
 def computes(expected: Sequence[str], **inputs: Any) -> Callable[[Outcome], None]:

@@ -22,19 +22,19 @@ from tests.benchmarks.original_judging import Outcome, WrongError
 SECONDS: Final = 120
 _LONGEST: Final = 110
 
-_HEAD: Final = """# The original tools, and onnxjson
+_HEAD: Final = """# Equivalents of other tools
 
-Every job of the [simple-onnx-processing-tools](https://github.com/PINTO0309/simple-onnx-processing-tools) that is an
-edit of a model is an edit of onnxjson too. This page has the same jobs done by both. A job is chosen because the
-original is known to be used for it, or is known to do damage at it; what comes out is judged by onnx's checker with its
-strict shape inference, by onnxruntime, and by what the job is about. It is the output of
+Every job of the [simple-onnx-processing-tools](https://github.com/PINTO0309/simple-onnx-processing-tools) that edits a
+model is an [edit](edits.md) of onnxjson too. This page compares both on the same jobs: typical ones, and ones that are
+known to go wrong. Results are checked by onnx's checker with strict shape inference, by onnxruntime, and against the
+purpose of the job. The page is the output of
 
 ```sh
 python -m tests.benchmarks.original_tools --python PYTHON_OF_THE_TOOLS
 ```
 
-"works": what was asked for came out, or was refused where it cannot be done. "wrong": something else came out, or
-nothing, with the exit code of success. "refuses": an error message. "crashes": a traceback.
+"works": the result is right, or an impossible job was refused. "wrong": another result, or none, with the exit code of
+success. "refuses": an error message. "crashes": a traceback.
 """
 
 

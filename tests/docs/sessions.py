@@ -2,7 +2,7 @@
 
 A session is a block of kind ``console``: lines that begin with "$ " are commands, which go on in lines that begin with
 "> "; the lines after each are what it prints. A line that is "..." stands for any lines. All sessions of a page run in
-one new folder, in their order.
+one new folder, in their order; next to it is ``onnxjson``, the clone.
 """
 
 import os
@@ -53,6 +53,9 @@ def _command(head: str) -> str:
 
 def run(command: str, folder: Path) -> str:
     """What a command prints on a terminal without colours, both streams as they come."""
+    clone = folder.parent / "onnxjson"
+    if not clone.is_symlink():
+        clone.symlink_to(ROOT)
     environment = {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
         "HOME": str(folder.parent),

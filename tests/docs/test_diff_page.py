@@ -18,7 +18,7 @@ def _rows(section: str) -> list[str]:
 
 
 def test_every_kind_has_a_meaning_in_the_order_of_the_source() -> None:
-    assert _rows("What happens") == list(KINDS)
+    assert _rows("Kinds of changes") == list(KINDS)
 
 
 def test_every_format_is_there() -> None:
@@ -28,4 +28,4 @@ def test_every_format_is_there() -> None:
 
 
 def test_everything_that_can_be_left_out_is_there() -> None:
-    assert {f"--ignore {word}" for word in IGNORABLE} <= set(_rows("Leaving out"))
+    assert {f"--ignore {word}" for word in IGNORABLE} <= set(_rows("Ignore changes"))

@@ -1,4 +1,4 @@
-"""``python -m tests.tui.screenshots``: the pictures of docs/workbench.md, from the program itself.
+"""``python -m tests.tui.screenshots``: the pictures of the workbench in the pages, from the program itself.
 
 They are the snapshots of the tests, too: a change of what is seen shows as a change of a file.
 """
@@ -38,6 +38,7 @@ class Story(NamedTuple):
     name: str
     size: tuple[int, int]
     typed: tuple[str, ...]
+    model: str = MODEL
 
 
 STORIES: Final = (
@@ -51,6 +52,12 @@ STORIES: Final = (
     Story("form", SMALL, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("form", LARGE, ("/Softmax⏎", ":edit-form set-attribute⏎", "axis", "⟨down⟩", "2")),
     Story("drawing", SMALL, ("/Softmax⏎", "gv")),
+    Story(
+        "tutorial",
+        MIDDLE,
+        (":@/graph/node/29⏎", ":set-attribute . strides '[1, 1]'⏎", "⟨f6⟩"),
+        "tests/models/mobile_ts.onnx",
+    ),
 )
 
 
@@ -62,7 +69,7 @@ def keys(typed: str) -> list[str]:
 
 async def picture(story: Story) -> str:
     """The SVG of a story. Fonts are those of whoever looks at it: none is fetched."""
-    async with bench(Path(MODEL), story.size) as found:
+    async with bench(Path(story.model), story.size) as found:
         for typed in story.typed:
             await found.press(*keys(typed))
         await found.settle()

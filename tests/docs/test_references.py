@@ -1,0 +1,82 @@
+"""Links, anchors, pictures and options of the pages exist, and every page is in the index."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from onnxjson.cli.group import SECTIONS, onnxjson
+from tests.docs.sessions import PAGES, ROOT
+
+OTHERS = {
+    *(
+        "--abort",
+        "--binary",
+        "--no-textconv",
+        "--stat",
+        "--stage",
+        "--word-diff",
+        "--textconv",
+        "--lost-found",
+        "--source",
+    ),
+    *("--python", "--cache", "--mistakes", "--quick", "--repeat", "--models", "--folder", "--rounds", "--wording"),
+    *("--all-passes", "--unfused", "--only", "--all"),
+}
+"""Options of git and of commands in a clone."""
+
+
+def _prose(page: Path) -> str:
+    return re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+
+
+def _anchors(page: Path) -> set[str]:
+    """The anchors of headings, as GitHub makes them."""
+    titles = re.findall(r"^#+ (.*)$", _prose(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def _links(page: Path) -> Iterator[tuple[Path, str]]:
+    for target in re.findall(r"\]\(([^)\s]+)\)", _prose(page)):
+        if not target.startswith("http"):
+            name, _, anchor = target.partition("#")
+            yield (page.parent / name).resolve() if name else page, anchor
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target, anchor in _links(page):
+        assert target.exists(), target
+        assert not anchor or anchor in _anchors(target), f"{target.name}#{anchor}"
+
+
+def test_every_page_is_in_the_index() -> None:
+    linked = {target.name for target, _ in _links(ROOT / "docs" / "index.md")}
+    assert {page.name for page in PAGES} - {"README.md", "index.md"} <= linked
+
+
+def _options(command: click.Command) -> Iterator[str]:
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield from (*parameter.opts, *parameter.secondary_opts)
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from _options(found)
+
+
+def test_options_of_the_pages_exist() -> None:
+    known = OTHERS | {"--help", "--version"}
+    context = click.Context(onnxjson)
+    for entry in (entry for entries in SECTIONS.values() for entry in entries):
+        command = onnxjson.get_command(context, entry.name)
+        assert command is not None
+        known |= set(_options(command))
+    for page in PAGES:
+        for code in re.findall(r"`([^`\n]+)`", _prose(page)):
+            unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", code)) - known
+            assert not unknown, f"{page.name}: {unknown}"
