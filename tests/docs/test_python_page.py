@@ -28,7 +28,7 @@ SECTIONS: Final = {
     "Findings": "Finding",
 }
 MODULES: Final = {
-    "onnxjson.model.attributes": "value_of",
+    "onnxjson.model.messages": "value_of",
     "onnxjson.model.tensors": "to_numpy from_numpy",
     "onnxjson.model.index": "Index",
     "onnxjson.model.selectors": "select_nodes select_tensor",
@@ -53,7 +53,10 @@ def reference() -> str:
     tree = (errors.__doc__ or "").partition("::\n\n")[2].partition("\n\n")[0]
     parts.append("\n## Errors\n\nThe number is the exit code of the command line.\n\n")
     parts.append(f"```text\n{textwrap.dedent(tree)}\n```\n")
-    parts.append("\n## In other modules\n\nThese are not names of `onnxjson` itself, and are stable too.\n")
+    parts.append(
+        "\n## In other modules\n\n"
+        "These names are not part of `onnxjson` itself; their modules may change between versions.\n"
+    )
     for module, names in MODULES.items():
         parts += [_entry(f"{module}.{name}", getattr(importlib.import_module(module), name)) for name in names.split()]
     return "".join(parts) + "\n"
@@ -91,8 +94,7 @@ def _members(owner: type) -> Iterator[str]:
     assert isinstance(tree, ast.ClassDef)
     for statement, following in zip(tree.body, [*tree.body[1:], None], strict=True):
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-            said = following.value.value if _is_text(following) else ""
-            yield from _line(statement.target.id, said)
+            yield from _line(statement.target.id, _text(following))
         elif isinstance(statement, ast.FunctionDef):
             value = inspect.getattr_static(owner, statement.name)
             said = ast.get_docstring(statement) or ""
@@ -102,12 +104,10 @@ def _members(owner: type) -> Iterator[str]:
                 yield from _line(_signature(statement.name, getattr(owner, statement.name)), said)
 
 
-def _is_text(statement: ast.stmt | None) -> Any:
-    return (
-        isinstance(statement, ast.Expr)
-        and isinstance(statement.value, ast.Constant)
-        and isinstance(statement.value.value, str)
-    )
+def _text(statement: ast.stmt | None) -> str:
+    """Return the text of a statement that is only a text, such as the description of the field before; else ""."""
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else ""
 
 
 def _line(name: str, said: str) -> Iterator[str]:
