@@ -50,8 +50,8 @@ def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder
     """
     if bool(cuts) == (size is not None):
         raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
+    from onnxjson.editing.composing import split_at, split_by_size
     from onnxjson.editing.script import Script
-    from onnxjson.editing.splitting import split_at, split_by_size
 
     with output.working(f"reading {path}"):
         loaded = files.load(path)

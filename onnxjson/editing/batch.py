@@ -14,25 +14,18 @@ from msgspec.structs import replace
 from onnxjson.editing.batch_axes import Axes, has_batch, resized
 from onnxjson.editing.batch_rules import RULES
 from onnxjson.editing.batch_tracing import NodeInput, Requests, Tracer
-from onnxjson.editing.constant_values import (
-    constant_node,
-    constant_tensor,
-    integer_constant,
-    with_attribute_values,
-    with_values,
-)
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.propagation import Inference, dims_of, new_complaints, propagate_shapes
+from onnxjson.editing.tensor_values import constant_node, constant_tensor, integer_constant, with_values
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.dimensions import with_dimension, with_dimension_names
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Function, Graph, Node, Tensor, ValueInfo
 from onnxjson.model.dtypes import BITS
-from onnxjson.model.elements import element_count
 from onnxjson.model.errors import EditError
-from onnxjson.model.index import Scope
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import BATCH_CONSTANT_BYTES, LARGEST_DIM
-from onnxjson.model.payloads import whole
+from onnxjson.model.tensors import to_numpy
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.storage.constant_reading import with_elements
 from onnxjson.storage.external import Resolver
@@ -81,11 +74,9 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         return Outcome(len(places), (*notes, *left))
 
     def _resized(self, workspace: Workspace, places: Mapping[str, int], old: int, size: int | str) -> list[str]:
-        before = workspace.model
-        inference = Inference(before, workspace.model_folder)
+        inference = Inference(workspace.index, workspace.model_folder)
         tracer = Tracer(inference, old, size, workspace.opset(None, "") or 1, RULES)
-        main = inference.index.main
-        assert main is not None
+        main = workspace.main
         for name, axis in places.items():
             tracer.start(main, name, axis)
         tracer.trace(main)
@@ -96,15 +87,13 @@ class SetBatchSize(Edit, frozen=True, kw_only=True, eq=False, tag="set-batch-siz
         if problems and not self.partial:
             raise EditError(_refusal(problems))
         changes = ConstantChanges(workspace, tracer.requests, (old, size if isinstance(size, int) else None))
-        found = {scope.address: values for scope, values in tracer.found.items()}
 
         def change(scope: Scope, graph: Body) -> Body:
-            graph = changes.change(scope, graph)
-            values = found.get(scope.address)
+            graph, values = changes.change(scope, graph), tracer.found.get(scope)
             return _typed(graph, values, size) if values and isinstance(graph, Graph) else graph
 
         after = rebuild(workspace.index, change)
-        wrong = new_complaints(inference, Inference(after, workspace.model_folder))
+        wrong = new_complaints(inference, Inference(Index(after), workspace.model_folder))
         if wrong and not self.partial:
             raise EditError(_refusal(wrong))
         workspace.replace_model(after)
@@ -210,7 +199,7 @@ class ConstantChanges:
 
     Args:
         workspace: has the model.
-        requests: what the tracer found; its graphs may be those of another index of the same model.
+        requests: what the tracer found.
         batch: the old size, and the new one if it is a number.
 
     Raises:
@@ -219,72 +208,54 @@ class ConstantChanges:
 
     def __init__(self, workspace: Workspace, requests: Requests, batch: tuple[int, int | None]) -> None:
         self._workspace = workspace
-        self._batch = batch
-        self._taken: list[str] = []
         self.changed: list[str] = []
         """Descriptions of the changed constants."""
         self._constants: dict[Scope, dict[str, Tensor]] = {}
         self._copies: dict[Scope, list[Tensor]] = {}
         self._inputs: dict[Scope, dict[int, dict[int, str]]] = {}
         wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]] = {}
-        for place, numbers in requests.numbers.items():
-            self._want(wanted, place, numbers, None)
-        for place, axis in requests.rows.items():
-            self._want(wanted, place, {}, axis)
-        for place, axis in requests.single.items():
-            self._want(wanted, place, {}, axis, is_single=True)
-        for scope, position, slot in requests.dropped:
-            own = workspace.scope(scope.address)
-            self._inputs.setdefault(own, {}).setdefault(position, {})[slot] = ""
-            name = own.graph.node[position].input[slot]
-            self.changed.append(f'"{visible(name)}", all zeros, the default of {own.address}/node/{position}')
+        for place in (*requests.numbers, *requests.rows):
+            scope, name = place[0], _name_at(place)
+            found = constant_tensor(scope, name)
+            assert found is not None
+            home, tensor = found
+            if place in requests.numbers:
+                values = integer_constant(scope, name) or ()
+                new = with_values(tensor, [requests.numbers[place].get(at, old) for at, old in enumerate(values)])
+            else:
+                axis, is_single = requests.rows[place]
+                sizes = (batch[0], 1 if is_single else batch[1])
+                new = _with_rows(tensor, name, axis, sizes, workspace.model_folder)
+            if new != tensor:
+                wanted.setdefault((home, name), {})[place] = new
+        for place in requests.dropped:
+            shown = f"{place[0].address}/node/{place[1]}"
+            self.changed.append(f'"{visible(_name_at(place))}", all zeros, the default of {shown}')
+            self._connect(place, "")
         for (home, name), uses in wanted.items():
             self._settle(home, name, uses)
 
-    def _want(
-        self,
-        wanted: dict[tuple[Scope, str], dict[NodeInput, Tensor]],
-        place: NodeInput,
-        numbers: Mapping[int, int],
-        axis: int | None,
-        *,
-        is_single: bool = False,
-    ) -> None:
-        scope = self._workspace.scope(place[0].address)
-        _, position, slot = place
-        name = scope.graph.node[position].input[slot]
-        found = constant_tensor(scope, name)
-        assert found is not None
-        home, tensor = found
-        if axis is not None:
-            batch = (self._batch[0], 1) if is_single else self._batch
-            new = _with_rows(tensor, name, axis, batch, self._workspace.model_folder)
-        else:
-            count = element_count(tensor.dims)
-            new = with_values(tensor, [numbers.get(at, old) for at, old in enumerate(_integers(scope, name, count))])
-        if new != tensor:
-            wanted.setdefault((home, name), {})[(scope, position, slot)] = new
+    def _connect(self, place: NodeInput, name: str) -> None:
+        scope, position, slot = place
+        self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = name
 
     def _settle(self, home: Scope, name: str, uses: dict[NodeInput, Tensor]) -> None:
         """Change a constant in place if all consumers agree; otherwise give them copies."""
-        versions: list[tuple[Tensor, list[NodeInput]]] = []
-        for place, tensor in uses.items():
-            same = next((places for known, places in versions if known == tensor), None)
-            if same is None:
-                versions.append((tensor, [place]))
-            else:
-                same.append(place)
+        versions: list[Tensor] = []
+        for tensor in uses.values():
+            if tensor not in versions:
+                versions.append(tensor)
         if len(versions) == 1 and len(self._workspace.index.consumers(home, name)) == len(uses):
-            self._constants.setdefault(home, {})[name] = versions[0][0]
+            self._constants.setdefault(home, {})[name] = versions[0]
             self.changed.append(f'"{visible(name)}"')
             return
-        for tensor, places in versions:
-            copy = self._workspace.fresh_name(name, self._taken)
-            self._taken.append(copy)
-            self._copies.setdefault(home, []).append(replace(tensor, name=copy))
+        for version in versions:
+            taken = [each.name or "" for copies in self._copies.values() for each in copies]
+            copy = self._workspace.fresh_name(name, taken)
+            self._copies.setdefault(home, []).append(replace(version, name=copy))
             self.changed.append(f'"{visible(copy)}", a copy of "{visible(name)}"')
-            for scope, position, slot in places:
-                self._inputs.setdefault(scope, {}).setdefault(position, {})[slot] = copy
+            for place in [place for place, tensor in uses.items() if tensor == version]:
+                self._connect(place, copy)
 
     def change(self, scope: Scope, graph: Body) -> Body:
         """Return the graph with its new constants."""
@@ -298,28 +269,28 @@ class ConstantChanges:
             while names and not names[-1]:
                 names.pop()
             nodes[position] = replace(nodes[position], input=tuple(names))
-        updates: dict[str, Any] = {}
-        for name, tensor in constants.items():
-            if name in scope.producers:
-                nodes[scope.producers[name][0]] = _constant_node(nodes[scope.producers[name][0]], tensor)
+        for name in constants.keys() & scope.producers.keys():
+            position = scope.producers[name][0]
+            nodes[position] = _constant_node(nodes[position], constants[name])
         if isinstance(graph, Function):
             nodes[:0] = [constant_node(tensor.name or "", replace(tensor, name=None)) for tensor in copies]
-        else:
-            kept = [
-                constants[each.name] if each.name in constants and each.name not in scope.producers else each
-                for each in graph.initializer
-            ]
-            updates["initializer"] = (*kept, *copies)
+            return replace(graph, node=tuple(nodes))
+        initializers = [
+            constants.get(each.name or "", each) if each.name not in scope.producers else each
+            for each in graph.initializer
+        ]
+        return replace(
+            graph,
+            node=tuple(nodes),
+            initializer=(*initializers, *copies),
             # The constant may have another shape than its value_info states.
-            updates["value_info"] = tuple([each for each in graph.value_info if each.name not in constants])
-        return replace(graph, node=tuple(nodes), **updates)
+            value_info=tuple([each for each in graph.value_info if each.name not in constants]),
+        )
 
 
-def _integers(scope: Scope, name: str, count: int) -> tuple[int, ...]:
-    constant = integer_constant(scope, name)
-    assert constant is not None
-    assert len(constant.values) == count
-    return constant.values
+def _name_at(place: NodeInput) -> str:
+    scope, position, slot = place
+    return scope.graph.node[position].input[slot]
 
 
 def _constant_node(node: Node, tensor: Tensor) -> Node:
@@ -328,37 +299,33 @@ def _constant_node(node: Node, tensor: Tensor) -> Node:
     if attribute.t is not None:
         return replace(node, attribute=(replace(attribute, t=replace(tensor, name=attribute.t.name)),))
     if attribute.type in (2, 7) and tensor.data_type == 7:
-        from onnxjson.model.tensors import to_numpy
-
-        values = [int(each) for each in to_numpy(tensor).reshape(-1)]
-        return replace(node, attribute=(with_attribute_values(attribute, values),))
+        values = tuple([int(each) for each in to_numpy(tensor).reshape(-1)])
+        new = replace(attribute, i=values[0]) if attribute.type == 2 else replace(attribute, ints=values)
+        return replace(node, attribute=(new,))
     return constant_node(node.output[0], replace(tensor, name=None), node.name)
 
 
 def _with_rows(tensor: Tensor, name: str, axis: int, batch: tuple[int, int | None], folder: Path | None) -> Tensor:
     """Return a constant with rows for all samples: its rows repeated as needed."""
+    import numpy
+
     old, new = batch
     shown = f'the constant "{visible(name)}"'
     if new is None or tensor.data_type not in BITS or BITS[tensor.data_type] % 8:
         raise EditError(f"{shown} cannot have rows for more samples")
     held = with_elements(tensor, Resolver(folder or Path()))
-    assert held.raw_data is not None
-    data = whole(held.raw_data)
-    item = BITS[tensor.data_type] // 8
-    inner = item * element_count(tensor.dims[axis + 1 :])
-    outer = element_count(tensor.dims[:axis])
-    rows = tensor.dims[axis]
-    each = rows // old if old else rows
-    if len(data) // max(rows, 1) * each * new > BATCH_CONSTANT_BYTES:
+    array = to_numpy(held)
+    rows = array.shape[axis] // old
+    if array.nbytes // max(array.shape[axis], 1) * rows * new > BATCH_CONSTANT_BYTES:
         raise EditError(f"{shown} would have more than {BATCH_CONSTANT_BYTES >> 20} MiB; make it smaller first")
-    parts = []
-    for place in range(outer):
-        block = data[place * rows * inner : (place + 1) * rows * inner]
-        sample = block[: each * inner]
-        if sample * old != block:
-            raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
-        parts.append(sample * new)
-    dims = (*tensor.dims[:axis], each * new, *tensor.dims[axis + 1 :])
+    sample = array.take(range(rows), axis)
+    if numpy.concatenate([sample] * old, axis).tobytes() != array.tobytes():
+        raise EditError(f"{shown} has another row for each of the {old} samples; those of others are not known")
+    made = numpy.concatenate([sample] * new, axis)
     return replace(
-        held, dims=dims, raw_data=b"".join(parts), doc_string=tensor.doc_string, metadata_props=tensor.metadata_props
+        held,
+        dims=made.shape,
+        raw_data=made.tobytes(),
+        doc_string=tensor.doc_string,
+        metadata_props=tensor.metadata_props,
     )

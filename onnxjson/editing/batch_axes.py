@@ -5,9 +5,10 @@ alone, ``(25, BATCH)`` an axis of 25 times the batch, ``()`` an axis of size 1. 
 in their order, so the factors of all axes in sequence stay the same; they are only grouped differently.
 """
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 BATCH: Final = "\0batch"
 """The factor that is the batch; no dimension can have this name."""
@@ -16,6 +17,8 @@ MIXED: Final = "it puts samples together"
 OTHER_AXIS: Final = "another axis is where the batch is"
 BATCH_LATER: Final = "the batch is not the first axis here"
 UNKNOWN_SHAPE: Final = "the shape of an input is not known"
+_SIZES_UNKNOWN: Final = "sizes in between are not known"
+_NOT_ALIGNED: Final = "its sizes do not line up with those of the tensor"
 COMPUTED_SHAPE: Final = "its shape is computed in a way that cannot be followed"
 
 Factor = int | str
@@ -45,11 +48,7 @@ def has_batch(axis: Axis) -> bool:
 
 
 def refuse_batch(axes: Iterable[Axis], reason: str = MIXED) -> None:
-    """Raise if the batch runs along one of some axes.
-
-    Raises:
-        BlockedError: it does, with `reason` as the text.
-    """
+    """Raise `BlockedError` if the batch runs along one of some axes."""
     if any(map(has_batch, axes)):
         raise BlockedError(reason)
 
@@ -61,17 +60,15 @@ def without(axes: Axes, removed: set[int], *, keep: bool) -> list[Axis | None]:
     return [axis for place, axis in enumerate(axes) if place not in removed]
 
 
+def open_sizes(axes: Axes) -> list[Axis | None]:
+    """Return the axes with the batch, and None for the others, whose size onnx infers."""
+    return [axis if has_batch(axis) else None for axis in axes]
+
+
 def size(axis: Axis, batch: int) -> int | None:
     """Return the size of an axis; None if it depends on names."""
-    product = 1
-    for factor in axis:
-        if factor == BATCH:
-            product *= batch
-        elif isinstance(factor, int):
-            product *= factor
-        else:
-            return None
-    return product
+    found = resized(axis, batch)
+    return found if isinstance(found, int) else None
 
 
 def resized(axis: Axis, batch: int | str) -> int | str | None:
@@ -88,12 +85,6 @@ def resized(axis: Axis, batch: int | str) -> int | str | None:
     return "*".join([*([str(sizes)] if sizes != 1 else []), *texts])
 
 
-class _Rest(NamedTuple):
-    """Factors that no axis has got yet."""
-
-    factors: list[Factor]
-
-
 def regroup(axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis: int | None = None) -> Axes:
     """Return the axes of a tensor after a Reshape.
 
@@ -108,105 +99,83 @@ def regroup(axes: Axes, sizes: Sequence[int | str | None], batch: int, open_axis
     """
     factors = [factor for axis in axes for factor in axis]
     if batch == 1 and BATCH in factors:
-        return _with_unit_batch(axes, sizes, open_axis)
-    rest = _Rest(factors)
-    return tuple(
-        [axis_of(_taken(rest, each, batch, position == len(sizes) - 1)) for position, each in enumerate(sizes)]
-    )
+        return _with_unit_batch(axes, factors, sizes, open_axis)
+    return tuple(map(axis_of, _groups(factors, sizes, batch)))
 
 
-def _taken(rest: _Rest, wanted: int | str | None, batch: int, is_last: bool) -> list[Factor]:
-    """Remove the factors of one axis from those that are left."""
-    if not isinstance(wanted, int):
-        return _taken_by_name(rest, wanted, is_last)
+def _groups(factors: Iterable[Factor], sizes: Sequence[int | str | None], batch: int) -> list[list[Factor]]:
+    """Distribute factors to axes of some sizes, in their order."""
+    rest = list(factors)
+    groups: list[list[Factor]] = []
+    for position, wanted in enumerate(sizes):
+        if isinstance(wanted, int):
+            groups.append(_taken(rest, wanted, batch))
+        elif position == len(sizes) - 1:
+            groups.append(rest)
+        elif rest and (rest[0] == wanted or (wanted is None and isinstance(rest[0], str))):
+            groups.append([rest.pop(0)])
+        else:
+            raise BlockedError(_SIZES_UNKNOWN)
+    return groups
+
+
+def _taken(rest: list[Factor], wanted: int, batch: int) -> list[Factor]:
+    """Remove the factors of an axis of a known size from those that are left."""
     taken: list[Factor] = []
     while wanted > 1:
-        if not rest.factors:
+        if not rest:
             raise BlockedError("the shape has more elements than the tensor")
-        factor = rest.factors[0]
+        factor = rest[0]
         if factor == BATCH:
             if wanted % batch:
                 raise BlockedError("it splits the batch")
             wanted //= batch
-            taken.append(rest.factors.pop(0))
+            taken.append(rest.pop(0))
         elif isinstance(factor, int):
             part = math.gcd(factor, wanted)
-            if part == 1:
-                raise BlockedError("its sizes do not line up with those of the tensor")
-            taken.append(part)
             wanted //= part
-            if part == factor:
-                rest.factors.pop(0)
-            elif wanted > 1:
-                raise BlockedError("its sizes do not line up with those of the tensor")
-            else:
-                rest.factors[0] = factor // part
+            if part < factor and wanted > 1:
+                raise BlockedError(_NOT_ALIGNED)
+            taken.append(part)
+            rest[:1] = [] if part == factor else [factor // part]
         else:
-            raise BlockedError("sizes in between are not known")
+            raise BlockedError(_SIZES_UNKNOWN)
     return taken
-
-
-def _taken_by_name(rest: _Rest, wanted: str | None, is_last: bool) -> list[Factor]:
-    if is_last:
-        taken, rest.factors[:] = list(rest.factors), []
-        return taken
-    if rest.factors and (rest.factors[0] == wanted or (wanted is None and isinstance(rest.factors[0], str))):
-        return [rest.factors.pop(0)]
-    raise BlockedError("sizes in between are not known")
 
 
 _Border = tuple[int, int]
 """A position between factors: the number of names before it, and the product of the sizes since the last name."""
 
 
-def _with_unit_batch(axes: Axes, sizes: Sequence[int | str | None], open_axis: int | None) -> Axes:
+def _with_unit_batch(
+    axes: Axes, factors: Sequence[Factor], sizes: Sequence[int | str | None], open_axis: int | None
+) -> Axes:
     """`regroup` for a batch of 1, which the sizes do not show: it follows its neighbours."""
-    factors = [factor for axis in axes for factor in axis]
     if factors.count(BATCH) > 1:
         raise BlockedError("several of its axes have the batch")
-    where = next(position for position, axis in enumerate(axes) if BATCH in axis)
     border = _border_after((0, 1), factors[: factors.index(BATCH)])
     # The axes are filled without the batch.
-    rest = _Rest([factor for factor in factors if factor != BATCH])
-    groups: list[list[Factor]] = []
-    edges: list[tuple[_Border, _Border]] = []
-    at: _Border = (0, 1)
-    for position, each in enumerate(sizes):
-        groups.append(_taken(rest, each, 1, position == len(sizes) - 1))
-        edges.append((at, _border_after(at, groups[-1])))
-        at = edges[-1][1]
-    touching = [position for position, (start, end) in enumerate(edges) if start <= border <= end]
+    groups = _groups([factor for factor in factors if factor != BATCH], sizes, 1)
+    edges = list(itertools.accumulate(groups, _border_after, initial=(0, 1)))
+    touching = [place for place in range(len(groups)) if edges[place] <= border <= edges[place + 1]]
     if not touching:
         raise BlockedError("the position of the batch is ambiguous")
-    chosen = _chosen(axes, where, sizes, groups, touching, edges, border, open_axis)
-    parted = _parted(groups[chosen], edges[chosen][0], border)
-    return tuple([axis_of(parted if position == chosen else group) for position, group in enumerate(groups)])
-
-
-def _chosen(
-    axes: Axes,
-    where: int,
-    sizes: Sequence[int | str | None],
-    groups: Sequence[Sequence[Factor]],
-    touching: Sequence[int],
-    edges: Sequence[tuple[_Border, _Border]],
-    border: _Border,
-    open_axis: int | None,
-) -> int:
-    """Return the axis that the batch joins, out of those that touch its position."""
-    ones = [position for position in touching if not groups[position] and isinstance(sizes[position], int)]
+    ones = [place for place in touching if not groups[place] and isinstance(sizes[place], int)]
     if ones:
         # Axes of size 1 directly before that of the batch are before it afterwards, too.
+        where = next(place for place, axis in enumerate(axes) if has_batch(axis))
         before = 0
         while before < where and not axes[where - 1 - before]:
             before += 1
-        return ones[min(before, len(ones) - 1)]
-    if open_axis is not None and open_axis in touching:
-        return open_axis
-    units = sum([not axis for axis in axes])
-    if sum([each == 1 for each in sizes]) > units:
+        chosen = ones[min(before, len(ones) - 1)]
+    elif open_axis is not None and open_axis in touching:
+        chosen = open_axis
+    elif list(sizes).count(1) > axes.count(()):
         raise BlockedError("the position of the batch is ambiguous: another axis has size 1")
-    return next((position for position in touching if edges[position][1] == border != (0, 1)), touching[0])
+    else:
+        chosen = next((place for place in touching if edges[place + 1] == border != (0, 1)), touching[0])
+    groups[chosen] = _parted(groups[chosen], edges[chosen], border)
+    return tuple(map(axis_of, groups))
 
 
 def _border_after(place: _Border, factors: Sequence[Factor]) -> _Border:
@@ -230,7 +199,7 @@ def _parted(axis: Sequence[Factor], start: _Border, border: _Border) -> list[Fac
         if at < border < end and isinstance(factor, int):
             first, left = divmod(border[1], at[1])
             if left or factor % first:
-                raise BlockedError("its sizes do not line up with those of the tensor")
+                raise BlockedError(_NOT_ALIGNED)
             parted += [first, BATCH, factor // first]
         else:
             parted.append(factor)

@@ -13,14 +13,14 @@ from onnxjson.editing.batch_axes import (
     BlockedError,
     axis_of,
     has_batch,
+    open_sizes,
     refuse_batch,
     regroup,
     size,
     without,
 )
 from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, ShapeElement
-from onnxjson.editing.constant_values import constant_tensor
-from onnxjson.model.elements import element_count
+from onnxjson.editing.tensor_values import constant_tensor
 from onnxjson.model.payloads import whole
 from onnxjson.model.tensors import raw_bytes
 
@@ -88,13 +88,6 @@ def _concat(call: Call) -> Outputs:
     return [result]
 
 
-def _split(call: Call) -> Outputs:
-    axes = call.needed(0)
-    axis = call.number("axis", 0) % len(axes)
-    refuse_batch([axes[axis]], "it splits the batch")
-    return [[None if place == axis else each for place, each in enumerate(axes)] for _ in call.node.output]
-
-
 def _slice(call: Call) -> Outputs:
     axes = call.needed(0)
     starts, ends = _known(call, 1, "starts"), _known(call, 2, "ends")
@@ -130,21 +123,17 @@ def _gather(call: Call) -> Outputs:
     return [[*axes[:axis], *indices, *axes[axis + 1 :]]]
 
 
-def _gather_elements(call: Call) -> Outputs:
-    _check_indices(call)
-    return [call.needed(1)]
+def _elements_at(result: int) -> NodeRule:
+    """Build the rule of GatherElements and ScatterElements, whose output has the axes of one of the inputs."""
 
+    def rule(call: Call) -> Outputs:
+        axes, indices = call.needed(0), call.needed(1)
+        axis = call.number("axis", 0) % len(axes)
+        if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
+            raise BlockedError("samples and their indices do not go together")
+        return [call.needed(result)]
 
-def _scatter_elements(call: Call) -> Outputs:
-    _check_indices(call)
-    return [call.needed(0)]
-
-
-def _check_indices(call: Call) -> None:
-    axes, indices = call.needed(0), call.needed(1)
-    axis = call.number("axis", 0) % len(axes)
-    if has_batch(axes[axis]) or [*map(has_batch, axes)] != [*map(has_batch, indices)]:
-        raise BlockedError("samples and their indices do not go together")
+    return rule
 
 
 def _reshape(call: Call) -> Outputs:
@@ -291,11 +280,11 @@ def _pad(call: Call) -> Outputs:
     places = [axis % len(axes) for axis in along] if along is not None else list(range(len(axes)))
     if pads is None or len(pads) != 2 * len(places):
         # Models that compute their pads never pad the batch.
-        return [[axis if has_batch(axis) else None for axis in axes]]
+        return [open_sizes(axes)]
     for place, axis in enumerate(places):
         if has_batch(axes[axis]) and any([pads[index] not in (0, None) for index in (place, place + len(places))]):
             raise BlockedError("it adds samples")
-    return [[axis if has_batch(axis) else None for axis in axes]]
+    return [open_sizes(axes)]
 
 
 def _resize(call: Call) -> Outputs:
@@ -315,19 +304,17 @@ def _resize(call: Call) -> Outputs:
                 raise BlockedError("its sizes are computed in a way that cannot be followed")
     else:
         _check_scales(call, axes)
-    return [[axis if has_batch(axis) else None for axis in axes]]
+    return [open_sizes(axes)]
 
 
 def _check_scales(call: Call, axes: Axes) -> None:
     """Raise if the scales, as far as they are known, change the number of samples."""
     slot = 2 if call.opset >= 11 else 1
     scales = constant_tensor(call.scope, call.node.input[slot]) if call.has(slot) else None
-    if scales is None or scales[1].data_type != 1 or not element_count(scales[1].dims):
-        return
-    stored = raw_bytes(scales[1])
+    stored = raw_bytes(scales[1]) if scales is not None and scales[1].data_type == 1 else None
     along = call.list_of("axes") or tuple(range(len(axes)))
-    values = struct.unpack(f"<{len(stored[0]) // 4}f", whole(stored[0])) if stored is not None else ()
-    for axis, value in zip(along, values, strict=False):
+    values = struct.iter_unpack("<f", whole(stored[0])) if stored is not None else ()
+    for axis, (value,) in zip(along, values, strict=False):
         if has_batch(axes[axis]) and value != 1:
             raise BlockedError("it scales the number of samples")
 
@@ -345,11 +332,10 @@ LAYOUT_RULES: Final[dict[str, NodeRule]] = {
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Concat": _concat,
-    "Split": _split,
     "Slice": _slice,
     "Gather": _gather,
-    "GatherElements": _gather_elements,
-    "ScatterElements": _scatter_elements,
+    "GatherElements": _elements_at(1),
+    "ScatterElements": _elements_at(0),
     "Reshape": _reshape,
     "Expand": _expand,
     "ConstantOfShape": _filled,

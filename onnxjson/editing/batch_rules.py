@@ -6,7 +6,7 @@ documentation of the operators of ONNX (Operators.md). `batch_layout_rules` has 
 `batch_shapes` those that compute shapes; `RULES` joins them all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from onnxjson.editing.batch_axes import (
@@ -18,39 +18,54 @@ from onnxjson.editing.batch_axes import (
     Axis,
     BlockedError,
     has_batch,
+    open_sizes,
     refuse_batch,
     size,
     without,
 )
 from onnxjson.editing.batch_layout_rules import LAYOUT_RULES, SHAPE_INPUTS
 from onnxjson.editing.batch_shapes import ELEMENT_RULES
-from onnxjson.editing.batch_tracing import BodyRule, Call, NodeRule, Outputs, Rules
+from onnxjson.editing.batch_tracing import Call, NodeRule, Outputs, Rules
 from onnxjson.model.index import Scope
 
 
-def _same(call: Call) -> Outputs:
-    return [call.needed(0) for _ in call.node.output]
+def _kept(
+    together: Callable[[Call, Axes], Sequence[Axis]] = lambda _, __: (), reason: str = MIXED, at_axis: int | None = None
+) -> NodeRule:
+    """Build the rule of operators whose outputs have the axes of the first input.
 
+    Args:
+        together: returns the axes along which the operator mixes elements.
+        reason: the reason why the batch must not be there.
+        at_axis: the default of the attribute ``axis`` if the operator mixes elements along that axis as well.
+    """
 
-def _same_first(call: Call) -> Outputs:
-    """Outputs like the input, whose first axis is that of the samples."""
-    _spatial(call)
-    return _same(call)
+    def rule(call: Call) -> Outputs:
+        axes = call.needed(0)
+        refuse_batch(together(call, axes), reason)
+        if at_axis is not None and axes:
+            refuse_batch([axes[call.number("axis", at_axis)]])
+        return [axes for _ in call.node.output]
 
-
-def _along_axis(call: Call) -> Outputs:
-    axes = call.needed(0)
-    if axes:
-        refuse_batch([axes[call.number("axis", -1)]])
-    return _same(call)
+    return rule
 
 
 def _softmax(call: Call) -> Outputs:
-    if call.opset >= 13:
-        return _along_axis(call)
     # Up to opset 12 the operator joins all axes from this one on.
-    refuse_batch(call.needed(0)[call.number("axis", 1) :])
-    return _same(call)
+    joined = _kept(lambda call, axes: axes[call.number("axis", 1) :])
+    return (joined if call.opset < 13 else _kept(at_axis=-1))(call)
+
+
+def _along_axis(default: int, reason: str = MIXED) -> NodeRule:
+    """Build the rule of operators whose outputs have another size along one axis."""
+
+    def rule(call: Call) -> Outputs:
+        axes = call.needed(0)
+        axis = call.number("axis", default) % len(axes)
+        refuse_batch([axes[axis]], reason)
+        return [[None if place == axis else each for place, each in enumerate(axes)] for _ in call.node.output]
+
+    return rule
 
 
 def _normalized(call: Call) -> Outputs:
@@ -62,33 +77,22 @@ def _normalized(call: Call) -> Outputs:
     return [axes, *[rest for _ in call.node.output[1:]]]
 
 
-def _cumulative(call: Call) -> Outputs:
-    axes = call.needed(0)
-    along = call.elements(1)
-    if along is None or len(along) != 1 or not isinstance(along[0].value, int):
-        raise BlockedError("its axis is computed")
-    refuse_batch([axes[along[0].value]])
-    return [axes]
+def _cumulative_axes(call: Call, axes: Axes) -> list[Axis]:
+    return [axes[place] for place in call.numbers(1, "axis") or ()]
 
 
-def _matrices(call: Call) -> Outputs:
-    """Operators on the last two axes that keep the shape."""
-    axes = call.needed(0)
-    refuse_batch(axes[-2:])
-    return [axes]
-
-
-def _spatial(call: Call) -> Outputs:
-    """Samples first, then channels, then sizes that only the inference of onnx computes."""
+def _samples_first(call: Call) -> Outputs:
+    """Samples first, then axes whose sizes only the inference of onnx computes."""
     axes = call.needed(0)
     refuse_batch(axes[1:], BATCH_LATER)
-    return [[axes[0], *[None] * (len(axes) - 1)] for _ in call.node.output]
+    ranks = [len(call.out_sizes(slot) or axes) for slot in range(len(call.node.output))]
+    return [[axes[0], *[None] * (rank - 1)] for rank in ranks]
 
 
 def _batch_normalized(call: Call) -> Outputs:
     if call.number("training_mode", 0):
         raise BlockedError(MIXED)
-    return _spatial(call)[:1]
+    return _samples_first(call)[:1]
 
 
 def broadcast_axes(call: Call, given: Sequence[tuple[int, Axes]]) -> list[Axis]:
@@ -122,25 +126,19 @@ def _elementwise(call: Call) -> Outputs:
     return [broadcast_axes(call, [(slot, axes) for slot in slots if (axes := call.axes(slot)) is not None])]
 
 
-def _matmul(call: Call) -> Outputs:
-    return _product(call, 0, 1)
+def _product(one: int, other: int) -> NodeRule:
+    """Build the rule of a product of matrices, perhaps stacked, in two slots."""
 
+    def rule(call: Call) -> Outputs:
+        first, second = call.needed(one), call.needed(other)
+        if not first or not second:
+            raise BlockedError(UNKNOWN_SHAPE)
+        refuse_batch([first[-1], second[-2 if len(second) > 1 else 0]])
+        _check_stacks(first[:-2], second[:-2])
+        stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
+        return [[*stacks, *first[-2:-1], *(second[-1:] if len(second) > 1 else ())]]
 
-def _quantized_matmul(call: Call) -> Outputs:
-    return _product(call, 0, 3)
-
-
-def _product(call: Call, one: int, other: int) -> Outputs:
-    """Matrices, perhaps stacked, of two inputs."""
-    first, second = call.needed(one), call.needed(other)
-    if not first or not second:
-        raise BlockedError(UNKNOWN_SHAPE)
-    refuse_batch([first[-1], second[-2 if len(second) > 1 else 0]])
-    _check_stacks(first[:-2], second[:-2])
-    stacks = broadcast_axes(call, [(one, first[:-2]), (other, second[:-2])])
-    rows = [first[-2]] if len(first) > 1 else []
-    columns = [second[-1]] if len(second) > 1 else []
-    return [[*stacks, *rows, *columns]]
+    return rule
 
 
 def _check_stacks(first: Axes, second: Axes) -> None:
@@ -185,14 +183,6 @@ def _reduced(call: Call, axes: Axes, removed: set[int]) -> Outputs:
     return [without(axes, removed, keep=bool(call.number("keepdims", 1)))]
 
 
-def _top(call: Call) -> Outputs:
-    axes = call.needed(0)
-    axis = call.number("axis", -1) % len(axes)
-    refuse_batch([axes[axis]])
-    result = [None if place == axis else each for place, each in enumerate(axes)]
-    return [result, result]
-
-
 def _recurrent(call: Call) -> Outputs:
     axes = call.needed(0)
     is_first = bool(call.number("layout", 0))
@@ -212,7 +202,7 @@ def _recurrent(call: Call) -> Outputs:
 
 
 def _einsum(call: Call) -> Outputs:
-    equation = call.text("equation", "").replace(" ", "")
+    equation = call.text("equation").replace(" ", "")
     if "." in equation or "->" not in equation:
         raise BlockedError("its equation leaves axes open")
     left, _, right = equation.partition("->")
@@ -227,7 +217,7 @@ def _einsum(call: Call) -> Outputs:
                 raise BlockedError(OTHER_AXIS)
             letters[letter] = axis if has_batch(axis) or not known else known
     refuse_batch([axis for letter, axis in letters.items() if letter not in right])
-    return [[letters[letter] if has_batch(letters[letter]) else None for letter in right]]
+    return [open_sizes(tuple([letters[letter] for letter in right]))]
 
 
 def _independent(call: Call) -> Outputs:
@@ -244,15 +234,8 @@ def _sampled(call: Call) -> Outputs:
     return [[grid[0] if has_batch(grid[0]) else axes[0], *[None] * (len(axes) - 1)]]
 
 
-def _attention(call: Call) -> Outputs:
-    axes = call.needed(0)
-    refuse_batch(axes[1:], BATCH_LATER)
-    sizes = [call.out_sizes(slot) for slot in range(len(call.node.output))]
-    return [[axes[0], *[None] * (len(each) - 1)] if each else None for each in sizes]
-
-
 _OPERATORS: Final[dict[NodeRule, str]] = {
-    _same: "Identity Cast CastLike Relu Sigmoid Tanh Erf Exp Log Sqrt Abs Neg Floor Ceil Round Sign Sin Cos Tan Asin "
+    _kept(): "Identity Cast CastLike Relu Sigmoid Tanh Erf Exp Log Sqrt Abs Neg Floor Ceil Round Sign Sin Cos Tan Asin "
     "Acos Atan Sinh Cosh Asinh Acosh Atanh Reciprocal Softplus Softsign Selu Elu Celu LeakyRelu HardSigmoid "
     "ThresholdedRelu HardSwish Mish Gelu Swish Not BitwiseNot IsNaN IsInf Clip Shrink QuantizeLinear DequantizeLinear "
     "Bernoulli RandomNormalLike RandomUniformLike Dropout",
@@ -260,24 +243,24 @@ _OPERATORS: Final[dict[NodeRule, str]] = {
     "BitShift BitwiseAnd BitwiseOr BitwiseXor PRelu Where",
     _softmax: "Softmax LogSoftmax Hardmax",
     _normalized: "LayerNormalization RMSNormalization",
-    _along_axis: "LpNormalization",
-    _cumulative: "CumSum",
+    _kept(at_axis=-1): "LpNormalization",
+    _kept(_cumulative_axes): "CumSum",
+    _kept(lambda _, axes: axes[-2:]): "Trilu",
+    _kept(lambda _, axes: axes[1:], BATCH_LATER): "InstanceNormalization GroupNormalization LRN",
     _batch_normalized: "BatchNormalization",
-    _matrices: "Trilu",
-    _same_first: "InstanceNormalization GroupNormalization LRN",
-    _spatial: "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool MaxUnpool GlobalAveragePool "
-    "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth",
+    _samples_first: "Conv ConvTranspose ConvInteger QLinearConv AveragePool MaxPool LpPool MaxUnpool GlobalAveragePool "
+    "GlobalMaxPool GlobalLpPool Col2Im DepthToSpace SpaceToDepth Attention",
     _sampled: "GridSample",
-    _matmul: "MatMul MatMulInteger",
-    _quantized_matmul: "QLinearMatMul",
+    _product(0, 1): "MatMul MatMulInteger",
+    _product(0, 3): "QLinearMatMul",
     _gemm: "Gemm",
     _reduce: "ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp "
     "ReduceSumSquare",
     _arg: "ArgMax ArgMin",
-    _top: "TopK",
+    _along_axis(-1): "TopK",
+    _along_axis(0, "it splits the batch"): "Split",
     _recurrent: "LSTM GRU RNN",
     _einsum: "Einsum",
-    _attention: "Attention",
     _independent: "Shape Size",
 }
 
@@ -364,11 +347,9 @@ def _batch_only(axes: Axes) -> list[Axis]:
     return [axis if has_batch(axis) else () for axis in axes]
 
 
-_BODY_RULES: Final[dict[str, BodyRule]] = {"If": _if, "Loop": _loop, "Scan": _scan}
-
 RULES: Final = Rules(
     nodes={**LAYOUT_RULES, **{name: rule for rule, names in _OPERATORS.items() for name in names.split()}},
-    bodies=_BODY_RULES,
+    bodies={"If": _if, "Loop": _loop, "Scan": _scan},
     elements=ELEMENT_RULES,
     shape_inputs=SHAPE_INPUTS,
 )

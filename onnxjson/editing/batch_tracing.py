@@ -7,14 +7,12 @@ operators are in `batch_rules`.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Final, NamedTuple
 
 from onnxjson.editing.batch_axes import BATCH, UNKNOWN_SHAPE, Axes, Axis, BlockedError, axis_of, has_batch, size
-from onnxjson.editing.constant_values import IntegerConstant, constant_tensor, integer_constant
 from onnxjson.editing.propagation import Inference, dims_of
+from onnxjson.editing.tensor_values import constant_tensor, integer_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Node
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.payloads import whole
@@ -29,21 +27,13 @@ NodeInput = tuple[Scope, int, int]
 """An input of a node: its graph, its position and the slot."""
 
 
-class NumberOrigin(NamedTuple):
-    """A number in a constant, and the node input that uses it."""
-
-    use: NodeInput
-    constant: IntegerConstant
-    at: int
-    """Index of the number in the constant."""
-
-
 class ShapeElement(NamedTuple):
     """One number of a shape."""
 
     value: int | Axis | None
     """A number; the size of an axis; None if unknown."""
-    origin: NumberOrigin | None = None
+    origin: tuple[NodeInput, int] | None = None
+    """The node input that uses the constant with the number, and the index of the number there."""
 
 
 @dataclass
@@ -52,11 +42,9 @@ class Requests:
 
     numbers: dict[NodeInput, dict[int, int]] = field(default_factory=dict)
     """By node input: new numbers in its constant, by their index."""
-    rows: dict[NodeInput, int] = field(default_factory=dict)
-    """By node input: the axis along which its constant needs rows for all samples."""
-    single: dict[NodeInput, int] = field(default_factory=dict)
-    """By node input: the axis along which one row of its constant is enough, since it is broadcast."""
-    dropped: set[NodeInput] = field(default_factory=set)
+    rows: dict[NodeInput, tuple[int, bool]] = field(default_factory=dict)
+    """By node input: the axis along which its constant needs rows for all samples, and whether one row is enough."""
+    dropped: dict[NodeInput, None] = field(default_factory=dict)
     """Node inputs to leave out, since their constant equals the default of the operator."""
 
 
@@ -66,31 +54,19 @@ class Call:
     def __init__(self, tracer: "Tracer", ref: NodeRef) -> None:
         self.tracer = tracer
         self.ref = ref
-        self.node: Node = ref.node
+        self.node = ref.node
         self.scope = ref.scope
-
-    @property
-    def batch(self) -> int:
+        self.batch = tracer.batch
         """Size of the batch before."""
-        return self.tracer.batch
-
-    @property
-    def opset(self) -> int:
-        """Version of the default operator set."""
-        return self.tracer.opset
+        self.opset = tracer.opset
+        self._attributes = {each.name or "": each for each in ref.node.attribute}
 
     def axes(self, slot: int) -> Axes | None:
         """Return the axes of an input; None if it is left out or its rank is not known."""
-        if slot >= len(self.node.input) or not self.node.input[slot]:
-            return None
-        return self.tracer.axes(self.scope, self.node.input[slot])
+        return self.tracer.axes(self.scope, self.node.input[slot]) if self.has(slot) else None
 
     def needed(self, slot: int) -> Axes:
-        """Return the axes of an input.
-
-        Raises:
-            BlockedError: its rank is not known.
-        """
+        """Return the axes of an input; a `BlockedError` if its rank is not known."""
         found = self.axes(slot)
         if found is None:
             raise BlockedError(UNKNOWN_SHAPE)
@@ -104,7 +80,11 @@ class Call:
         """Return the elements of an input that is a shape; None if they are not known."""
         if not self.has(slot):
             return None
-        return self.tracer.elements(self.scope, self.node.input[slot], (self.scope, self.ref.position, slot))
+        return self.tracer.elements(self.scope, self.node.input[slot], self.place(slot))
+
+    def place(self, slot: int) -> NodeInput:
+        """Return the place of an input in the model."""
+        return (self.scope, self.ref.position, slot)
 
     def numbers(self, slot: int, attribute: str) -> list[int] | None:
         """Return numbers that are an attribute or, in later versions, an input; None if they are left out.
@@ -118,9 +98,10 @@ class Call:
         if not self.has(slot):
             return None
         elements = self.elements(slot)
-        if elements is None or not all([isinstance(each.value, int) for each in elements]):
+        numbers = [each.value for each in elements or () if isinstance(each.value, int)]
+        if elements is None or len(numbers) < len(elements):
             raise BlockedError(f"its {attribute} are computed")
-        return [each.value for each in elements if isinstance(each.value, int)]
+        return numbers
 
     def number(self, attribute: str, default: int) -> int:
         """Return the number in an attribute."""
@@ -132,14 +113,10 @@ class Call:
         found = self._attributes.get(attribute)
         return None if found is None else found.ints
 
-    def text(self, attribute: str, default: str) -> str:
-        """Return the string in an attribute."""
+    def text(self, attribute: str) -> str:
+        """Return the string in an attribute; "" if it is left out."""
         found = self._attributes.get(attribute)
-        return default if found is None or found.s is None else found.s.decode(errors="replace")
-
-    @cached_property
-    def _attributes(self) -> dict[str, Attribute]:
-        return {each.name or "": each for each in self.node.attribute}
+        return "" if found is None or found.s is None else found.s.decode(errors="replace")
 
     def out_sizes(self, slot: int = 0) -> list[int | str | None] | None:
         """Return the sizes of an output before the change; None if its rank is not known."""
@@ -156,32 +133,23 @@ class Call:
         """
         if element.origin is None:
             raise BlockedError(f"{what} is computed")
-        numbers = self.tracer.requests.numbers.setdefault(element.origin.use, {})
-        if numbers.setdefault(element.origin.at, new) != new:
+        use, index = element.origin
+        if self.tracer.requests.numbers.setdefault(use, {}).setdefault(index, new) != new:
             raise BlockedError(f"{what} would have to be two numbers at once")
 
     def new_size(self, what: str) -> int:
-        """Return the new batch size.
-
-        Raises:
-            BlockedError: it is a name.
-        """
+        """Return the new batch size; a `BlockedError` if it is a name."""
         if isinstance(self.tracer.new, str):
             raise BlockedError(f"{what} must be a number, and the new batch is a name")
         return self.tracer.new
 
-    def stretch(self, slot: int, place: int, axis: Axis) -> None:
-        """Request that an input that is broadcast follows the batch; arguments as of `give_rows`.
-
-        Raises:
-            BlockedError: it is not a constant that could have one row for all samples.
-        """
-        name = self.node.input[slot]
-        constant = constant_tensor(self.scope, name)
+    def stretch(self, slot: int, axis_at: int, axis: Axis) -> None:
+        """Request that an input that is broadcast follows the batch; arguments as of `give_rows`."""
+        constant = constant_tensor(self.scope, self.node.input[slot])
         if axis == (BATCH,) and constant is not None:
-            self.tracer.requests.single[(self.scope, self.ref.position, slot)] = place % len(constant[1].dims)
+            self.tracer.requests.rows[self.place(slot)] = (axis_at % len(constant[1].dims), True)
         else:
-            self.give_rows(slot, place, axis)
+            self.give_rows(slot, axis_at, axis)
 
     def drop_zeros(self, slot: int) -> bool:
         """Request that an input is left out if it is a constant of zeros; return whether it is."""
@@ -189,15 +157,15 @@ class Call:
         stored = None if constant is None else raw_bytes(constant[1])
         if stored is None or any(whole(stored[0])):
             return False
-        self.tracer.requests.dropped.add((self.scope, self.ref.position, slot))
+        self.tracer.requests.dropped[self.place(slot)] = None
         return True
 
-    def give_rows(self, slot: int, place: int, axis: Axis) -> None:
+    def give_rows(self, slot: int, axis_at: int, axis: Axis) -> None:
         """Request that an input without the batch follows it: a constant, or the output of ConstantOfShape or Expand.
 
         Args:
             slot: slot of the input.
-            place: position of the axis.
+            axis_at: position of the axis.
             axis: the axis as it must become.
 
         Raises:
@@ -210,19 +178,16 @@ class Call:
         constant = constant_tensor(self.scope, name)
         if constant is not None:
             self.new_size(what)
-            rank = len(constant[1].dims)
-            self.tracer.requests.rows[(self.scope, self.ref.position, slot)] = place % rank
+            self.tracer.requests.rows.setdefault(self.place(slot), (axis_at % len(constant[1].dims), False))
             return
-        scope = Index.defining_scope(self.scope, name)
-        if scope is self.scope and name in scope.producers and len(scope.consumers.get(name, ())) == 1:
-            source = Call(self.tracer, NodeRef(scope, scope.producers[name][0]))
-            slots = {"ConstantOfShape": 0, "Expand": 1}
-            if source.node.op_type in slots and not plain_domain(source.node.domain):
-                elements = source.elements(slots[source.node.op_type])
-                known = source.out_sizes()
+        if name in self.scope.producers and len(self.scope.consumers.get(name, ())) == 1:
+            source = Call(self.tracer, NodeRef(self.scope, self.scope.producers[name][0]))
+            shape_at = {"ConstantOfShape": 0, "Expand": 1}.get(source.node.op_type or "")
+            if shape_at is not None and not plain_domain(source.node.domain):
+                elements, known = source.elements(shape_at), source.out_sizes()
                 new = size(axis, self.new_size(what))
                 if elements is not None and known is not None and len(known) == len(elements) and new is not None:
-                    source.set_number(elements[place], new, f"a size of {what}")
+                    source.set_number(elements[axis_at], new, f"a size of {what}")
                     return
         raise BlockedError(f"{what} does not follow it")
 
@@ -275,11 +240,9 @@ class Tracer:
 
     def start(self, scope: Scope, name: str, axis: int) -> None:
         """Set the axis of an input along which the batch runs."""
-        sizes = self.sizes(scope, name)
-        assert sizes is not None
-        plain = [self._plain(each, name, place) for place, each in enumerate(sizes)]
-        plain[axis] = (BATCH,)
-        self.found.setdefault(scope, {})[name] = tuple(plain)
+        axes = list(self.axes(scope, name) or ())
+        axes[axis] = (BATCH,)
+        self.found.setdefault(scope, {})[name] = tuple(axes)
 
     def sizes(self, scope: Scope, name: str) -> tuple[int | str | None, ...] | None:
         """Return the shape of a value before the change, as onnx infers or the model states it."""
@@ -297,27 +260,16 @@ class Tracer:
         home = Index.defining_scope(scope, name)
         if home is None:
             return None
-        traced = self.found.get(home, {})
-        if name in traced:
-            return traced[name]
-        resolved = self._resolved.get(home, {})
-        if name in resolved:
-            return resolved[name]
+        for known in (self.found.get(home, {}), self._resolved.get(home, {})):
+            if name in known:
+                return known[name]
         sizes = self.sizes(home, name)
-        if sizes is None:
-            return None
-        return tuple([self._plain(each, name, place) for place, each in enumerate(sizes)])
+        return None if sizes is None else self._completed(name, [None] * len(sizes), sizes)
 
     def has_batch(self, scope: Scope, name: str) -> bool:
         """Whether a value has the batch, or may have it."""
         home = Index.defining_scope(scope, name)
         return home is not None and name in self.found.get(home, {})
-
-    @staticmethod
-    def _plain(size_or_name: int | str | None, name: str, place: int) -> Axis:
-        if isinstance(size_or_name, int):
-            return axis_of([size_or_name])
-        return (size_or_name,) if size_or_name else (f"\0{name}.{place}",)
 
     def trace(self, scope: Scope) -> None:
         """Follow the batch through the nodes of a graph, in their order."""
@@ -329,80 +281,67 @@ class Tracer:
                 inner.setdefault(child.owner.position, []).append(child)
         for position, node in enumerate(scope.graph.node):
             children = inner.get(position, [])
+            captured = {name for child in children for name in child.consumers if not child.defines(name)}
             touched = any([name and (self.has_batch(scope, name) or name in resolved) for name in node.input])
-            if not touched:
-                captured = {name for child in children for name in child.consumers if not child.defines(name)}
-                touched = any([self.has_batch(scope, name) for name in captured])
+            touched = touched or any([self.has_batch(scope, name) for name in captured])
             slot = self._rules.shape_inputs.get(node.op_type or "")
-            if not touched and slot is not None and slot < len(node.input):
-                touched = node.input[slot] in scope.producers
-            if touched:
-                self._follow(NodeRef(scope, position), children)
+            if touched or (slot is not None and slot < len(node.input) and node.input[slot] in scope.producers):
+                self._follow(Call(self, NodeRef(scope, position)), children)
 
-    def _follow(self, ref: NodeRef, children: list[Scope]) -> None:
-        node, found = ref.node, self.found[ref.scope]
+    def _follow(self, call: Call, children: list[Scope]) -> None:
+        found = self.found[call.scope]
         try:
-            outputs = self._outputs(ref, children)
-            for name, result in zip(node.output, outputs, strict=False):
+            for name, axes in zip(call.node.output, self._outputs(call, children), strict=False):
                 if not name:
                     continue
-                axes = self._completed(ref.scope, name, result)
-                if axes is None or any(map(has_batch, axes)):
-                    found[name] = axes
-                elif None in (self.sizes(ref.scope, name) or (None,)) and not any(map(_is_unknown, axes)):
-                    self._resolved[ref.scope][name] = axes
+                sizes = self.sizes(call.scope, name)
+                complete = None if axes is None else self._completed(name, axes, sizes)
+                if complete is None or any(map(has_batch, complete)):
+                    found[name] = complete
+                elif None in (sizes or (None,)) and not any(map(_is_unknown, complete)):
+                    self._resolved[call.scope][name] = complete
         except BlockedError as blocked:
-            if not (children or self._is_concerned(ref)):
-                return
-            self.problems[ref.address] = str(blocked)
-            for name in node.output:
-                if name:
-                    found[name] = None
+            if children or self._is_concerned(call):
+                self.problems[call.ref.address] = str(blocked)
+                found.update(dict.fromkeys([name for name in call.node.output if name]))
 
-    def _outputs(self, ref: NodeRef, children: list[Scope]) -> Outputs:
-        """Apply the rule of a node.
-
-        Raises:
-            BlockedError: there is no rule, or the rule refuses.
-        """
-        node = ref.node
+    def _outputs(self, call: Call, children: list[Scope]) -> Outputs:
+        """Apply the rule of a node; a `BlockedError` if there is none, or the rule refuses."""
+        node = call.node
         given = [name for name in node.input if name]
-        if any([self.has_batch(ref.scope, name) and self.axes(ref.scope, name) is None for name in given]):
+        if any([self.has_batch(call.scope, name) and self.axes(call.scope, name) is None for name in given]):
             return [None] * len(node.output)
         operator = "" if plain_domain(node.domain) else node.op_type or ""
         if children and operator in self._rules.bodies:
-            return self._rules.bodies[operator](Call(self, ref), children)
+            return self._rules.bodies[operator](call, children)
         if operator not in self._rules.nodes:
             shown = operator or f"{node.domain}:{node.op_type}"
             raise BlockedError(f"the effect of {visible(shown)} on the batch is not known")
-        return self._rules.nodes[operator](Call(self, ref))
+        return self._rules.nodes[operator](call)
 
-    def _is_concerned(self, ref: NodeRef) -> bool:
+    def _is_concerned(self, call: Call) -> bool:
         """Whether a node gets the batch from its inputs or from a shape."""
-        call = Call(self, ref)
-        for slot, name in enumerate(ref.node.input):
-            if name and self.has_batch(ref.scope, name):
+        for slot, name in enumerate(call.node.input):
+            if name and self.has_batch(call.scope, name):
                 return True
-            elements = call.elements(slot) if name else None
-            if any([isinstance(each.value, tuple) and has_batch(each.value) for each in elements or ()]):
+            if any([isinstance(each.value, tuple) and has_batch(each.value) for each in call.elements(slot) or ()]):
                 return True
         return False
 
-    def _completed(self, scope: Scope, name: str, axes: Sequence[Axis | None] | None) -> Axes | None:
+    def _completed(
+        self, name: str, axes: Sequence[Axis | None], sizes: Sequence[int | str | None] | None
+    ) -> tuple[Axis, ...]:
         """Fill in the sizes that onnx infers."""
-        if axes is None:
-            return None
-        sizes = self.sizes(scope, name)
         if sizes is None or len(sizes) != len(axes):
             sizes = (None,) * len(axes)
         complete: list[Axis] = []
         for place, (axis, known) in enumerate(zip(axes, sizes, strict=True)):
-            if axis is None:
-                complete.append(self._plain(known, name, place))
-                continue
-            computed = size(axis, self.batch)
+            computed = None if axis is None else size(axis, self.batch)
             if isinstance(known, int) and computed is not None and computed != known:
                 raise BlockedError(f"axis {place} has {known} elements where {computed} were expected")
+            if axis is None:
+                # An unknown size gets a name of its own.
+                axis = axis_of([known]) if isinstance(known, int) else (known or f"\0{name}.{place}",)
             complete.append(axis)
         return tuple(complete)
 
@@ -416,9 +355,7 @@ class Tracer:
         """
         constant = integer_constant(scope, name)
         if constant is not None:
-            return [
-                ShapeElement(value, NumberOrigin(use, constant, index)) for index, value in enumerate(constant.values)
-            ]
+            return [ShapeElement(value, (use, index)) for index, value in enumerate(constant)]
         home = Index.defining_scope(scope, name)
         if home is None or name not in home.producers:
             return None

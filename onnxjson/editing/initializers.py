@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Final
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.constant_values import constant_node
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import is_constant_node, type_of_constant, value_of_node
 from onnxjson.model.display import visible

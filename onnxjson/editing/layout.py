@@ -5,10 +5,10 @@ from typing import Annotated, Any, ClassVar
 from msgspec import Meta
 from msgspec.structs import replace
 
-from onnxjson.editing.constant_values import constant_node
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.name_changes import matching
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.tensor_values import constant_node
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model import elements
 from onnxjson.model.display import visible

@@ -1,4 +1,4 @@
-"""Edits of operator set versions: convert-opset converts the nodes, stamp-opset only states another version."""
+"""Edits by native code of onnx: convert-opset and inline-functions; and stamp-opset, which only states a version."""
 
 import re
 from collections import Counter
@@ -12,15 +12,23 @@ from msgspec import Meta
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.inference import inferred_types
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.reconciling import reconcile
-from onnxjson.editing.sandbox import LightModel, check, worker
+from onnxjson.editing.sandbox import LightModel, check, reconcile, worker
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Graph, Model, Node, OperatorSetId, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, Finding, WorkerError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.operators import attribute_defaults, known_attributes, newest_version, plain_domain, since_version
-from onnxjson.model.walking import replace_records
+from onnxjson.model.operators import (
+    OperatorKey,
+    attribute_defaults,
+    function_key,
+    known_attributes,
+    newest_version,
+    operator_key,
+    plain_domain,
+    since_version,
+)
+from onnxjson.model.walking import Body, rebuild, replace_records
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
 _SHOWN: Final = 6
@@ -315,3 +323,82 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
         if found.model is not workspace.model:
             workspace.replace_model(found.model)
         return Outcome(1, found.notes)
+
+
+class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-functions"):
+    """Replace calls of the model's functions by the bodies of these functions.
+
+    Nodes of the bodies keep their metadata; that of the calls is lost.
+    """
+
+    examples = ('{"edit": "inline-functions"}',)
+
+    def change(self, workspace: Workspace) -> Outcome:
+        """See `Edit.change`."""
+        before = workspace.model
+        if not before.functions:
+            return Outcome(0, ("the model has no functions",))
+        if before.graph is None:
+            raise EditError("the model has no graph")
+        after = _inlined(before, workspace.model_folder)
+        left = {function_key(each) for each in after.functions}
+        explicit = _with_defaults(before, left)
+        if explicit is not before:
+            after = _inlined(explicit, workspace.model_folder)
+        assert after.graph is not None
+        functions = tuple([each for each in before.functions if function_key(each) in left])
+        merged = reconcile(before.graph, after.graph)
+        graph = _with_value_info(merged.graph, after.graph)
+        result = msgspec.structs.replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
+        check_not_worse(before, result, "the inliner of onnx")
+        workspace.replace_model(result)
+        notes = [f"{merged.removed:,} calls were replaced by {merged.added:,} nodes"]
+        if functions:
+            names = listed([visible(name) for name in sorted({each.name or "" for each in functions})], 5)
+            notes.append(f"{len(functions):,} functions stay, since they import other versions than the model: {names}")
+        return Outcome(len(before.functions) - len(functions), tuple(notes))
+
+
+def _inlined(model: Model, folder: Path | None) -> Model:
+    shown = LightModel(model, folder)
+    return shown.read(worker().inline_functions(shown.data))
+
+
+def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
+    """Add the defaults of attributes to calls of functions, which the inliner ignores (seen in onnx 1.23).
+
+    Args:
+        model: is not modified.
+        left: functions whose calls stay unchanged.
+    """
+    keys = {function_key(each): each.attribute_proto for each in model.functions}
+    defaults = {key: values for key, values in keys.items() if values and key not in left}
+    if not defaults:
+        return model
+
+    def explicit(node: Node) -> Node:
+        values = defaults.get(operator_key(node), ())
+        given = {each.name for each in node.attribute}
+        more = tuple([each for each in values if each.name not in given])
+        return msgspec.structs.replace(node, attribute=(*node.attribute, *more)) if more else node
+
+    def change(_: Scope, graph: Body) -> Body:
+        return msgspec.structs.replace(graph, node=tuple([explicit(node) for node in graph.node]))
+
+    return rebuild(Index(model), change)
+
+
+def _imports(before: Model, after: Model) -> tuple[OperatorSetId, ...]:
+    there = {plain_domain(each.domain) for each in before.opset_import}
+    return (
+        *before.opset_import,
+        *[each for each in after.opset_import if plain_domain(each.domain) not in there],
+    )
+
+
+def _with_value_info(graph: Graph, after: Graph) -> Graph:
+    """Add the value_info of the bodies of functions."""
+    known = {each.name for each in (*graph.value_info, *graph.input, *graph.output)}
+    made = {name for node in graph.node for name in node.output}
+    more = tuple([each for each in after.value_info if each.name in made and each.name not in known])
+    return msgspec.structs.replace(graph, value_info=(*graph.value_info, *more)) if more else graph

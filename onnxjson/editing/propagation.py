@@ -12,9 +12,9 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from onnxjson.editing.constant_values import integer_constant
 from onnxjson.editing.inference import INVENTED
 from onnxjson.editing.sandbox import LightModel, worker
+from onnxjson.editing.tensor_values import integer_constant
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Dimension, Function, Graph, Model, Node, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import EditError
@@ -47,15 +47,14 @@ class Inference:
         EditError, MissingInputError, UntrustedError: see `sandbox.LightModel`.
     """
 
-    def __init__(self, model: Model, folder: Path | None) -> None:
+    def __init__(self, index: Index, folder: Path | None) -> None:
         from onnxjson.codecs import serde
 
-        self.index = Index(model)
+        self.index = index
         data = LightModel(_loose(self.index), folder).data
         inferred = Index(serde.parse(worker().infer_shapes(data)).model)
         self._types = {scope.address: scope.types for scope in inferred.scopes}
         self._data = data
-        self._scopes = self.index.by_address
 
     def type_of(self, scope: Scope, name: str) -> Type | None:
         """Return the inferred type of a value that a graph defines."""
@@ -124,7 +123,7 @@ class Inference:
         constant = integer_constant(scope, node.input[1])
         if given is None or constant is None:
             return None
-        target: list[int | str | None] = list(constant.values)
+        target: list[int | str | None] = list(constant)
         keeps_zero = any([each.name == "allowzero" and each.i for each in node.attribute])
         if not keeps_zero:
             target = [given[axis] if dim == 0 and axis < len(given) else dim for axis, dim in enumerate(target)]
@@ -139,7 +138,7 @@ class Inference:
             fits = is_open and all([other[1].count(name) <= one[1].count(name) for name in other[1]])
         if fits:
             return None
-        return f"its constant shape {list(constant.values)} does not hold the elements of {_text(given)}"
+        return f"its constant shape {list(constant)} does not hold the elements of {_text(given)}"
 
 
 def _product(dims: Dims) -> tuple[int, list[str]]:
@@ -164,7 +163,7 @@ def propagate_shapes(
         EditError: nodes cannot have the shapes; all of them are named.
         WorkerError, MissingInputError, UntrustedError: see `Inference`.
     """
-    old, new = Inference(before, folder), Inference(after, folder)
+    old, new = Inference(Index(before), folder), Inference(Index(after), folder)
     blocked = new_complaints(old, new)
     if blocked and not force:
         shown = listed([visible(text, 400) for text in blocked], _SHOWN, "; ")

@@ -14,7 +14,7 @@ import msgspec
 
 from onnxjson.editing.applying import Result, new_findings, run
 from onnxjson.editing.declaration import Edit, Outcome, name_of
-from onnxjson.editing.reconciling import reconcile
+from onnxjson.editing.sandbox import reconcile
 from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model

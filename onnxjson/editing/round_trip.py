@@ -18,7 +18,7 @@ from onnxjson.codecs.reading.model import FORMAT
 from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
 from onnxjson.diffing import unified
 from onnxjson.editing import drafts
-from onnxjson.editing.node_recognition import Recognition, paths_of_nodes
+from onnxjson.editing.drafts import Recognition, paths_of_nodes
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import AddressError, DecodeError, Finding

@@ -185,7 +185,7 @@ def _check_inferred(workspace: Workspace, places: Mapping[str, Mapping[str, tupl
     Raises:
         EditError: they do.
     """
-    inference = Inference(workspace.model, workspace.model_folder)
+    inference = Inference(workspace.index, workspace.model_folder)
     for scope in inference.index.scopes:
         for name, dims in places.get(scope.address, {}).items():
             found = dims_of(inference.type_of(scope, name))

@@ -1,7 +1,9 @@
-"""Edits of the elements of constants: set-tensor and cast-tensor."""
+"""Elements of constants: set-tensor and cast-tensor, and small integer constants such as shapes, axes and sizes."""
 
+import struct
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -11,19 +13,27 @@ from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import ResultTypes
 from onnxjson.editing.values import without_spelling
 from onnxjson.editing.workspace import Workspace
-from onnxjson.model.constants import type_of_constant
+from onnxjson.model import elements
+from onnxjson.model.constants import find_constant, type_of_constant
 from onnxjson.model.display import visible
-from onnxjson.model.document import Graph, SparseTensor, Tensor, Type, ValueInfo
+from onnxjson.model.document import Attribute, Graph, Node, SparseTensor, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import DecodeError, EditError, EncodeError, ParameterError
+from onnxjson.model.index import Scope
+from onnxjson.model.messages import ATTRIBUTE_TYPES
+from onnxjson.model.payloads import whole
 from onnxjson.model.selectors import TensorRef
-from onnxjson.model.tensors import to_numpy
+from onnxjson.model.tensors import raw_bytes, to_numpy, with_storage
 from onnxjson.model.types import TypeSyntaxError
 from onnxjson.storage import constant_reading, numpy_constants
 from onnxjson.storage.constant_reading import Encoded, Kind, with_elements
 from onnxjson.storage.external import Resolver
 
 _FORMS = ("value", "base64", "file")
+
+_CODES: Final = {6: "i", 7: "q"}
+_MOST_INTEGERS: Final = 4096
+"""Maximum number of elements of an integer constant that is read."""
 
 
 class SetTensor(Edit, frozen=True, kw_only=True, eq=False, tag="set-tensor"):
@@ -178,3 +188,43 @@ def _correct_types(workspace: Workspace, address: str, name: str, new: Type) -> 
 
 def _typed(value: ValueInfo, new: Type) -> ValueInfo:
     return value if value.type is None else msgspec.structs.replace(value, type=new)
+
+
+def constant_tensor(scope: Scope, name: str) -> tuple[Scope, Tensor] | None:
+    """Return the constant of a name that is used in a graph: an initializer, or the value of a Constant.
+
+    An input with a default is not a constant: a caller can replace it.
+    """
+    found = find_constant(scope, name)
+    if found is None or found.is_default or found.tensor is None:
+        return None
+    return found.scope, found.tensor
+
+
+def integer_constant(scope: Scope, name: str) -> tuple[int, ...] | None:
+    """Return the values of a constant of int32 or int64; None for any other, a long or an external one."""
+    found = constant_tensor(scope, name) if name else None
+    if found is None:
+        return None
+    tensor = found[1]
+    count = elements.element_count(tensor.dims)
+    code = _CODES.get(tensor.data_type or 0)
+    if code is None or len(tensor.dims) > 1 or count > _MOST_INTEGERS:
+        return None
+    stored = raw_bytes(msgspec.structs.replace(tensor, data_location=tensor.data_location or None))
+    return None if stored is None else struct.unpack(f"<{count}{code}", whole(stored[0]))
+
+
+def constant_node(name: str, tensor: Tensor, node_name: str | None = None) -> Node:
+    """Return a node Constant whose output has a name and the elements of a tensor."""
+    value = Attribute(name="value", type=ATTRIBUTE_TYPES["TENSOR"], t=tensor)
+    return Node(op_type="Constant", output=(name,), attribute=(value,), name=node_name)
+
+
+def with_values(tensor: Tensor, values: Sequence[int]) -> Tensor:
+    """Return a constant with other values of the same number, dtype and storage."""
+    assert tensor.data_type is not None
+    stored = raw_bytes(msgspec.structs.replace(tensor, data_location=None))
+    assert stored is not None
+    data = elements.pack(tensor.data_type, list(values))
+    return msgspec.structs.replace(tensor, **with_storage(data, tensor.data_type, stored[1], len(values)))

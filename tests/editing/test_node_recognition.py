@@ -1,11 +1,11 @@
-"""``onnxjson.editing.node_recognition``."""
+"""``onnxjson.editing.drafts``."""
 
 from dataclasses import dataclass
 
 import msgspec
 import pytest
 
-from onnxjson.editing.node_recognition import Recognition, paths_of_nodes
+from onnxjson.editing.drafts import Recognition, paths_of_nodes
 from onnxjson.model.document import Function, Graph, Model, Node
 from onnxjson.model.errors import AddressError
 

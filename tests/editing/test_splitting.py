@@ -8,8 +8,8 @@ import onnx
 import pytest
 
 import onnxjson
+from onnxjson.editing.composing import Pieces, split_at, split_by_size
 from onnxjson.editing.edits import apply
-from onnxjson.editing.splitting import Pieces, split_at, split_by_size
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.errors import EditError, SelectorError
 from tests.editing.graphs import exported, model_of

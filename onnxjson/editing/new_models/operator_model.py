@@ -4,10 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from onnxjson.editing.attributes import attribute_of
-from onnxjson.editing.new_models.bodies import bodies
-from onnxjson.editing.new_models.input_specs import InputSpec, constant, innermost, read_input, static_shape, with_shape
-from onnxjson.editing.new_models.output_types import check_outputs, preferred_type
-from onnxjson.editing.new_models.recipes import Recipe, recipe_for
+from onnxjson.editing.new_models.recipes import Recipe, bodies, recipe_for
+from onnxjson.editing.new_models.slot_types import (
+    InputSpec,
+    check_outputs,
+    constant,
+    innermost,
+    preferred_type,
+    read_input,
+    static_shape,
+    with_shape,
+)
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
@@ -38,7 +45,7 @@ class OperatorSpec(NamedTuple):
     """None to find the domain by the operator's name."""
     opset: int | None = None
     inputs: tuple[str, ...] = ()
-    """Specifications of inputs, see `input_specs`; none for the usual inputs."""
+    """Specifications of inputs, see `slot_types`; none for the usual inputs."""
     outputs: tuple[str, ...] = ()
     """Names of outputs, with types if wanted; none for the usual number of outputs."""
     attributes: Mapping[str, Any] = {}
