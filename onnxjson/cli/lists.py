@@ -21,7 +21,7 @@ SCHEMAS: Final = {
     "diff": "onnxjson.rendering.json_reports",
     "diffs": "onnxjson.rendering.json_reports",
     "patch": "onnxjson.patching.schema",
-    "recipe": "onnxjson.optimizing.passes.schema",
+    "recipe": "onnxjson.optimizing.passes.recipe",
     "rewrite": "onnxjson.editing.schema",
     "trace": "onnxjson.rendering.json_reports",
 }

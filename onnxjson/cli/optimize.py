@@ -21,7 +21,7 @@ from onnxjson.storage import files
 if TYPE_CHECKING:
     from onnxjson.model.document import Model
     from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step
-    from onnxjson.optimizing.trace_recording import Recorder
+    from onnxjson.optimizing.trace_records import Recorder
     from onnxjson.running.comparison import Tolerance
     from onnxjson.storage.files import Loaded
 
@@ -193,7 +193,7 @@ class _Change:
 
     def _changed(self, path: Path, loaded: "Loaded") -> changing.Changed:
         from onnxjson.optimizing.passes import files_written
-        from onnxjson.optimizing.passes.outside import InternalizedModel
+        from onnxjson.optimizing.passes.pipeline import InternalizedModel
 
         model = loaded.model
         if self._weights_from is not None:
@@ -241,7 +241,7 @@ class _Change:
             yield None
             return
         from onnxjson.optimizing.passes.pipeline import stage_of
-        from onnxjson.optimizing.trace_recording import Recorder
+        from onnxjson.optimizing.trace_records import Recorder
         from onnxjson.optimizing.trace_storing import write_trace
 
         recorder = Recorder(str(path), stage_of(model), self._pipeline)
@@ -325,9 +325,9 @@ def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, s
         OnnxJsonError: the recipe or a rewrite script cannot be read.
     """
     from onnxjson.editing.script import Script
-    from onnxjson.optimizing.passes.edits import ScriptPass
     from onnxjson.optimizing.passes.recipe import load_recipe
     from onnxjson.optimizing.passes.spelling import is_called
+    from onnxjson.optimizing.passes.user import ScriptPass
 
     steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
     if not steps:

@@ -14,8 +14,7 @@ from onnxjson.model.index import Index
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow, verdict_fields
 from onnxjson.optimizing.passes import Pipeline, Step
 from onnxjson.optimizing.passes.measuring import MeasuredPass
-from onnxjson.optimizing.passes.outside import InternalizedModel
-from onnxjson.optimizing.passes.pipeline import Stage, stage_of
+from onnxjson.optimizing.passes.pipeline import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.trace_records import size_of
 from onnxjson.optimizing.variants import ORIGINAL, Grid, Variant
 from onnxjson.running import tasks
@@ -74,7 +73,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     input_options: InputOptions = InputOptions()
     tolerances: Mapping[str, Tolerance] = {}
     script: Path | None = None
-    """Python file that scores models; see `onnxjson.running.scoring`."""
+    """Python file that scores models; see `onnxjson.running.executing`."""
     data: tuple[str, ...] = ()
     """Files of input values, for passes that calibrate."""
     timeout: float = TIMEOUT

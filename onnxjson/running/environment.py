@@ -1,4 +1,4 @@
-"""Environment of the guarded process: the variables listed here and no others, and the packages of the user.
+"""Environment of the guarded process: the variables listed here and no others, the packages of the user, a folder.
 
 Variables configure libraries: sympy evaluates ``SYMPY_*`` as Python, onnxsim and onnxruntime write profiles, and the
 loader of shared libraries preloads code. Variables also hold secrets, which native code must not read.
@@ -7,6 +7,9 @@ loader of shared libraries preloads code. Variables also hold secrets, which nat
 import os
 import site
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -59,3 +62,63 @@ def user_packages() -> list[str]:
         return []
     folder = site.getusersitepackages()
     return [folder] if folder in sys.path and Path(folder).is_absolute() else []
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """Create a private folder for the time of the block.
+
+    Args:
+        prefix: how its name begins.
+
+    Raises:
+        OSError: it cannot be created or removed.
+    """
+    folder = tempfile.mkdtemp(prefix=prefix)
+    try:
+        yield Path(folder)
+    finally:
+        _empty(folder)
+        os.rmdir(folder)
+
+
+def _empty(folder: str) -> None:
+    """Remove what is in a folder; one folder is open at a time, since jobs may nest them as deep as they like."""
+    here = _opened(folder)
+    try:
+        above: list[tuple[str, list[str]]] = []
+        left = _without_files(here)
+        while left or above:
+            if left:
+                name = left.pop()
+                os.chmod(name, 0o700, dir_fd=here)
+                above.append((name, left))
+                here = _moved(here, name)
+                left = _without_files(here)
+            else:
+                name, left = above.pop()
+                here = _moved(here, "..")
+                os.rmdir(name, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _without_files(folder: int) -> list[str]:
+    """Remove everything from a folder but folders; return the names of these."""
+    with os.scandir(folder) as found:
+        entries = list(found)
+    for each in entries:
+        if not each.is_dir(follow_symlinks=False):
+            os.unlink(each.name, dir_fd=folder)
+    return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
+
+
+def _opened(name: str, beside: int | None = None) -> int:
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=beside)
+
+
+def _moved(here: int, name: str) -> int:
+    """Close a folder and return the one that `name` leads to from there."""
+    there = _opened(name, here)
+    os.close(here)
+    return there

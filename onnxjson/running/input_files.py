@@ -17,7 +17,7 @@ from onnxjson.model.document import Tensor, Type
 from onnxjson.model.dtypes import BITS, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, FeedError, MissingInputError, WireError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.running.input_shapes import unknown
+from onnxjson.running.value_types import unknown
 from onnxjson.running.values import Dictionary, Value
 from onnxjson.storage.constant_reading import Kind
 from onnxjson.storage.identity import reading_error

@@ -18,7 +18,6 @@ from onnxjson.model.index import Index, Scope
 from onnxjson.model.limits import RANDOM_INPUT_BYTES
 from onnxjson.model.tensors import from_numpy, numpy_dtype, to_numpy
 from onnxjson.model.types import format_data_type, format_type
-from onnxjson.running.input_shapes import Input, Shapes, innermost, unknown
 from onnxjson.running.random_values import (
     INDEX_TYPES,
     Spread,
@@ -29,7 +28,7 @@ from onnxjson.running.random_values import (
     role_elements,
     role_of,
 )
-from onnxjson.running.value_types import InferredTypes, tensor_type
+from onnxjson.running.value_types import InferredTypes, Input, Shapes, innermost, tensor_type, unknown
 from onnxjson.running.values import Value, Values
 from onnxjson.running.worker import Worker
 

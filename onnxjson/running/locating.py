@@ -7,22 +7,123 @@ the search goes back along the values that it is computed from, to the greatest 
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from onnxjson.diffing.matching.alignment import GraphPair
 from onnxjson.diffing.matching.contents import content
 from onnxjson.model.constants import find_constant, is_constant_node
-from onnxjson.model.dataflow import consumed_names
+from onnxjson.model.dataflow import consumed_names, producers_among, topological_order
 from onnxjson.model.display import visible
 from onnxjson.model.document import Node, Tensor
+from onnxjson.model.dtypes import BITS
+from onnxjson.model.elements import element_count
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.running.comparison import Comparison, error_share
-from onnxjson.running.inner_pairs import Pairing, ValuePair, batches, value_sizes
 from onnxjson.running.tasks import Compared, Failed, Refused
+from onnxjson.running.value_types import InferredTypes, tensor_type
 from onnxjson.running.verification import Trial, Verification, Verifier
+
+BATCH_BYTES: Final = 256 << 20
+"""Maximum size of the values of one model that are compared together, in bytes."""
+
+BATCH_VALUES: Final = 512
+"""Maximum number of values that are compared together."""
+
+_UNKNOWN_BYTES: Final = 4 << 20
+"""Assumed size of a value of unknown size."""
+
+
+class ValuePair(NamedTuple):
+    """Two values that should be equal."""
+
+    base: str
+    target: str
+    sources: tuple[int, ...]
+    """Numbers of the nearest pairs that the value in the base is computed from."""
+    inside: tuple[int, ...]
+    """Positions of the nodes in the base between these and the value; the producer of the value is last."""
+
+
+def paired_values(verifier: Verifier, main: GraphPair) -> list[ValuePair]:
+    """Return the values of two main graphs that should be equal, producers before consumers, with their sources."""
+    scope = main.base
+    nodes = scope.graph.node
+    values = _counterparts(verifier, main)
+    found: list[ValuePair] = []
+    numbers: dict[str, int] = {}
+    reach: dict[int, tuple[set[int], set[int]]] = {}
+    for position in topological_order(producers_among(nodes)):
+        sources: set[int] = set()
+        inside = {position}
+        for name in consumed_names(nodes[position]):
+            if name in numbers:
+                sources.add(numbers[name])
+            elif name in scope.producers and name not in scope.inputs:
+                behind = reach.get(scope.producers[name][0], (set(), set()))
+                sources |= behind[0]
+                inside |= behind[1]
+        reach[position] = sources, inside
+        if is_constant_node(nodes[position]):
+            continue
+        for name in filter(values.__contains__, nodes[position].output):
+            numbers[name] = len(found)
+            found.append(
+                ValuePair(name, values[name], tuple(sorted(sources)), (*sorted(inside - {position}), position))
+            )
+    return found
+
+
+def _counterparts(verifier: Verifier, main: GraphPair) -> dict[str, str]:
+    """Return the paired outputs of nodes outside of rewrites, of rewrites, and of the models."""
+    regions = [region for region in verifier.models.diff.regions.values() if region.pair is main]
+    base = {position for region in regions for position in region.base}
+    target = {position for region in regions for position in region.target}
+    found = {
+        name: main.values[name]
+        for position, there in enumerate(main.target_of)
+        if there >= 0 and position not in base and there not in target
+        for name in main.base.graph.node[position].output
+        if name and main.values.get(name)
+    }
+    outputs = [pair for region in regions for pair in region.outputs]
+    found.update([pair for pair in outputs if pair[0] in main.base.producers and pair[1] in main.target.producers])
+    return {**dict(verifier.models.interface.outputs), **found}
+
+
+def value_sizes(verifier: Verifier, pairs: Sequence[ValuePair], trial: Trial) -> list[int]:
+    """Return the size of each value in bytes, as far as types are known."""
+    index = verifier.models.indices[0]
+    types = InferredTypes(index, verifier.worker)
+    found = []
+    for each in pairs:
+        known = tensor_type(types.type_of(index.scopes[0], each.base), 0, each.base)
+        if known is None or known[1] is None:
+            found.append(_UNKNOWN_BYTES)
+            continue
+        dims = [
+            size if isinstance(size, int) else trial.sizes.get(str(size[1]) if isinstance(size, tuple) else "", 16)
+            for size in known[1]
+        ]
+        found.append(element_count(dims) * max(BITS.get(known[0], 64) // 8, 1))
+    return found
+
+
+def batches(sizes: Sequence[int]) -> Iterator[list[int]]:
+    """Yield the numbers of values that are compared together, so that memory stays bounded."""
+    batch: list[int] = []
+    total = 0
+    for number, size in enumerate(sizes):
+        if batch and (total + size > BATCH_BYTES or len(batch) == BATCH_VALUES):
+            yield batch
+            batch, total = [], 0
+        batch.append(number)
+        total += size
+    if batch:
+        yield batch
+
 
 _NOISE: Final = 2.0**-22
 """Relative error below which a difference counts as rounding."""
@@ -86,7 +187,7 @@ def locate(verifier: Verifier, found: Verification) -> Location:
     main = verifier.models.main
     if main is None:
         return Location(places=(), compared=0, pairs=0, run=trial.name, problem="their graphs have no common nodes")
-    pairs = Pairing(verifier, main).pairs()
+    pairs = paired_values(verifier, main)
     sizes = value_sizes(verifier, pairs, trial)
     outcome = verifier.compare(
         [(trial.feeds[0], trial.feeds[1])],

@@ -19,7 +19,7 @@ from onnxjson.running.comparison import Comparison, Tolerance, compare_values, d
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.random_values import Spread
-from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, execute_all, pack_model
+from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
 from onnxjson.running.tasks import (
     Failed,
     NodeTime,
@@ -222,38 +222,6 @@ def run_cases(
         task = _task(sent, fed, settings, repeat=repeat, warm_up=warm_up, profile=profile)
         outcome = execute(guarded, task, timeout=timeout, on_report=on_report, size=sent.size)
     return _result(outcome, fed, settings, tolerances)
-
-
-def run_many(
-    models: Sequence[tuple[Model, DataSet]],
-    worker: Worker,
-    *,
-    settings: Settings = DEFAULT,
-    tolerances: Sequence[Mapping[str, Tolerance] | None] | None = None,
-    timeout: float = TIMEOUT,
-) -> list[RunResult | EvaluationError]:
-    """Run many small models, each once, in few processes; a crash of one does not affect the others.
-
-    Args:
-        models: without external data, each with its input values.
-        worker: the guarded process.
-        settings: how they run.
-        tolerances: for each model, see `run_cases`.
-        timeout: seconds for each process.
-
-    Raises:
-        FeedError: values do not fit the inputs of a model.
-    """
-    fed = [_Feeds(model, worker, InputOptions(), [each], 0, "normal") for model, each in models]
-    tasks = [_task(pack_model(model, None), each, settings) for (model, _), each in zip(models, fed, strict=True)]
-    results: list[RunResult | EvaluationError] = []
-    for number, outcome in enumerate(execute_all(worker, tasks, timeout=timeout)):
-        try:
-            allowed = None if tolerances is None else tolerances[number]
-            results.append(_result(outcome, fed[number], settings, allowed))
-        except EvaluationError as error:
-            results.append(error)
-    return results
 
 
 class _Feeds:

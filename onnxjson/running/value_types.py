@@ -1,19 +1,26 @@
-"""Types of values: declared in the model, or inferred by onnx; sizes for dimensions that are open."""
+"""Types of values, declared or inferred by onnx; shapes of inputs, with sizes for dimensions that are open.
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+Dimensions with the same name in one model are the same, and so are those of paired inputs of two models.
+"""
+
+import ast
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Dimension, Model, Tensor, TensorShape, TensorType, Type, ValueInfo
 from onnxjson.model.elements import element_count
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.errors import FeedError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external
+from onnxjson.model.types import format_type
 from onnxjson.running.worker import Worker
 
 AxisSize = int | Hashable
@@ -158,3 +165,203 @@ def _without_weights(model: Model) -> Model:
 def _is_large(tensor: Tensor) -> bool:
     """Whether a tensor is too large to be a shape, or its elements are elsewhere."""
     return element_count(tensor.dims) > _MOST_ELEMENTS or is_external(tensor) or isinstance(tensor.raw_data, Digest)
+
+
+class Input(NamedTuple):
+    """Input that needs a value, or a pair of such inputs."""
+
+    names: tuple[str | None, ...]
+    """Its names in all models; None where a model does not have it."""
+    types: tuple[Type | None, ...]
+
+    @property
+    def name(self) -> str:
+        """Name shown to the user."""
+        return next(name for name in self.names if name is not None)
+
+
+class Shapes:
+    """Shapes of all inputs.
+
+    Args:
+        inputs: inputs of one model, or of two.
+        dims: sizes of open dimensions, by name or as ``input:axis``.
+        shapes: shapes by name of an input.
+
+    Raises:
+        FeedError: there is no such dimension, or it has another size.
+    """
+
+    def __init__(self, inputs: Sequence[Input], dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        self._inputs = inputs
+        self._dimensions = Dimensions()
+        self._names: dict[str, list[Hashable]] = {}
+        """Open dimensions by name."""
+        self._places: dict[str, list[Hashable]] = {}
+        """Open dimensions, also named ones, by ``input:axis``."""
+        self._shapes = {each.name: self._shape(each) for each in inputs}
+        self._bind(dims, shapes)
+
+    def of(self, name: str) -> tuple[AxisSize, ...] | None:
+        """Return the shape of an input; None if its rank is unknown."""
+        return self._shapes[name]
+
+    @property
+    def names(self) -> set[str]:
+        """All names of open dimensions."""
+        return {*self._names, *self._places}
+
+    def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
+        """Return a shape in numbers, with sizes `given` for open dimensions.
+
+        Raises:
+            KeyError: a dimension has no size.
+        """
+        return self._dimensions.sized(shape, given)
+
+    def _shape(self, each: Input) -> tuple[AxisSize, ...] | None:
+        shape: tuple[AxisSize, ...] | None = None
+        for side, name in enumerate(each.names):
+            found = None if name is None else tensor_type(innermost(each.types[side]), side, name)
+            if found is None or found[1] is None:
+                continue
+            for axis, dimension in enumerate(found[1]):
+                if not isinstance(dimension, int):
+                    assert isinstance(dimension, tuple)
+                    place = f"{name}:{axis}"
+                    self._places.setdefault(place, []).append(dimension)
+                    self._names.setdefault(dimension[1] if len(dimension) == 2 else place, []).append(dimension)
+            if shape is None:
+                shape = found[1]
+            elif len(shape) == len(found[1]):
+                for one, other in zip(shape, found[1], strict=True):
+                    self._dimensions.join(one, other)
+        return shape
+
+    def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
+        known = {name for each in self._inputs for name in each.names if name}
+        for name, size in dims.items():
+            dimensions = self._names.get(name) or self._places.get(name)
+            if dimensions is None:
+                head, _, axis = name.rpartition(":")
+                if head in known and axis.isdecimal():
+                    raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.describe(head)}')
+                raise FeedError(unknown("open dimension", name, self._names))
+            for dimension in dimensions:
+                if not self._dimensions.join(dimension, size):
+                    raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
+        for each in self._inputs:
+            for own in each.names:
+                if own is not None and own in shapes:
+                    self._bind_shape(each, shapes[own])
+
+    def _bind_shape(self, each: Input, sizes: tuple[int, ...]) -> None:
+        shape = self._shapes[each.name]
+        fits = shape is None or (
+            len(shape) == len(sizes)
+            and all([self._dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
+        )
+        if not fits:
+            found = ",".join(map(str, sizes))
+            raise FeedError(f'"{visible(each.name)}" is {self.describe(each.name)} and cannot have the shape [{found}]')
+        if shape is None:
+            self._shapes[each.name] = sizes
+
+    def describe(self, name: str) -> str:
+        """Describe the type of an input for the user."""
+        declared = next(type_ for each in self._inputs for its, type_ in zip(*each, strict=True) if its == name)
+        return "of unknown type" if declared is None else format_type(declared) or "of a type without a name"
+
+    def fits(self, shape: Sequence[AxisSize], dims: Sequence[int]) -> bool:
+        """Whether a value of these dimensions is allowed; bind open dimensions to its sizes."""
+        if len(shape) != len(dims):
+            return False
+        for one, size in zip(shape, dims, strict=True):
+            # Equal names need not have equal sizes in given values; runtimes do not check that either.
+            if not self._dimensions.join(one, size) and isinstance(one, int):
+                return False
+        return True
+
+    def open_dimensions(self) -> list[Hashable]:
+        """Return the dimensions without a size, in order of appearance, except those computed from others."""
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
+
+    def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
+        """Return the size of each open dimension by name, with sizes of `cycle` in turn for those without one."""
+        given = self.given(cycle)
+        found = {}
+        for name, dimensions in self._names.items():
+            try:
+                found[name] = self._dimensions.sized(dimensions[:1], given)[0]
+            except KeyError:
+                continue
+        return found
+
+    def given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
+        """Return sizes for all open dimensions, those of `cycle` in turn."""
+        given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
+        shapes = [shape for shape in self._shapes.values() if shape is not None]
+        for each in self._dimensions.open_in(shapes):
+            if each not in given:
+                given[each] = self._evaluated(each, given, cycle[0])
+        return given
+
+    def _evaluated(self, dimension: Hashable, given: Mapping[Hashable, int], otherwise: int) -> int:
+        """Compute the size of a dimension such as ``past + 1``."""
+        tree = _expression(dimension)
+        assert isinstance(dimension, tuple)
+        owner = dimension[0]
+
+        def size(node: ast.expr) -> int:
+            match node:
+                case ast.Constant(value=int(number)):
+                    return number
+                case ast.Name(id=name):
+                    return self._dimensions.sized([(owner, name)], given)[0]
+                case ast.BinOp(left=left, op=op, right=right):
+                    return _OPERATORS[type(op)](size(left), size(right))
+            raise KeyError
+
+        try:
+            found = otherwise if tree is None else size(tree)
+        except (KeyError, ZeroDivisionError):
+            return otherwise
+        return found if found >= 0 else otherwise
+
+
+_OPERATORS: Final[Mapping[type[ast.operator], Callable[[int, int], int]]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.FloorDiv: operator.floordiv,
+    ast.Div: operator.floordiv,
+}
+
+
+def _expression(dimension: Hashable) -> ast.expr | None:
+    """Parse the name of a dimension if it is arithmetic on other names, such as ``past_sequence_length + 1``."""
+    if not isinstance(dimension, tuple) or len(dimension) != 2 or not isinstance(dimension[1], str):
+        return None
+    if len(dimension[1]) > 200 or dimension[1].isidentifier() or "\\" in dimension[1]:
+        return None
+    try:
+        tree = ast.parse(dimension[1], mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return tree if isinstance(tree, ast.BinOp) else None
+
+
+def innermost(declared: Type | None) -> Type | None:
+    """Return the type of the tensors in a sequence or an optional value."""
+    while declared is not None and (declared.optional_type is not None or declared.sequence_type is not None):
+        outer = declared.optional_type or declared.sequence_type
+        declared = None if outer is None else outer.elem_type
+    return declared
+
+
+def unknown(what: str, name: str, known: "Mapping[str, Any] | set[str]") -> str:
+    """Message for an unknown name, with the known names or a suggestion."""
+    shown = ", ".join([visible(each) for each in sorted(known)[:10]]) or "none"
+    hint = suggest(name, list(known)) or f"there {'is' if len(known) == 1 else 'are'} {shown}"
+    return f'there is no {what} "{visible(name)}"; {hint}'

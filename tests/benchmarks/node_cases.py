@@ -19,13 +19,10 @@ from onnxjson.model.dtypes import DATA_TYPE_NAMES
 from onnxjson.model.errors import EvaluationError
 from onnxjson.running.comparison import TOLERANCES, Tolerance
 from onnxjson.running.input_files import DataSet, value_of_message
-from onnxjson.running.model_run import RunResult, run_many
+from onnxjson.running.model_run import RunResult, run_cases
 from onnxjson.running.tasks import Settings
 from onnxjson.running.values import Value, as_value, leaves
 from onnxjson.running.worker import Worker
-
-BATCH: Final = 100
-"""Cases that share a process."""
 
 SETTINGS: Final = Settings(engines=("onnxruntime",), level="all")
 
@@ -57,14 +54,16 @@ def cases(pattern: str = "*") -> list[TestCase]:
 
 def judged(found: Sequence[TestCase], worker: Worker) -> Iterator[Verdict]:
     """What becomes of cases, in their order."""
-    for start in range(0, len(found), BATCH):
-        batch = found[start : start + BATCH]
-        sets = [_data_set(case) for case in batch]
-        models = [(onnxjson.from_proto(_readable(case)), each) for case, each in zip(batch, sets, strict=True)]
-        results = run_many(models, worker, settings=SETTINGS, tolerances=[_tolerances(case) for case in batch])
-        for case, each, result in zip(batch, sets, results, strict=True):
-            values = [*each.inputs.values(), *each.outputs.values()]
-            yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(result))
+    for case in found:
+        each = _data_set(case)
+        model = onnxjson.from_proto(_readable(case))
+        result: RunResult | EvaluationError
+        try:
+            result = run_cases(model, None, [each], worker=worker, settings=SETTINGS, tolerances=_tolerances(case))
+        except EvaluationError as error:
+            result = error
+        values = [*each.inputs.values(), *each.outputs.values()]
+        yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(result))
 
 
 def _outcome(result: RunResult | EvaluationError) -> tuple[str, str]:

@@ -23,12 +23,8 @@ quantize-static: onnxjson optimize m.onnx -p quantize-static -o 9.onnx --trace 9
 quantize-static-json: onnxjson trace 9.steps --format json
 symbolic-shapes: onnxjson optimize m.onnx -p symbolic-shapes -o 10.onnx --trace 10.steps
 symbolic-shapes-json: onnxjson trace 10.steps --format json
-fix-dims: onnxjson optimize m.onnx -p "fix-dims{dims={$DIM: 2}}" -o 11.onnx --trace 11.steps
-fix-dims-json: onnxjson trace 11.steps --format json
 extract-adapters: onnxjson optimize m.onnx -p 'extract-adapters{pattern=.*bias.*}' -o 12.onnx --trace 12.steps
 extract-adapters-json: onnxjson trace 12.steps --format json
-peephole: onnxjson optimize m.onnx -p peephole -o 13.onnx --trace 13.steps
-peephole-json: onnxjson trace 13.steps --format json
 qnn-preprocess: onnxjson optimize m.onnx -p qnn-preprocess -o 14.onnx --trace 14.steps
 qnn-preprocess-json: onnxjson trace 14.steps --format json
 mixed-precision: onnxjson optimize m.onnx -p 'mixed-precision{evaluations=20}' -o 15.onnx

@@ -22,8 +22,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnxjson.codecs import serde
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes import Made, Pipeline, parse_step
-from onnxjson.optimizing.trace_recording import Recorder
-from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
 from tests.benchmarks.graphs import layers
 from tests.benchmarks.report import table

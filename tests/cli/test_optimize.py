@@ -8,7 +8,7 @@ import pytest
 import onnxjson
 from onnxjson.editing.declaration import name_of
 from onnxjson.optimizing.passes import PASSES
-from onnxjson.optimizing.passes.onnxoptimizer import PARTS
+from onnxjson.optimizing.passes.simplifiers import PARTS
 from tests.cli.running import run, run_process
 
 RENAME = "def optimize(model, name='renamed'):\n    model.graph.name = name\n    return model\n"

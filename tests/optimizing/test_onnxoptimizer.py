@@ -6,7 +6,7 @@ from onnxjson.codecs import serde
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
-from onnxjson.optimizing.passes.onnxoptimizer import PARTS
+from onnxjson.optimizing.passes.simplifiers import PARTS
 from tests.optimizing.sweep import EXPORTS, Case, cases, swept
 
 pytestmark = pytest.mark.skipif(not is_installed("onnxoptimizer"), reason="onnxoptimizer is not installed")

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
 from onnxjson.model.document import Model
-from onnxjson.model.errors import ParameterError, PassError
+from onnxjson.model.errors import PassError
 from onnxjson.model.index import Index
 from onnxjson.optimizing.passes import Made, Pipeline, files_written, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
@@ -25,9 +25,6 @@ NODE_MODELS = 40
 BATCHES = 4
 
 needs_sympy = pytest.mark.skipif(not is_installed("sympy"), reason="sympy is not installed")
-needs_peephole = pytest.mark.skipif(
-    not (is_installed("onnxscript") and is_installed("onnxoptimizer")), reason="an optimizer is not installed"
-)
 
 
 def made_by(model: Model, spelling: str) -> Made:
@@ -147,24 +144,6 @@ def test_symbolic_shapes_calculate_with_names() -> None:
     assert [dim.dim_param or dim.dim_value for dim in output.type.tensor_type.shape.dim] == ["2*N", 3, "H"]
 
 
-def test_fix_dims_gives_numbers_and_names_what_is_not_there() -> None:
-    made = made_by(named("N", 3, "H"), "fix-dims{dims={N: 2, H: 4}}")
-    assert made.after.model.graph is not None
-    tensor = made.after.model.graph.input[0].type
-    assert tensor is not None
-    assert tensor.tensor_type is not None
-    assert tensor.tensor_type.shape is not None
-    assert [dim.dim_value for dim in tensor.tensor_type.shape.dim] == [2, 3, 4]
-    assert made_by(named("N", 3, "H"), "fix-dims{shapes={x: [2, 3, 4]}}").after.data == made.after.data
-    with pytest.raises(PassError, match='there is no dimension "M"'):
-        made_by(named("N", 3), "fix-dims{dims={M: 2}}")
-    with pytest.raises(PassError, match='there is no input "z"'):
-        made_by(named("N", 3), "fix-dims{shapes={z: [2, 3]}}")
-    for spelling in ("fix-dims", "fix-dims{dims={N: 0}}", "fix-dims{shapes={x: [0]}}"):
-        with pytest.raises(ParameterError):
-            parse_step(spelling)
-
-
 def test_extract_adapters_makes_inputs_of_the_weights_and_saves_them(tmp_path: Path) -> None:
     place = tmp_path / "adapter.npz"
     made = made_by(adapted(), f"extract-adapters{{save={place}}}")
@@ -185,19 +164,6 @@ def test_extract_adapters_makes_inputs_of_the_weights_and_saves_them(tmp_path: P
         made_by(adapted(), 'extract-adapters{pattern="("}')
     with pytest.raises(PassError, match="exists"):
         made_by(adapted(), f"extract-adapters{{save={place}}}")
-
-
-@needs_peephole
-def test_peephole_is_the_sum_of_its_parts() -> None:
-    model = files.load(EXPORTS / "encoder_ts.onnx").model
-    with Pipeline() as pipeline:
-        (made,) = pipeline.run(model, [parse_step("peephole{fuse_cast,fix_microsoft_opset}")])
-        parts = pipeline.parts(made)
-    assert [part.name for part in parts] == [
-        "onnxscript", "onnxoptimizer", "fuse_reshape", "fix_microsoft_opset", "fuse_cast",
-    ]  # fmt: skip
-    assert parts[-1].model == made.after.data
-    assert len(operators(made)) < len(list(Index(model).nodes()))
 
 
 def test_qnn_preprocess_names_nodes_and_leaves_alone_what_has_names() -> None:

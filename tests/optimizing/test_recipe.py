@@ -8,8 +8,7 @@ from jsonschema import Draft202012Validator
 
 from onnxjson.model.errors import DecodeError, MissingInputError, ParameterError
 from onnxjson.optimizing.passes import Step, parse_step
-from onnxjson.optimizing.passes.recipe import load_recipe, parse_recipe, write_recipe
-from onnxjson.optimizing.passes.schema import recipe_schema
+from onnxjson.optimizing.passes.recipe import load_recipe, parse_recipe, recipe_schema, write_recipe
 
 SPELLED = [
     "onnxsim{fold=false}*",

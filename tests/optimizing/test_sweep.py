@@ -13,7 +13,6 @@ def test_every_pass_that_runs_without_options_is_swept() -> None:
     for name in names:
         parse_step(name)
     assert {"onnxruntime", "extract-adapters"} <= set(names)
-    assert "fix-dims" not in names
 
 
 def test_the_command_runs_every_pass_and_counts_what_failed(

@@ -14,8 +14,7 @@ from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.passes.pipeline import stage_of
 from onnxjson.optimizing.provenance import provenance
-from onnxjson.optimizing.trace_recording import Recorder
-from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import load_trace, write_trace
 from onnxjson.storage import files
 from tests.optimizing.networks import branch, convolution

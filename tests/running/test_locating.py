@@ -167,9 +167,9 @@ def test_two_branches_that_part_are_two_places(worker: Worker) -> None:
 
 
 def test_values_are_compared_in_batches_of_bounded_size(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    from onnxjson.running import inner_pairs
+    from onnxjson.running import locating
 
-    monkeypatch.setattr(inner_pairs, "BATCH_VALUES", 1)
+    monkeypatch.setattr(locating, "BATCH_VALUES", 1)
     found = located(scaled(2), scaled(3), worker)
     assert found.compared == 2
     assert [place.nodes for place in found.places] == [("Mul mul",)]

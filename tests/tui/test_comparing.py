@@ -280,10 +280,10 @@ def test_a_session_that_is_read_only_sees_what_a_pass_would_do_and_takes_nothing
 def test_passes_are_picked_and_their_options_put_in(tmp_path: Path) -> None:
     async def flow(found: Bench) -> None:
         await found.press("p")
-        await found.pilot.press(*"peephole", "enter")
+        await found.pilot.press(*"onnxslim", "enter")
         await found.pilot.pause(0.3)
         assert isinstance(found.app.screen, SpecScreen)
-        assert "peephole" in found.text
+        assert "onnxslim" in found.text
         await found.pilot.press("*", "}", "enter")
         await found.pilot.pause()
         assert isinstance(found.app.screen, SpecScreen)

@@ -7,8 +7,7 @@ import pytest
 
 from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.pipeline import stage_of
-from onnxjson.optimizing.trace_recording import Recorder
-from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_records import Recorder, Trace
 from onnxjson.optimizing.trace_storing import write_trace
 from onnxjson.rendering.spans import plain
 from onnxjson_tui.rows.trace_stops import StopRows, stops

@@ -16,8 +16,7 @@ Read first: `declaration` (base of all passes), `catalogue` (all passes), `pipel
 """
 
 from onnxjson.optimizing.passes.catalogue import PASSES
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.new_files import NewFile, files_written
+from onnxjson.optimizing.passes.declaration import NewFile, Pass, files_written
 from onnxjson.optimizing.passes.pipeline import Made, Pipeline, Stage
 from onnxjson.optimizing.passes.spelling import Step, parse_step, spell
 

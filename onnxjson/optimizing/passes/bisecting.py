@@ -18,8 +18,8 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.editing.script import Script
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EvaluationError, OnnxJsonError, WireError
-from onnxjson.optimizing.passes.edits import ScriptPass
 from onnxjson.optimizing.passes.pipeline import Made, Pipeline
+from onnxjson.optimizing.passes.user import ScriptPass
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.verification import Plan, Verifier
 from onnxjson.running.worker import Worker

@@ -8,19 +8,15 @@ from onnxjson.editing.declaration import name_of, summary
 from onnxjson.editing.parameters import COMMON, Parameter, parameters
 from onnxjson.editing.values import plain_value
 from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.edits import EditPass, ScriptPass
 from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
 from onnxjson.optimizing.passes.float16 import Float16
 from onnxjson.optimizing.passes.mixed_precision import MixedPrecision
-from onnxjson.optimizing.passes.onnxoptimizer import Onnxoptimizer
-from onnxjson.optimizing.passes.onnxruntime import Onnxruntime
-from onnxjson.optimizing.passes.onnxruntime_tools import FixDims, QnnPreprocess, SymbolicShapes
+from onnxjson.optimizing.passes.onnxruntime import Onnxruntime, QnnPreprocess, SymbolicShapes
 from onnxjson.optimizing.passes.onnxscript import Onnxscript
-from onnxjson.optimizing.passes.peephole import Peephole
 from onnxjson.optimizing.passes.quantization import QuantizeDynamic, QuantizeStatic
-from onnxjson.optimizing.passes.simplifiers import Onnxsim, Onnxslim
+from onnxjson.optimizing.passes.simplifiers import Onnxoptimizer, Onnxsim, Onnxslim
 from onnxjson.optimizing.passes.transformers import Transformers
-from onnxjson.optimizing.passes.user import PluginPass, UserPass, plugins
+from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, plugins
 
 PASSES: Final[tuple[type[Pass], ...]] = (
     Onnxoptimizer,
@@ -34,9 +30,7 @@ PASSES: Final[tuple[type[Pass], ...]] = (
     QuantizeDynamic,
     QuantizeStatic,
     SymbolicShapes,
-    FixDims,
     ExtractAdapters,
-    Peephole,
     QnnPreprocess,
 )
 """All passes, in the order of the help."""

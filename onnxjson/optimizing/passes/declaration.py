@@ -1,4 +1,4 @@
-"""`Pass`: one optimizer, declared once for Python, the command line and recipes.
+"""`Pass`: one optimizer, declared once for Python, the command line and recipes, and what passes report and produce.
 
 A subclass is the declaration: its docstring says what it does, its fields are the options, ``tag`` is its name::
 
@@ -14,27 +14,74 @@ A subclass is the declaration: its docstring says what it does, its fields are t
             ...
 """
 
+import os
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final, Literal, NamedTuple, Self
 
+import msgspec
+
 from onnxjson.editing.declaration import Declared, name_of
-from onnxjson.model.display import suggest, visible
-from onnxjson.model.errors import ParameterError
-from onnxjson.optimizing.passes.stages import PartStage
+from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.errors import EditError, ParameterError
+from onnxjson.storage.external_files import removed_on_failure
+from onnxjson.storage.saving import Sink, save_file
 
 if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
     from onnxjson.model.document import Model
-    from onnxjson.optimizing.passes.new_files import NewFile
 
 
-_LEAST: Final = 3
-"""Characters of a word from which names that hold it are shown."""
+class NewFile(NamedTuple):
+    """A file to write; its path must not exist yet."""
 
-_SHOWN: Final = 3
+    path: Path
+    write: Callable[[Sink], None]
+
+
+class PartStage(msgspec.Struct, frozen=True):
+    """A model between two parts of one pass."""
+
+    name: str
+    """Part that produced it, such as ``ConvBNFusion``."""
+    model: bytes
+    """Serialized model."""
+
+
+READING: Final = "reading and writing"
+"""Name of the part in which an optimizer only reads the model and writes it again."""
+
+_REMARKS: Final[list[str]] = []
+
+
+def remark(text: str) -> None:
+    """Add a remark of the running pass, which is reported to the user: a sentence, or part of one."""
+    _REMARKS.append(text)
+
+
+def taken_remarks() -> tuple[str, ...]:
+    """Return the remarks since the last call and clear them."""
+    found = tuple(_REMARKS)
+    _REMARKS.clear()
+    return found
+
+
+_RESTORING: Final[list[Callable[[bytes], bytes]]] = []
+
+
+def restore_texts_with(function: Callable[[bytes], bytes]) -> None:
+    """Set the function that restores the texts of the model in the bytes of one with placeholders."""
+    _RESTORING[:] = [function]
+
+
+def with_texts(model: bytes) -> bytes:
+    """Return a serialized model with the texts of the original one, for running it natively."""
+    return _RESTORING[0](model) if _RESTORING else model
 
 
 class Changed(NamedTuple):
@@ -42,7 +89,7 @@ class Changed(NamedTuple):
 
     model: "Model"
     notes: tuple[str, ...] = ()
-    files: "tuple[NewFile, ...]" = ()
+    files: tuple[NewFile, ...] = ()
 
 
 class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_field="pass", eq=False):
@@ -122,7 +169,7 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
         Runs in the guarded process, after `run`.
         """
 
-    def change(self, model: "Model", model_folder: Path | None) -> "Changed":
+    def change(self, model: "Model", model_folder: Path | None) -> Changed:
         """Of a pass that is not guarded: what it makes. It runs in this process, and writes nothing."""
         raise NotImplementedError
 
@@ -142,9 +189,9 @@ class Pass(Declared, frozen=True, kw_only=True, forbid_unknown_fields=True, tag_
 
 def near(word: str, names: Collection[str]) -> str:
     """``did you mean "a"?`` with names that are like a word, or hold it; "" where there are none."""
-    holding = [name for name in names if len(word) >= _LEAST and word in name]
+    holding = [name for name in names if len(word) >= 3 and word in name]
     # A part by its bare name, before what only holds it.
-    holding = sorted(holding, key=lambda name: name.rpartition(":")[2] != word)[:_SHOWN]
+    holding = sorted(holding, key=lambda name: name.rpartition(":")[2] != word)[:3]
     if holding:
         return "did you mean " + " or ".join([f'"{name}"' for name in holding]) + "?"
     return suggest(word, names)
@@ -158,3 +205,65 @@ def is_installed(package: str) -> bool:
     except metadata.PackageNotFoundError:
         return False
     return True
+
+
+def subgraphs(node: "NodeProto") -> "Iterator[GraphProto]":
+    """Yield the graphs in the attributes of a node."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def consumed_names(graph: "GraphProto") -> Iterator[str]:
+    """Yield the names that nodes and graph outputs consume, once per use, including those in subgraphs."""
+    yield from [value.name for value in graph.output]
+    for node in graph.node:
+        yield from node.input
+        for inner in subgraphs(node):
+            yield from consumed_names(inner)
+
+
+def require(wanted: Iterable[str], known: Sequence[str], what: str) -> None:
+    """Raise unless all names are known.
+
+    Args:
+        wanted: names to check.
+        known: names that exist.
+        what: kind of the named things, such as "dimension".
+
+    Raises:
+        ValueError: a name does not exist; the message suggests a similar one, or lists those that exist.
+    """
+    for name in wanted:
+        if name not in known:
+            hint = suggest(name, known) or (f"there are {listed(known, 10)}" if known else "there is none")
+            raise ValueError(f'there is no {what} "{name}"; {hint}')
+
+
+def require_new(path: Path) -> None:
+    """Raise unless a path does not exist.
+
+    Raises:
+        EditError: it exists.
+    """
+    if os.path.lexists(path):
+        raise EditError(f"{visible(str(path), None)} exists; name another file")
+
+
+@contextmanager
+def files_written(files: Iterable[NewFile], model_file: Path | None = None) -> Iterator[None]:
+    """Write files on entry; remove them again if one cannot be written or the body fails.
+
+    Args:
+        files: files to write.
+        model_file: file to which the body saves the model; None if it is not a file.
+
+    Raises:
+        OutputError, AccessDeniedError, FileError: a file cannot be written.
+    """
+    with ExitStack() as stack:
+        for path, write in files:
+            save_file(path, write, replace=False)
+            stack.enter_context(removed_on_failure(path, path if model_file is None else model_file))
+        yield

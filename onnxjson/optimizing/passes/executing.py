@@ -17,8 +17,7 @@ from onnxjson.editing.declaration import name_of
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
 from onnxjson.optimizing.passes.catalogue import KINDS
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.stages import PartStage, packed, restore_texts_with, taken_remarks
+from onnxjson.optimizing.passes.declaration import PartStage, Pass, restore_texts_with, taken_remarks
 from onnxjson.optimizing.passes.text_evaluation import computing_node, forbid_evaluation
 from onnxjson.optimizing.passes.text_placeholders import Placeholders, TextNeededError
 
@@ -49,7 +48,7 @@ def executed(declaration: str, model: bytes) -> tuple[bytes, tuple[str, ...]]:
 
 
 def staged(declaration: str, model: bytes) -> bytes:
-    """Run a pass part by part; return the models after each part as `onnxjson.optimizing.passes.stages.packed`.
+    """Run a pass part by part; return the models after each part as MessagePack.
 
     Raises:
         Exception: any error of the optimizer.
@@ -57,11 +56,11 @@ def staged(declaration: str, model: bytes) -> bytes:
     """
     subject, folder = subject_of(declaration), Path.cwd()
     if subject.is_own_code:
-        return packed(list(subject.stages(model, folder)))
+        return msgspec.msgpack.encode(list(subject.stages(model, folder)))
     disarmed = _Disarmed(subject, model)
     with disarmed.errors():
         stages = list(disarmed.subject.stages(disarmed.model, folder))
-        return packed([PartStage(stage.name, disarmed.restored(stage.model)) for stage in stages])
+        return msgspec.msgpack.encode([PartStage(stage.name, disarmed.restored(stage.model)) for stage in stages])
 
 
 class _Disarmed:

@@ -14,8 +14,7 @@ from onnxjson.editing.initializers import input_for
 from onnxjson.editing.parameters import Role
 from onnxjson.model.display import listed, visible
 from onnxjson.model.errors import EditError
-from onnxjson.optimizing.passes.declaration import Changed, Pass
-from onnxjson.optimizing.passes.new_files import NewFile, require_new
+from onnxjson.optimizing.passes.declaration import Changed, NewFile, Pass, require_new
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Graph, Model, Tensor

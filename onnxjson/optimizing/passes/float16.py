@@ -14,8 +14,8 @@ from msgspec import Meta
 from onnxjson.codecs import serde
 from onnxjson.model.document import Graph, Node
 from onnxjson.model.walking import walk
+from onnxjson.optimizing.passes.declaration import consumed_names, require, subgraphs
 from onnxjson.optimizing.passes.measuring import MeasuredPass
-from onnxjson.optimizing.passes.model_names import consumed_names, require, subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto

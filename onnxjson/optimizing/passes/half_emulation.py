@@ -8,7 +8,7 @@ Casts of the model, so this model shows the effect of float16: each operator is 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from onnxjson.optimizing.passes.model_names import subgraphs
+from onnxjson.optimizing.passes.declaration import subgraphs
 
 if TYPE_CHECKING:
     from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto

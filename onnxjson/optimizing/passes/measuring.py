@@ -16,9 +16,8 @@ from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import FeedError, OnnxJsonError, WorkerError
 from onnxjson.model.tensors import from_numpy, to_numpy
-from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.declaration import Pass, remark, with_texts
 from onnxjson.optimizing.passes.half_emulation import CannotEmulateError, emulate
-from onnxjson.optimizing.passes.stages import remark, with_texts
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, compare_values, dtype_of, furthest
 from onnxjson.running.engines import open_model
 from onnxjson.running.input_files import data_sets, read_archive, read_data_set

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 from msgspec import Meta
 
 from onnxjson.model.display import visible
+from onnxjson.optimizing.passes.declaration import remark
 from onnxjson.optimizing.passes.float16 import convert
 from onnxjson.optimizing.passes.measuring import (
     Comparing,
@@ -21,7 +22,6 @@ from onnxjson.optimizing.passes.measuring import (
     one_line,
     rounded,
 )
-from onnxjson.optimizing.passes.stages import remark
 from onnxjson.running.comparison import TOLERANCES, Tolerance
 
 if TYPE_CHECKING:

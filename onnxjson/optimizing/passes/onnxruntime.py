@@ -14,13 +14,14 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
-from msgspec import Meta
+from msgspec import Meta, field
 
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.model_names import require
-from onnxjson.optimizing.passes.stages import READING, PartStage, remark
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, remark, require
+
+if TYPE_CHECKING:
+    pass
 
 Level = Literal["basic", "extended", "layout", "all"]
 """Levels of onnxruntime that change a graph; each includes those before it."""
@@ -281,3 +282,78 @@ def _has_layouts(model: bytes) -> bool:
     from onnx import ModelProto
 
     return any(node.domain == _LAYOUT_DOMAIN for node in ModelProto.FromString(model).graph.node)
+
+
+class SymbolicShapes(Pass, frozen=True, kw_only=True, eq=False, tag="symbolic-shapes"):
+    """Infer shapes as expressions of named dimensions, such as 2*N, also for operators of onnxruntime.
+
+    It requires opset 7 or later, and fails if it cannot infer the shape of every value.
+    """
+
+    packages: ClassVar = ("onnxruntime", "sympy")
+    extra: ClassVar = "passes"
+    texts: ClassVar = "moved"
+
+    auto_merge: Annotated[bool, Meta(description="Merge dimensions that must be equal.")] = False
+    guess_output_rank: Annotated[
+        bool, Meta(description="Assume that outputs of unknown operators have the shape of the first input.")
+    ] = False
+    int_max: Annotated[int, Meta(ge=1, description="Value that counts as unbounded, such as the end of a Slice.")] = (
+        2**31 - 1
+    )
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnx import ModelProto
+        from onnxruntime.tools.symbolic_shape_infer import SymbolicShapeInference
+
+        made = SymbolicShapeInference.infer_shapes(
+            ModelProto.FromString(model),
+            int_max=self.int_max,
+            auto_merge=self.auto_merge,
+            guess_output_rank=self.guess_output_rank,
+        )
+        if made is None:
+            raise ValueError("it requires opset 7 or later")
+        return bytes(made.SerializeToString())
+
+
+class QnnPreprocess(Pass, frozen=True, kw_only=True, eq=False, tag="qnn-preprocess"):
+    """Fuse arithmetic into Gelu, LpNormalization and SpaceToDepth, and name all nodes, for quantization with QNN.
+
+    It runs the basic level of onnxruntime first. If nothing applies, the model is not changed.
+    """
+
+    packages: ClassVar = ("onnxruntime",)
+
+    fuse_layernorm: Annotated[bool, Meta(description="Also fuse LayerNormalization, from opset 17.")] = False
+    inputs_channel_last: Annotated[
+        tuple[str, ...], Meta(description="Inputs to convert to channels-last, with a Transpose after each.")
+    ] = ()
+    outputs_channel_last: Annotated[
+        tuple[str, ...], Meta(description="Outputs to convert to channels-last, with a Transpose before each.")
+    ] = ()
+    exclude_initializers_from_inputs: Annotated[bool, Meta(description="Remove inputs that have an initializer.")] = (
+        False
+    )
+    shapes: Annotated[
+        dict[str, tuple[int, ...]], Meta(description="Inputs and shapes: shapes={image: [1, 3, 224, 224]}.")
+    ] = field(default_factory=dict)
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        from onnx import ModelProto
+        from onnxruntime.quantization.execution_providers.qnn import qnn_preprocess_model
+
+        place = folder / "preprocessed.onnx"
+        shapes = [(name, ",".join(map(str, shape))) for name, shape in self.shapes.items()]
+        is_changed = qnn_preprocess_model(
+            ModelProto.FromString(model),
+            place,
+            exclude_initializer_from_input=self.exclude_initializers_from_inputs,
+            fuse_layernorm=self.fuse_layernorm,
+            inputs_to_make_channel_last=list(self.inputs_channel_last) or None,
+            outputs_to_make_channel_last=list(self.outputs_channel_last) or None,
+            dynamic_input_shapes=shapes or None,
+        )
+        return place.read_bytes() if is_changed else model

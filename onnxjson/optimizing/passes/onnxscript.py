@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final
 
 from msgspec import Meta
 
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.stages import READING, PartStage
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -20,17 +20,20 @@ from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
 from onnxjson.editing.applying import new_findings
 from onnxjson.model.display import visible
-from onnxjson.model.document import Model
+from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import LimitError, OnnxJsonError, PassError, WireError, WorkerError
 from onnxjson.model.limits import MESSAGE_BYTES
+from onnxjson.model.payloads import whole
+from onnxjson.model.tensors import is_external
+from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.optimizing.passes import executing
+from onnxjson.optimizing.passes.declaration import NewFile, PartStage
 from onnxjson.optimizing.passes.losses import losses
-from onnxjson.optimizing.passes.new_files import NewFile
 from onnxjson.optimizing.passes.spelling import REPETITIONS, Step
-from onnxjson.optimizing.passes.stages import PartStage, unpacked
-from onnxjson.running.scratch import scratch_folder
+from onnxjson.running.environment import scratch_folder
 from onnxjson.running.worker import PassAnswer, Worker
 from onnxjson.running.worker_protocol import Limits
+from onnxjson.storage.external_files import internalize
 from onnxjson.storage.weights import require_whole
 
 _LONGEST_NAME: Final = 300
@@ -233,7 +236,7 @@ class Pipeline:
         seconds = min(self._seconds, max(_LEAST_FOR_PARTS, _TIMES_FOR_PARTS * made.seconds))
         answer = self._run_guarded(made.before, made.step, made.name, stages=True, seconds=seconds)
         try:
-            return unpacked(answer.model)
+            return msgspec.msgpack.decode(answer.model, type=list[PartStage])
         except msgspec.MsgspecError as error:
             raise PassError(f"{_label(made.name)} did not return its parts: {error}", made.name) from error
 
@@ -377,3 +380,39 @@ def _output(printed: str) -> list[str]:
     # Already visible: escaping it again would double the escapes.
     lines = [line[:_LONGEST_LINE] for line in printed.splitlines() if line.strip()]
     return [f"it printed: {' | '.join(lines[-_SHOWN:])}"] if lines else []
+
+
+class InternalizedModel:
+    """A model with its external tensors loaded.
+
+    Args:
+        model: the model; it is not changed.
+        folder: folder that locations of external data are relative to.
+
+    Raises:
+        MissingInputError, UntrustedError, FileError: external data is missing or may not be read.
+    """
+
+    def __init__(self, model: Model, folder: Path) -> None:
+        self.model = internalize(model, folder)
+        """The model with all tensors in it; `model` itself if it has no external data."""
+        self._outside: dict[str | None, tuple[Tensor, Tensor]] = {}
+        if self.model is not model:
+            pairs = zip(tensors_of(model), tensors_of(self.model), strict=True)
+            self._outside = {old.name: (old, new) for old, new in pairs if is_external(old)}
+
+    def restored(self, model: Model) -> Model:
+        """Return the result of passes with unchanged tensors external again."""
+        return replace_records(model, Tensor, self._original) if self._outside else model
+
+    def _original(self, tensor: Tensor) -> Tensor:
+        found = self._outside.get(tensor.name)
+        if found is None or tensor.raw_data is None or found[1].raw_data is None:
+            return tensor
+        outside, inside = found
+        if (tensor.data_type, tensor.dims) != (inside.data_type, inside.dims):
+            return tensor
+        assert inside.raw_data is not None
+        if len(tensor.raw_data) != len(inside.raw_data) or whole(tensor.raw_data) != whole(inside.raw_data):
+            return tensor
+        return outside

@@ -18,8 +18,8 @@ from onnxjson.codecs import serde
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import FeedError
 from onnxjson.model.tensors import to_numpy
+from onnxjson.optimizing.passes.declaration import consumed_names, subgraphs
 from onnxjson.optimizing.passes.measuring import Feed, MeasuredPass, samples
-from onnxjson.optimizing.passes.model_names import consumed_names, subgraphs
 from onnxjson.optimizing.passes.onnxruntime import Sessions
 from onnxjson.running.interfaces import TwoModels
 

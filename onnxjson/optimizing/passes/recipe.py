@@ -1,4 +1,4 @@
-"""Recipes, ``onnxjson-recipe/1``: the passes of a pipeline as JSON, to be run again on other models.
+"""Recipes, ``onnxjson-recipe/1``: the passes of a pipeline as JSON, to be run again on other models; their JSON Schema.
 
 ::
 
@@ -26,17 +26,17 @@ from onnxjson.codecs.reading.context import ROOT, Context, Place
 from onnxjson.codecs.reading.exact_reader import read_document
 from onnxjson.codecs.reading.tree import Tree
 from onnxjson.editing.catalogue import NAMES as EDITS
-from onnxjson.editing.declaration import non_default_parameters
+from onnxjson.editing.declaration import non_default_parameters, summary
 from onnxjson.editing.parameters import parameters
+from onnxjson.editing.schema import Schema, choice_of, declared_schema, envelope, parameter_schema
 from onnxjson.editing.script import StepFormat, read_declared, read_edit, read_envelope, write_steps
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.edits import EditPass, edit_pass
 from onnxjson.optimizing.passes.spelling import Step, all_names, parse_step, spell
-from onnxjson.optimizing.passes.user import UserPass
+from onnxjson.optimizing.passes.user import EditPass, UserPass, edit_pass
 from onnxjson.storage.identity import open_source
 
 RECIPE: Final = StepFormat("onnxjson-recipe/1", "recipe", "passes")
@@ -185,4 +185,35 @@ def _in_a_text(name: str, tree: dict[str, Any]) -> str:
     return f"write it as a text, {write_value(text)}"
 
 
-__all__ = ["RECIPE", "load_recipe", "parse_recipe", "write_recipe"]
+_REPEAT_SCHEMA: Schema = {"description": "Run it until the bytes stand still, ten times at most.", "type": "boolean"}
+
+
+def recipe_schema() -> Schema:
+    """Schema of a text ``onnxjson-recipe/1``, with a definition for each pass."""
+    definitions = {
+        "step": {
+            "anyOf": [
+                {"type": "string", "description": "As after -p, or a rewrite script.", "minLength": 1},
+                {"$ref": "#/$defs/pass"},
+                {"$ref": "#/$defs/edit"},
+            ]
+        },
+        "pass": choice_of("pass", {name: f"pass {name}" for name in NAMES}),
+        **{f"pass {name}": _pass(kind) for name, kind in NAMES.items()},
+        "edit": {
+            "description": "An edit as in a rewrite script; `onnxjson schema rewrite` says what each takes.",
+            "type": "object",
+            "properties": {"edit": {"type": "string"}, _REPEAT: _REPEAT_SCHEMA},
+            "required": ["edit"],
+        },
+    }
+    description = "Passes that optimize an ONNX model, one after the other."
+    return envelope(RECIPE, description, {"$ref": "#/$defs/step"}, definitions)
+
+
+def _pass(kind: type[Pass]) -> Schema:
+    parts: Schema = {"type": "array", "items": {"enum": list(kind.parts)}}
+    properties = {
+        each.name: parameter_schema(each, parts if each.name == kind.part else None) for each in parameters(kind)
+    }
+    return declared_schema("pass", kind, summary(kind), {**properties, _REPEAT: _REPEAT_SCHEMA})

@@ -1,20 +1,20 @@
-"""onnxsim and onnxslim: constant folding, fusion and elimination until nothing changes.
+"""onnxoptimizer, onnxsim and onnxslim: constant folding, fusion and elimination.
 
+https://github.com/onnx/optimizer is the C++ passes of the ONNX project, with the names of version 0.4.2;
 https://github.com/onnxsim/onnxsim, version 0.8.1, has its own onnxoptimizer; https://github.com/inisis/OnnxSlim,
 version 0.1.98, is written in Python.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
 
-from onnxjson.optimizing.passes.declaration import Pass
-from onnxjson.optimizing.passes.model_names import require
+from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, require
 
 if TYPE_CHECKING:
     from onnx import ModelProto
-
 
 _STAMPS: Final = "onnxsim."
 """Prefix of the metadata keys that onnxsim adds about its own run."""
@@ -146,3 +146,105 @@ class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):
             size_threshold=self.size_threshold,
         )
         return bytes(made.SerializeToString())
+
+
+PARTS: Final[dict[str, str]] = {
+    "adjust_add": "Moves the constant of an Add to its second input.",
+    "adjust_slice_and_matmul": "Moves a Slice after the MatMul that consumes it.",
+    "eliminate_common_subexpression": "Merges nodes that compute the same.",
+    "eliminate_consecutive_idempotent_ops": "Removes the second of two equal idempotent operators.",
+    "eliminate_deadend": "Removes nodes that lead to no output.",
+    "eliminate_duplicate_initializer": "Keeps one of equal initializers.",
+    "eliminate_identity": "Removes Identity.",
+    "eliminate_if_with_const_cond": "Replaces an If with a constant condition by its branch.",
+    "eliminate_nop_cast": "Removes a Cast to the type of its input.",
+    "eliminate_nop_concat": "Removes a Concat of one value.",
+    "eliminate_nop_dropout": "Removes Dropout with ratio 0.",
+    "eliminate_nop_expand": "Removes an Expand to the shape of its input.",
+    "eliminate_nop_flatten": "Removes a Flatten of a flat value.",
+    "eliminate_nop_monotone_argmax": "Removes monotone operators before ArgMax.",
+    "eliminate_nop_pad": "Removes a Pad by nothing.",
+    "eliminate_nop_reshape": "Removes a Reshape to the shape of its input.",
+    "eliminate_nop_split": "Removes a Split into one output.",
+    "eliminate_nop_transpose": "Removes a Transpose that keeps the order.",
+    "eliminate_nop_with_unit": "Removes adding 0, multiplying by 1 and the like.",
+    "eliminate_shape_gather": "Replaces a known dimension by a constant.",
+    "eliminate_shape_op": "Replaces a known shape by a constant.",
+    "eliminate_slice_after_shape": "Replaces known dimensions by a constant.",
+    "eliminate_unused_initializer": "Removes initializers that nothing uses.",
+    "extract_constant_to_initializer": "Turns Constant nodes into initializers.",
+    "fuse_add_bias_into_conv": "Fuses an Add after a Conv into its bias.",
+    "fuse_bn_into_conv": "Fuses a BatchNormalization into the Conv before it; leaves the arithmetic as nodes.",
+    "fuse_concat_into_reshape": "Replaces a Concat that a Reshape consumes by a constant shape.",
+    "fuse_consecutive_concats": "Fuses two Concat along one axis.",
+    "fuse_consecutive_log_softmax": "Fuses Softmax and Log into LogSoftmax.",
+    "fuse_consecutive_reduce_unsqueeze": "Fuses a reduction and its Unsqueeze into one that keeps dimensions.",
+    "fuse_consecutive_slices": "Fuses two Slice.",
+    "fuse_consecutive_squeezes": "Fuses two Squeeze.",
+    "fuse_consecutive_transposes": "Fuses two Transpose.",
+    "fuse_consecutive_unsqueezes": "Fuses two Unsqueeze.",
+    "fuse_matmul_add_bias_into_gemm": "Fuses MatMul and Add into Gemm.",
+    "fuse_pad_into_conv": "Fuses a Pad into the Conv after it.",
+    "fuse_pad_into_pool": "Fuses a Pad into the pooling after it.",
+    "fuse_qkv": "Fuses the three MatMul before an attention.",
+    "fuse_transpose_into_gemm": "Fuses a Transpose into the Gemm after it.",
+    "lift_lexical_references": "Lists values that subgraphs consume from outside; the result is not valid ONNX.",
+    "nop": "Reads the model and writes it again.",
+    "rename_input_output": "Renames inputs and outputs by position, input_0 and output_0.",
+    "replace_einsum_with_matmul": "Replaces Einsum by MatMul and Transpose.",
+    "rewrite_input_dtype": "Converts int64 inputs to int32, with a Cast after them.",
+    "rewrite_where": "Removes Not before a Where by swapping its branches.",
+    "set_unique_name_for_nodes": "Gives every node a unique name.",
+    "split_init": "Keeps the nodes that need to run only once.",
+    "split_predict": "Keeps the nodes that run for each input; other values become inputs.",
+}
+"""Every pass of onnxoptimizer 0.4.2 with a description."""
+
+
+class Onnxoptimizer(Pass, frozen=True, kw_only=True, eq=False, tag="onnxoptimizer"):
+    """Run passes of onnxoptimizer: its default set of 39, a list, or one as onnxoptimizer:PASS."""
+
+    packages: ClassVar = ("onnxoptimizer",)
+    extra: ClassVar = "passes"
+    part: ClassVar = "passes"
+    parts: ClassVar = PARTS
+
+    passes: Annotated[
+        tuple[str, ...], Meta(description="Run these passes in this order instead of the default set.")
+    ] = ()
+    fixed_point: Annotated[bool, Meta(description="Repeat the set until it changes nothing.")] = False
+
+    def run(self, model: bytes, folder: Path) -> bytes:
+        """See `Pass.run`."""
+        import onnx
+        import onnxoptimizer
+
+        proto = onnx.ModelProto.FromString(model)
+        made = onnxoptimizer.optimize(proto, list(self.passes) or None, self.fixed_point)
+        return bytes(made.SerializeToString())
+
+    def stages(self, model: bytes, folder: Path) -> Iterator[PartStage]:
+        """See `Pass.stages`: each pass that changed something, in the order in which they run."""
+        import onnxoptimizer
+
+        read = _optimized(model, "nop")
+        if read != model:
+            yield PartStage(READING, read)
+        model = read
+        names = self.passes or onnxoptimizer.get_fuse_and_elimination_passes()
+        while True:
+            before = model
+            for name in names:
+                made = _optimized(model, name)
+                if made != model:
+                    model = made
+                    yield PartStage(name, model)
+            if not self.fixed_point or model == before:
+                return
+
+
+def _optimized(model: bytes, name: str) -> bytes:
+    import onnx
+    import onnxoptimizer
+
+    return bytes(onnxoptimizer.optimize(onnx.ModelProto.FromString(model), [name]).SerializeToString())

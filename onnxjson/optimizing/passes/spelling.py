@@ -26,8 +26,7 @@ from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass, near
-from onnxjson.optimizing.passes.edits import EditPass, ScriptPass, edit_pass
-from onnxjson.optimizing.passes.user import PluginPass, UserPass, plugins, user_pass
+from onnxjson.optimizing.passes.user import EditPass, PluginPass, ScriptPass, UserPass, edit_pass, plugins, user_pass
 
 REPETITIONS: Final = 10
 """How often a pass that repeats runs at most."""

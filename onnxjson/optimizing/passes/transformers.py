@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from onnxjson.optimizing.passes.declaration import Pass
+from onnxjson.optimizing.passes.declaration import PartStage, Pass, remark
 from onnxjson.optimizing.passes.onnxruntime import Level, Sessions
-from onnxjson.optimizing.passes.stages import PartStage, remark
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -100,7 +100,7 @@ def called(watch: Watch, calls: Sequence[Call], names: Sequence[str] = ()) -> No
         for call in calls:
             model = called_model(watch.planter, call)
             parsed = serde.parse(model.SerializeToString()).model
-            steps: list[Step] = [parse_step(name) for name in names] if names else default_passes(model)
+            steps: list[Step] = [parse_step(name) for name in names] if names else default_passes()
             for step in steps:
                 (made,) = pipeline.run(parsed, [step])
                 runner = f"calls in {made.step.subject.__struct_config__.tag}"

@@ -17,7 +17,6 @@ from onnxjson.optimizing.passes import Pipeline, parse_step
 from onnxjson.optimizing.passes.catalogue import NAMES
 from onnxjson.optimizing.passes.declaration import Pass
 from onnxjson.optimizing.passes.extract_adapters import ExtractAdapters
-from onnxjson.optimizing.passes.onnxruntime_tools import FixDims
 from onnxjson.optimizing.passes.spelling import Step
 from tests.hostile.canary.payloads import PAYLOADS
 from tests.hostile.canary.positions import Part, add_blocks, complete_model, external_model, valid_model
@@ -196,11 +195,9 @@ def _edited(watch: Watch, runner: str, model: Model, edit: Edit) -> None:
     watch.look(runner, [type(edit).__name__], outputs, refused=refused)
 
 
-def default_passes(model: ModelProto) -> list[Step]:
+def default_passes() -> list[Step]:
     """Return a step for every pass of the catalogue, with options where it would otherwise do nothing."""
-    shapes: dict[str, tuple[int, ...]] = {value.name: (2, 4) for value in model.graph.input}
     chosen: dict[str, Pass] = {
-        "fix-dims": FixDims(shapes=shapes),
         "extract-adapters": ExtractAdapters(pattern="canary"),
     }
     return [Step(chosen[name]) if name in chosen else parse_step(name) for name in NAMES]
@@ -210,7 +207,7 @@ def passes(watch: Watch, parts: tuple[Part, ...] = ("branches", "call"), *, each
     """Run every pass alone; with `each_part`, also every part of passes that have parts."""
     model = valid_model(watch.planter, 4, parts)
     parsed = serde.parse(model.SerializeToString()).model
-    steps = [parse_step(name) for name in all_passes()] if each_part else default_passes(model)
+    steps = [parse_step(name) for name in all_passes()] if each_part else default_passes()
     with Pipeline(keep_going=True, seconds=60) as pipeline:
         for step in steps:
             (made,) = pipeline.run(parsed, [step])

@@ -62,7 +62,7 @@ _COMMANDS: Final = (
     ("diff", "m.onnx", "n.onnx", "--test-rewrites"),
     ("passes",),
     ("optimize", "m.onnx", "-p", "onnxslim", "-p", "symbolic-shapes", "--keep-going", "--dry-run"),
-    ("optimize", "m.onnx", "-p", "onnxscript", "-p", "peephole", "-p", "float16", "--keep-going", "--dry-run"),
+    ("optimize", "m.onnx", "-p", "onnxscript", "-p", "onnxoptimizer", "-p", "float16", "--keep-going", "--dry-run"),
     ("optimize", "m.onnx", "-p", "onnxsim", "-p", "quantize-static", "--keep-going", "--dry-run"),
 )  # fmt: skip
 

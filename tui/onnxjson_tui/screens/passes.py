@@ -15,7 +15,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.optimizing.passes import Pipeline, files_written, parse_step
 from onnxjson.optimizing.passes.catalogue import Entry, Option, entries
-from onnxjson.optimizing.passes.edits import EditPass
+from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, padded, shortened, wrapped
@@ -203,7 +203,7 @@ class PassRun:
             PassError: the pass crashed, hung, is not installed, or returned an invalid model.
             OnnxJsonError: external data is missing.
         """
-        from onnxjson.optimizing.passes.outside import InternalizedModel
+        from onnxjson.optimizing.passes.pipeline import InternalizedModel
 
         inside = InternalizedModel(self._model, self._folder or Path())
         with Pipeline() as pipeline:
