@@ -1,6 +1,7 @@
 """Benchmarks: build variants, verify, score and time them in turns; an interruption keeps the results so far."""
 
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Final, NamedTuple, Self
@@ -13,6 +14,7 @@ from onnxjson.model.errors import EvaluationError, FeedError, OnnxJsonError
 from onnxjson.model.index import Index
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow, verdict_fields
 from onnxjson.optimizing.passes import Pipeline, Step
+from onnxjson.optimizing.passes.declaration import is_installed
 from onnxjson.optimizing.passes.measuring import MeasuredPass
 from onnxjson.optimizing.passes.pipeline import InternalizedModel, Stage, stage_of
 from onnxjson.optimizing.trace_records import size_of
@@ -24,17 +26,7 @@ from onnxjson.running.inputs import InputOptions, Inputs, free_inputs, options_b
 from onnxjson.running.interfaces import TwoModels
 from onnxjson.running.random_values import NEAR, SPREADS
 from onnxjson.running.sandbox import TIMEOUT, execute, pack_model
-from onnxjson.running.tasks import (
-    Failed,
-    Opened,
-    RaceTask,
-    Runner,
-    Scored,
-    ScoreTask,
-    Settings,
-    Started,
-    Timing,
-)
+from onnxjson.running.tasks import Failed, Opened, RaceTask, Runner, Scored, ScoreTask, Settings, Started, Timing
 from onnxjson.running.values import packed_values
 from onnxjson.running.verification import SEEDS, Plan, Verifier
 from onnxjson.running.worker import Worker
@@ -101,11 +93,6 @@ class _Entry:
         """Set fields of the row."""
         self.row = msgspec.structs.replace(self.row, **found)
 
-    @property
-    def can_run(self) -> bool:
-        """Whether the variant exists and nothing failed so far."""
-        return self.stage is not None and not self.row.problem
-
 
 class Bench:
     """Benchmarks variants of models; use it in a ``with`` statement.
@@ -145,11 +132,16 @@ class Bench:
         self._worker.close()
 
     def _settings(self, variant: Variant) -> list[Settings]:
-        options = self._options
-        base = options.settings
-        if variant.level is not None:
-            base = msgspec.structs.replace(base, level=variant.level)
-        return [base] if options.grid is None else options.grid.settings(base)
+        base = self._options.settings
+        base = msgspec.structs.replace(base, level=variant.level or base.level)
+        return [base] if self._options.grid is None else self._options.grid.settings(base)
+
+    def _announced(self, work: str) -> Iterator[_Entry]:
+        """Yield the entries that nothing failed for, each after a progress message."""
+        for place, entry in enumerate(self._entries, 1):
+            if not entry.row.problem:
+                self._say(f"{work}: {entry.row.variant} ({place} of {len(self._entries)})")
+                yield entry
 
     def run(self) -> BenchReport:
         """Run all steps; an interruption keeps the results so far.
@@ -179,25 +171,15 @@ class Bench:
 
     def models(self) -> list[tuple[str, str, bytes]]:
         """Return the variants that were built: name of the model, name of the variant, serialized model."""
-        found = {
-            (entry.row.model, entry.row.variant): entry.stage.data for entry in self._entries if entry.stage is not None
-        }
+        found = {(each.row.model, each.row.variant): each.stage.data for each in self._entries if each.stage}
         return [(model, variant, data) for (model, variant), data in found.items()]
 
     def _require_values(self) -> None:
-        """Raise unless every model has values for its inputs, before any time is spent.
-
-        Raises:
-            FeedError: a model has none.
-        """
+        """Raise FeedError unless every model has values for its inputs, before any time is spent."""
         for subject, input_options in zip(self._subjects, self._input_options, strict=True):
             try:
-                inputs = Inputs(
-                    [Index(subject.model)],
-                    [(name,) for name in free_inputs(subject.model)],
-                    input_options,
-                    self._worker,
-                )
+                names = [(name,) for name in free_inputs(subject.model)]
+                inputs = Inputs([Index(subject.model)], names, input_options, self._worker)
                 for each in subject.sets or [DataSet("", {}, {})]:
                     inputs.feeds(inputs.check_values(each.inputs), (self._options.seed, 0))
             except FeedError as error:
@@ -207,8 +189,7 @@ class Bench:
         for number, subject in enumerate(self._subjects):
             whole = InternalizedModel(subject.model, subject.folder or Path()).model
             self._stages[number, ()] = stage_of(whole)
-        for place, entry in enumerate(self._entries):
-            self._say(f"making variants: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+        for entry in self._announced("making variants"):
             try:
                 stage = self._stage(entry.subject, entry.variant.steps)
             except OnnxJsonError as error:
@@ -247,10 +228,7 @@ class Bench:
     def _verify(self) -> None:
         options = self._options
         exact = msgspec.structs.replace(options.settings, level="off", threads=1, parallel=0)
-        for place, entry in enumerate(self._entries):
-            if not entry.can_run:
-                continue
-            self._say(f"verifying: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+        for entry in self._announced("verifying"):
             assert entry.stage is not None
             base = self._stage(entry.subject, ())
             entry.models = TwoModels(base.model, entry.stage.model)
@@ -278,10 +256,8 @@ class Bench:
 
     def _score(self) -> None:
         script = self._options.script
-        for place, entry in enumerate(self._entries):
-            if script is None or not entry.can_run:
-                continue
-            self._say(f"loss and metric: {entry.row.variant} ({place + 1} of {len(self._entries)})")
+        for entry in self._announced("loss and metric") if script is not None else ():
+            assert script is not None
             assert entry.stage is not None
             assert entry.models is not None
             interface, types = entry.models.interface, free_inputs(entry.stage.model)
@@ -308,20 +284,13 @@ class Bench:
         runners = [self._runner(entry) for entry in entries]
         if not runners:
             return
-        task = RaceTask(
-            runners=tuple(runners),
-            warm_up=options.warm_up,
-            rounds=options.rounds,
-            starts=options.starts,
-            seconds=options.seconds,
-            seed=options.seed,
-        )
-        laps = [0]
+        shared = {name: getattr(options, name) for name in ("warm_up", "rounds", "starts", "seconds", "seed")}
+        task = RaceTask(runners=tuple(runners), **shared)
+        laps = itertools.count(1)
 
         def count_lap(report: tasks.Report) -> None:
             if isinstance(report, Timing):
-                laps[0] += 1
-                done = laps[0] // len(runners)
+                done = next(laps) // len(runners)
                 self._say(f"timing: round {done:,} of {options.rounds:,}; Ctrl-C stops and keeps the results so far")
 
         self._say(f"timing: opening {len(runners):,} sessions")
@@ -373,12 +342,5 @@ def _data_type(declared: Type | None) -> int:
 
 
 def _with_version(engine: str) -> str:
-    package = "onnxruntime" if engine == "onnxruntime" else "onnx"
-    name = engine if engine == "onnxruntime" else "onnx reference"
-    try:
-        return f"{name} {metadata.version(package)}"
-    except metadata.PackageNotFoundError:
-        return name
-
-
-__all__ = ["Bench", "Options", "Subject"]
+    package, name = ("onnxruntime", engine) if engine == "onnxruntime" else ("onnx", "onnx reference")
+    return f"{name} {metadata.version(package)}" if is_installed(package) else name

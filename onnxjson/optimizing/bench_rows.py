@@ -95,12 +95,9 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
         """Fastest row (by median) of each model and variant, among those that are fine."""
         found: dict[tuple[str, str], BenchRow] = {}
         for row in self.rows:
-            key = row.model, row.variant
-            before = found.get(key)
-            if row.median is None or not row.is_fine:
-                continue
-            if before is None or before.median is None or row.median < before.median:
-                found[key] = row
+            if row.median is not None and row.is_fine:
+                key = row.model, row.variant
+                found[key] = min(found.get(key, row), row, key=lambda each: each.median or 0.0)
         return found
 
     def original(self, row: BenchRow) -> BenchRow | None:
@@ -111,9 +108,7 @@ class BenchReport(msgspec.Struct, frozen=True, kw_only=True):
     def scores(self) -> tuple[str, ...]:
         """Names of all scores, loss and metric first."""
         names = dict.fromkeys([name for row in self.rows for name in row.scores])
-        return tuple(
-            sorted(names, key=lambda name: ("loss", "metric").index(name) if name in ("loss", "metric") else 2)
-        )
+        return tuple(sorted(names, key=lambda name: {"loss": 0, "metric": 1}.get(name, 2)))
 
 
 def verdict_fields(found: Verification) -> dict[str, Any]:

@@ -17,49 +17,14 @@ from onnxjson.optimizing.trace_records import Part, Trace
 _MOST_ANCESTORS: Final = 64
 """Maximum number of old nodes of a new node; with more, its inputs were renamed, and nothing is known."""
 
-
-def ancestors_by_name(before: Model, after: Model, base: Iterable[str], target: Iterable[str]) -> dict[str, list[str]]:
-    """Return the old nodes that each new node replaced, as far as names show it; all by address.
-
-    Args:
-        before: the model before.
-        after: the model after.
-        base: addresses of the old nodes of a rewrite.
-        target: addresses of its new nodes.
-    """
-    old, new = (_nodes_at(model, addresses) for model, addresses in ((before, base), (after, target)))
-    producers = {name: address for address, node in old.items() for name in node.output if name}
-    return {address: _ancestors_of(node, old, producers) for address, node in new.items()}
-
-
-def _nodes_at(model: Model, addresses: Iterable[str]) -> dict[str, Node]:
-    wanted = set(addresses)
-    return {ref.address: ref.node for ref in Index(model).nodes() if ref.address in wanted}
-
-
-def _ancestors_of(node: Node, old: dict[str, Node], producers: dict[str, str]) -> list[str]:
-    stops = set(node.input)
-    found: dict[str, None] = {}
-    pending = [name for name in node.output if name]
-    while pending:
-        address = producers.get(pending.pop())
-        if address is None or address in found:
-            continue
-        found[address] = None
-        if len(found) > _MOST_ANCESTORS:
-            return []
-        pending += [name for name in old[address].input if name and name not in stops]
-    return list(found)
-
+_WIDE: Final = 1_000
+"""Number of pairs of old and new nodes of a rewrite above which names decide which replaced which."""
 
 _NODE: Final = re.compile(r".*/node/(?:0|[1-9][0-9]*)(?![^/])")
 """Matches an address up to its innermost node."""
 
 _IN_GRAPH: Final = re.compile(r"/attribute/[^/]+/(?:g|graphs/[0-9]+)(?![^/])")
 """Follows the address of a node in addresses inside one of its subgraphs."""
-
-_WIDE: Final = 1_000
-"""Number of pairs of old and new nodes of a rewrite above which names decide which replaced which."""
 
 
 class Touch(NamedTuple):
@@ -99,6 +64,15 @@ class _Sources(NamedTuple):
     touches: dict[Touch, None]
 
 
+class _Change(NamedTuple):
+    """A part, at its position in the trace, with the models before and after it."""
+
+    position: tuple[int, int]
+    part: Part
+    before: Model
+    after: Model
+
+
 def provenance(trace: Trace) -> Provenance:
     """Follow every node of a trace through all of its passes.
 
@@ -107,39 +81,28 @@ def provenance(trace: Trace) -> Provenance:
     """
     first = [ref.address for ref in Index(trace.first).nodes()]
     known = {address: _Sources({address: None}, {}) for address in first}
-    gone: dict[str, dict[Touch, None]] = {}
+    fates = {address: _Sources({}, {}) for address in first}
     models = trace.models()
     before = next(models)
     for step, each in enumerate(trace.steps):
-        for part, what in enumerate(each.parts):
+        for number, part in enumerate(each.parts):
             after = next(models)
-            known = _after(known, _Change(what, before, after), step, part, gone)
+            known = _after(known, _Change((step, number), part, before, after), fates)
             before = after
-    last = [ref.address for ref in Index(before).nodes()]
-    origins = {address: _story(_found(known, address)) for address in last}
-    return Provenance(origins, _fates(first, origins, gone))
+    origins = {ref.address: _found(known, ref.address) for ref in Index(before).nodes()}
+    for address, sources in origins.items():
+        for original in sources.nodes:
+            fates[original].nodes[address] = None
+    return Provenance(
+        *[
+            {address: Story(tuple(nodes), tuple(touches)) for address, (nodes, touches) in found.items()}
+            for found in (origins, fates)
+        ]
+    )
 
 
-class _Change(NamedTuple):
-    """A part with the models before and after it."""
-
-    part: Part
-    before: Model
-    after: Model
-
-    def links(self) -> "Iterator[tuple[Event, list[str], list[str], dict[str, list[str]]]]":
-        """Yield each event member about nodes: the old nodes, the new nodes, and the old nodes of each new one."""
-        for event, base, target in _members(self.part.events):
-            if len(base) * len(target) > _WIDE:
-                yield event, base, target, ancestors_by_name(self.before, self.after, base, target)
-            else:
-                yield event, base, target, dict.fromkeys(target, base)
-
-
-def _after(
-    known: dict[str, _Sources], change: _Change, step: int, number: int, gone: dict[str, dict[Touch, None]]
-) -> dict[str, _Sources]:
-    """Return the origins after a part; touches of every original node are added to `gone`."""
+def _after(known: dict[str, _Sources], change: _Change, fates: dict[str, _Sources]) -> dict[str, _Sources]:
+    """Return the origins after a part; touches of every original node are added to `fates`."""
     made: dict[str, _Sources] = {}
 
     def add(address: str, sources: _Sources, touches: Iterable[Touch] = ()) -> None:
@@ -149,8 +112,10 @@ def _after(
         entry.touches.update(dict.fromkeys(touches))
 
     touched: dict[str, list[Touch]] = {}
-    for event, base, target, old_nodes in change.links():
-        touch = Touch(step, number, event.kind, event.pattern)
+    for event, base, target in _members(change.part.events):
+        touch = Touch(*change.position, event.kind, event.pattern)
+        is_wide = len(base) * len(target) > _WIDE
+        old_nodes = _ancestors_by_name(change, base, target) if is_wide else dict.fromkeys(target, base)
         for address in base:
             touched.setdefault(address, []).append(touch)
         for address in target:
@@ -163,12 +128,37 @@ def _after(
             add(place, sources, touched.get(address, ()))
         elif address not in touched:
             # A constant removed together with its consumers: no event names it.
-            touched[address] = [Touch(step, number, "eliminated", "")]
+            touched[address] = [Touch(*change.position, "eliminated", "")]
         for original in sources.nodes:
-            history = gone.setdefault(original, {})
-            history.update(sources.touches)
-            history.update(dict.fromkeys(touched.get(address, ())))
+            fates[original].touches.update(sources.touches)
+            fates[original].touches.update(dict.fromkeys(touched.get(address, ())))
     return made
+
+
+def _ancestors_by_name(change: _Change, base: Iterable[str], target: Iterable[str]) -> dict[str, list[str]]:
+    """Return the old nodes that each new node replaced, as far as names show it; all by address."""
+    old, new = _nodes_at(change.before, base), _nodes_at(change.after, target)
+    producers = {name: address for address, node in old.items() for name in node.output if name}
+    return {address: _ancestors_of(node, old, producers) for address, node in new.items()}
+
+
+def _nodes_at(model: Model, addresses: Iterable[str]) -> dict[str, Node]:
+    wanted = set(addresses)
+    return {ref.address: ref.node for ref in Index(model).nodes() if ref.address in wanted}
+
+
+def _ancestors_of(node: Node, old: dict[str, Node], producers: dict[str, str]) -> list[str]:
+    found: dict[str, None] = {}
+    pending = [name for name in node.output if name]
+    while pending:
+        address = producers.get(pending.pop())
+        if address is None or address in found:
+            continue
+        found[address] = None
+        if len(found) > _MOST_ANCESTORS:
+            return []
+        pending += [name for name in old[address].input if name and name not in node.input]
+    return list(found)
 
 
 def _members(events: Iterable[Event]) -> Iterator[tuple[Event, list[str], list[str]]]:
@@ -181,12 +171,8 @@ def _members(events: Iterable[Event]) -> Iterator[tuple[Event, list[str], list[s
 
 
 def _nodes(addresses: Iterable[str]) -> list[str]:
-    found = []
-    for address in addresses:
-        match = _NODE.match(address)
-        if match and not _IN_GRAPH.match(address, match.end()):
-            found.append(match[0])
-    return list(dict.fromkeys(found))
+    matches = [match for address in addresses if (match := _NODE.match(address))]
+    return list(dict.fromkeys([match[0] for match in matches if not _IN_GRAPH.match(match.string, match.end())]))
 
 
 def _found(known: dict[str, _Sources], address: str) -> _Sources:
@@ -197,15 +183,3 @@ def _found(known: dict[str, _Sources], address: str) -> _Sources:
         match = _NODE.match(address.rpartition("/node/")[0])
         address = match[0] if match else ""
     return _Sources({}, {})
-
-
-def _story(sources: _Sources) -> Story:
-    return Story(tuple(sources.nodes), tuple(sources.touches))
-
-
-def _fates(first: list[str], origins: dict[str, Story], gone: dict[str, dict[Touch, None]]) -> dict[str, Story]:
-    nodes: dict[str, dict[str, None]] = {address: {} for address in first}
-    for address, story in origins.items():
-        for original in story.nodes:
-            nodes[original][address] = None
-    return {address: Story(tuple(found), tuple(gone.get(address, ()))) for address, found in nodes.items()}

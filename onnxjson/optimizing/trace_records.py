@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator
 from importlib import metadata
-from typing import NamedTuple
 
 import msgspec
 
@@ -15,7 +14,7 @@ from onnxjson.model.elements import element_count
 from onnxjson.model.errors import LimitError, PassError, WireError
 from onnxjson.model.index import Index
 from onnxjson.model.walking import tensors_of
-from onnxjson.optimizing.passes.declaration import PartStage
+from onnxjson.optimizing.passes.declaration import PartStage, is_installed
 from onnxjson.optimizing.passes.pipeline import Made, Pipeline, Stage
 from onnxjson.patching import Patch
 from onnxjson.patching.patch import sha256_of_model
@@ -131,15 +130,6 @@ def size_of(model: Model, length: int) -> Size:
     return Size(nodes=operators.total(), parameters=parameters, bytes=length, operators=dict(sorted(operators.items())))
 
 
-class _Model(NamedTuple):
-    """A model between two parts."""
-
-    name: str
-    """Name of the part that produced it."""
-    data: bytes
-    model: Model
-
-
 class Recorder:
     """Records the changes of the passes of a pipeline as a trace.
 
@@ -169,12 +159,12 @@ class Recorder:
         self._last = made.after.model
         notes = list(made.notes)
         parts = []
-        for each in self._models(made, notes) if made.is_changed else ():
-            parts.append(_part(before, each))
-            before = Stage(each.data, each.model)
+        for name, after in self._models(made, notes) if made.is_changed else ():
+            parts.append(_part(name, before, after))
+            before = after
         step = Step(
             name=made.name,
-            packages=_versions(made.step.subject.packages),
+            packages={each: metadata.version(each) for each in made.step.subject.packages if is_installed(each)},
             seconds=made.seconds,
             rounds=made.rounds,
             notes=tuple(notes),
@@ -196,33 +186,29 @@ class Recorder:
             last_sha256=first if self._last is self._first.model else sha256_of_model(self._last),
         )
 
-    def _models(self, made: Made, notes: list[str]) -> list[_Model]:
-        """Return the models after each part of a pass; the last one is the result of the pass."""
-        result = _Model("", made.after.data, made.after.model)
-        if self._pipeline is None:
-            return [result]
-        try:
-            stages = self._pipeline.parts(made)
-        except PassError as error:
-            notes.append(f"its parts cannot be separated: {error}")
-            return [result]
-        return _together(stages, result)
+    def _models(self, made: Made, notes: list[str]) -> list[tuple[str, Stage]]:
+        """Return the models after each part of a pass, by its name; the last one is the result of the pass."""
+        if self._pipeline is not None:
+            try:
+                return _together(self._pipeline.parts(made), made.after)
+            except PassError as error:
+                notes.append(f"its parts cannot be separated: {error}")
+        return [("", made.after)]
 
 
-def _together(stages: list[PartStage], result: _Model) -> list[_Model]:
-    """Return the stages that lead to the result, with the result as the last one."""
-    ends = [position for position, stage in enumerate(stages) if stage.model == result.data]
+def _together(parts: list[PartStage], result: Stage) -> list[tuple[str, Stage]]:
+    """Return the parts that lead to the result, with the result as the last one."""
+    ends = [position for position, part in enumerate(parts) if part.model == result.data]
     if ends:
-        stages = stages[: ends[-1] + 1]
+        parts = parts[: ends[-1] + 1]
     try:
-        models = [_Model(each.name, each.model, serde.parse(each.model).model) for each in stages]
+        models = [(each.name, Stage(each.model, serde.parse(each.model).model)) for each in parts]
     except (WireError, IndexError, LimitError):
-        return [result]
-    if models and (ends or _is_alike(models[-1].model, result.model)):
-        # Some optimizers choose other names and another order each time they run.
-        name = models.pop().name
-        return [*models, result._replace(name=name)]
-    return [*models, result]
+        return [("", result)]
+    # Some optimizers choose other names and another order each time they run.
+    is_result = models and (ends or _is_alike(models[-1][1].model, result.model))
+    name = models.pop()[0] if is_result else ""
+    return [*models, (name, result)]
 
 
 def _is_alike(one: Model, other: Model) -> bool:
@@ -231,22 +217,12 @@ def _is_alike(one: Model, other: Model) -> bool:
     return len(kinds) == 2 and kinds[0] == kinds[1]
 
 
-def _part(before: Stage, after: _Model) -> Part:
+def _part(name: str, before: Stage, after: Stage) -> Part:
     found = diff_models(before.model, after.model)
     return Part(
-        name=after.name,
+        name=name,
         after=size_of(after.model, len(after.data)),
         events=found.events,
         incomplete=found.incomplete,
         patch=found.patch,
     )
-
-
-def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for package in packages:
-        try:
-            found[package] = metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
-    return found

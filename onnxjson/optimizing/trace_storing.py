@@ -8,11 +8,13 @@ import json
 import re
 import shutil
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import msgspec
 import pybase64
+from msgspec.structs import asdict
 
 from onnxjson.codecs.canonical_values import is_text
 from onnxjson.codecs.tensor_text import sha256_of
@@ -59,10 +61,10 @@ def write_trace(trace: Trace, folder: Path) -> None:
             shutil.rmtree(folder / PATCHES)
     save_file(folder / FIRST, lambda sink: write_message(trace.first, sink.write), fsync=False)
     make_folder(folder / PATCHES)
-    known = set(payloads(trace.first))
+    known = set(map(sha256_of, payload_data(trace.first)))
     for position, part in enumerate(trace.parts(), 1):
         if part.patch:
-            save_file(folder / patch_name(position), _patch_writer(part, known), fsync=False)
+            save_file(folder / patch_name(position), partial(_write_patch, part.patch, known), fsync=False)
     text = json.dumps(tree(trace), indent=1, ensure_ascii=True, allow_nan=False) + "\n"
     save_file(folder / INDEX, lambda sink: sink.write(text.encode()))
 
@@ -83,15 +85,9 @@ def require_room(folder: Path) -> None:
             if each.name not in (INDEX, FIRST, PATCHES):
                 raise OutputError(f"{name} holds {visible(each.name)}, which is not part of a trace; name a new folder")
         patches = folder / PATCHES
-        if patches.is_symlink() or (
-            patches.is_dir() and not all(PATCH_FILE.fullmatch(each.name) for each in patches.iterdir())
-        ):
+        held = [each.name for each in patches.iterdir()] if patches.is_dir() else []
+        if patches.is_symlink() or not all(map(PATCH_FILE.fullmatch, held)):
             raise OutputError(f"{visible(str(patches), None)} holds files other than patches; name a new folder")
-
-
-def payloads(model: Model) -> Iterator[str]:
-    """Yield the SHA-256 of every payload of a model."""
-    return (sha256_of(data) for data in payload_data(model))
 
 
 def payload_data(model: Model) -> Iterator[Data]:
@@ -107,13 +103,10 @@ def patch_name(position: int) -> str:
     return f"{PATCHES}/{position:04d}.json"
 
 
-def _patch_writer(part: Part, known: set[str]) -> Any:
-    def write(sink: Sink) -> None:
-        writer = PatchWriter(sink.write, known)
-        writer.patch(part.patch)
-        known.update(writer.table)
-
-    return write
+def _write_patch(patch: Patch, known: set[str], sink: Sink) -> None:
+    writer = PatchWriter(sink.write, known)
+    writer.patch(patch)
+    known.update(writer.table)
 
 
 def tree(trace: Trace) -> dict[str, Any]:
@@ -204,17 +197,7 @@ def load_trace(folder: str | Path) -> Trace:
         for part in step.parts:
             position += 1
             parts.append(_load_part(folder, part, position, known))
-        steps.append(
-            Step(
-                name=step.name,
-                packages=step.packages,
-                seconds=step.seconds,
-                rounds=step.rounds,
-                notes=step.notes,
-                failure=step.failure,
-                parts=tuple(parts),
-            )
-        )
+        steps.append(Step(**(asdict(step) | {"parts": tuple(parts)})))
     assert stored.first.size is not None
     return Trace(
         source=stored.source,
@@ -269,4 +252,4 @@ def _load_part(folder: Path, part: _StoredPart, position: int, known: dict[str, 
                 f"{visible(str(folder / INDEX), None)}: patch {position} must be in {patch_name(position)}"
             )
         patch = load_patch(Patch, folder / patch_name(position), known)
-    return Part(name=part.name, after=part.after, events=part.events, incomplete=part.incomplete, patch=patch)
+    return Part(**(asdict(part) | {"patch": patch}))

@@ -9,7 +9,7 @@
 
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple, get_args
 
@@ -18,6 +18,7 @@ import msgspec
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError
 from onnxjson.optimizing.passes import Step, parse_step
+from onnxjson.optimizing.passes.spelling import split_members
 from onnxjson.running.tasks import Level, Settings
 
 LEVELS: Final[tuple[Level, ...]] = get_args(Level)
@@ -54,20 +55,9 @@ def parse_variant(text: str) -> Variant:
         )
     found = _LEVEL.search(rest)
     passes = rest[: found.start()] if found else rest
-    steps = tuple([parse_step(word) for word in _words(passes) if word.strip()])
+    steps = tuple([parse_step(word) for word in split_members(passes) if word.strip()])
     level = next((each for each in LEVELS if found and found[1] == each), None)
     return Variant(name.strip(), steps, level)
-
-
-def _words(text: str) -> Iterator[str]:
-    """Yield the parts between commas outside braces and brackets."""
-    depth = start = 0
-    for place, character in enumerate(text):
-        depth += (character in "{[") - (character in "}]")
-        if character == "," and not depth:
-            yield text[start:place]
-            start = place + 1
-    yield text[start:]
 
 
 PRESETS: Final[dict[str, tuple[str, ...]]] = {
@@ -175,10 +165,6 @@ def file_names(made: Sequence[tuple[str, str]]) -> list[str]:
     for model, variant in made:
         stem = Path(model).name.removesuffix(".json").removesuffix(".onnx")
         name = f"{stem}-{re.sub(r'[^A-Za-z0-9_.]+', '-', variant).strip('-') or 'variant'}"
-        number = next(each for each in itertools.count(1) if _numbered(name, each) not in found)
-        found[_numbered(name, number)] = None
+        names = (f"{name}{'' if number == 1 else f'-{number}'}.onnx" for number in itertools.count(1))
+        found[next(each for each in names if each not in found)] = None
     return list(found)
-
-
-def _numbered(name: str, number: int) -> str:
-    return f"{name}{'' if number == 1 else f'-{number}'}.onnx"

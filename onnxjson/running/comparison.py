@@ -4,9 +4,9 @@ A NaN equals a NaN, an infinity the same infinity, -0.0 equals 0.0. Differences 
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -17,7 +17,6 @@ from onnxjson.model.types import format_data_type
 from onnxjson.running.values import Dictionary, Value, leaves
 
 if TYPE_CHECKING:
-    import numpy
     from numpy.typing import NDArray
 
 
@@ -44,6 +43,8 @@ TOLERANCES: Final[dict[str, Tolerance]] = {
 }
 """Default tolerances by dtype. They allow for different orders of the same sums: about a hundred units of the precision
 of the dtype, fewer for narrow dtypes. All other dtypes are compared exactly."""
+
+_WORD: Final = re.compile(r"\w+")
 
 _ULP_TYPES: Final = frozenset(DTYPES[number].name for number in WIDE_FLOATS)
 """Dtypes whose bit patterns, read as integers, have the order of the numbers."""
@@ -87,12 +88,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
         return self.problem is None and self.outside == 0
 
 
-def tolerance_for(
-    *dtypes: "numpy.dtype[Any]", tolerances: Mapping[str, Tolerance] = MappingProxyType(TOLERANCES)
+def tolerance_of(
+    dtypes: Iterable[str], tolerances: Mapping[str, Tolerance] = MappingProxyType(TOLERANCES)
 ) -> Tolerance:
-    """Return the tolerance of the least precise dtype."""
-    found = [tolerances.get(dtype.name, EXACT) for dtype in dtypes]
-    return max(found, key=lambda each: each.relative)
+    """Return the tolerance of the least precise of several types.
+
+    Args:
+        dtypes: as `dtype_of` returns them; for sequences and maps the dtype of their elements is used.
+        tolerances: by name of a dtype.
+    """
+    inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
+    return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
 
 
 def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance | None = None) -> Comparison:
@@ -112,7 +118,7 @@ def compare(base: "NDArray[Any]", target: "NDArray[Any]", tolerance: Tolerance |
     if base.dtype == object or target.dtype == object:
         return _exact(base, target, numpy.asarray(base != target, bool))
     if tolerance is None:
-        tolerance = tolerance_for(base.dtype, target.dtype)
+        tolerance = tolerance_of((base.dtype.name, target.dtype.name))
     if base.dtype.kind in "biu" and target.dtype.kind in "biu":
         return _integers(base, target, tolerance)
     wide = numpy.complex128 if "c" in (base.dtype.kind, target.dtype.kind) else numpy.float64
@@ -230,11 +236,6 @@ def _place(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(int(each) for each in numpy.unravel_index(index, shape))
 
 
-_Number = TypeVar("_Number", int, float)
-
-_WORD: Final = re.compile(r"\w+")
-
-
 def dtype_of(value: Value) -> str:
     """Return the type of a value: ``float32``, ``seq(int64)``, ``map(string,float32)``, ``nothing``."""
     if isinstance(value, Tensor):
@@ -242,17 +243,6 @@ def dtype_of(value: Value) -> str:
     if isinstance(value, Dictionary):
         return f"map({dtype_of(value.keys)},{dtype_of(value.values)})"
     return "nothing" if value is None else f"seq({dtype_of(value[0]) if value else ''})"
-
-
-def tolerance_of(dtypes: Sequence[str], tolerances: Mapping[str, Tolerance]) -> Tolerance:
-    """Return the tolerance of the least precise of several types.
-
-    Args:
-        dtypes: as `dtype_of` returns them; for sequences and maps the dtype of their elements is used.
-        tolerances: by name of a dtype.
-    """
-    inner = [_WORD.findall(dtype)[-1:] for dtype in dtypes]
-    return max([tolerances.get("".join(each), EXACT) for each in inner], key=lambda each: each.relative)
 
 
 def compare_values(base: Value, target: Value, tolerances: Mapping[str, Tolerance] | None = None) -> Comparison:
@@ -266,56 +256,36 @@ def compare_values(base: Value, target: Value, tolerances: Mapping[str, Toleranc
     one, other = list(leaves(base)), list(leaves(target))
     if [path for path, _ in one] != [path for path, _ in other] or (base is None) != (target is None):
         problem = f"{_described(base)} against {_described(target)}"
-        return Comparison(
-            elements=max(len(one), 1), unequal=max(len(one), 1), outside=max(len(one), 1), problem=problem
-        )
+        count = max(len(one), 1)
+        return Comparison(elements=count, unequal=count, outside=count, problem=problem)
     allowed = {**TOLERANCES, **(tolerances or {})}
-    found = [_tensors(first, second, allowed) for (_, first), (_, second) in zip(one, other, strict=True)]
+    found = []
+    for (_, first), (_, second) in zip(one, other, strict=True):
+        arrays = to_numpy(first), to_numpy(second)
+        found.append(compare(*arrays, tolerance_of([each.dtype.name for each in arrays], allowed)))
     if len(found) == 1:
         return found[0]
-    return _together(found)
-
-
-def _tensors(base: Tensor, target: Tensor, tolerances: Mapping[str, Tolerance]) -> Comparison:
-    arrays = to_numpy(base), to_numpy(target)
-    return compare(*arrays, tolerance_for(arrays[0].dtype, arrays[1].dtype, tolerances=tolerances))
-
-
-def _together(found: Sequence[Comparison]) -> Comparison:
     if not found:
         return Comparison(elements=0, exact=True)
-    return msgspec.structs.replace(
-        furthest(found),
-        elements=sum(each.elements for each in found),
-        unequal=sum(each.unequal for each in found),
-        outside=sum(each.outside for each in found),
-        nonfinite=sum(each.nonfinite for each in found),
-    )
+    counts = ("elements", "unequal", "outside", "nonfinite")
+    sums = {name: sum([getattr(each, name) for each in found]) for name in counts}
+    return msgspec.structs.replace(furthest(found), **sums)
 
 
 def furthest(found: Sequence[Comparison]) -> Comparison:
     """Return the worst comparison, with the greatest differences and the least cosine of all."""
-    return msgspec.structs.replace(
-        max(found, key=badness),
-        largest_absolute=_greatest([each.largest_absolute for each in found]),
-        largest_relative=_greatest([each.largest_relative for each in found]),
-        largest_ulp=_greatest([each.largest_ulp for each in found]),
-        cosine=min([each.cosine for each in found if each.cosine is not None], default=None),
-    )
-
-
-def _greatest(values: "Sequence[_Number | None]") -> "_Number | None":
-    return max([value for value in values if value is not None], default=None)
+    greatest = {
+        name: max([value for each in found if (value := getattr(each, name)) is not None], default=None)
+        for name in ("largest_absolute", "largest_relative", "largest_ulp")
+    }
+    cosine = min([each.cosine for each in found if each.cosine is not None], default=None)
+    return msgspec.structs.replace(max(found, key=badness), **greatest, cosine=cosine)
 
 
 def badness(comparison: Comparison) -> tuple[bool, bool, bool, float]:
     """Sort key of comparisons: greater for greater differences."""
-    return (
-        comparison.problem is not None,
-        not comparison.close,
-        not comparison.equal,
-        comparison.largest_absolute or 0.0,
-    )
+    figure = comparison.largest_absolute or 0.0
+    return comparison.problem is not None, not comparison.close, not comparison.equal, figure
 
 
 def error_share(comparison: Comparison) -> float:

@@ -167,6 +167,7 @@ def session_options(settings: Settings, data_folder: str | None = None) -> "Sess
     levels = onnxruntime.GraphOptimizationLevel
     level = "DISABLE_ALL" if settings.level == "off" else f"ENABLE_{settings.level.upper()}"
     options.graph_optimization_level = getattr(levels, f"ORT_{level}")
+    # Otherwise a producer name that starts with ORTM is mistaken for the mark of onnxruntime's own format.
     options.add_session_config_entry("session.load_model_format", "ONNX")
     if data_folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", data_folder)

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
@@ -47,7 +47,7 @@ from onnxjson.running.tasks import (
     Timed,
     write_report,
 )
-from onnxjson.running.timing import profiles, run_race
+from onnxjson.running.timing import profiles, run_race, timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 
 _SIDES: Final = (0, 1)
@@ -69,7 +69,7 @@ def execute_task(task: bytes, sanitize: Sanitizer) -> None:
             case RunTask():
                 _run(found, emit, sanitize)
             case CompareTask():
-                _Comparing(found, emit, sanitize).run()
+                _compare(found, emit, sanitize)
             case SeriesTask(tasks=tasks):
                 for number, each in enumerate(tasks):
                     emit(Began(task=number))
@@ -115,94 +115,59 @@ def _run(task: RunTask, emit: Emit, sanitize: Sanitizer) -> None:
         return
     values = unpacked_values(task.feeds[0])
     if task.repeat:
-        _time(model.repeated(values), task, emit)
+        once = model.repeated(values)
+        for number in range(-task.warm_up, task.repeat):
+            seconds = timed(once)
+            if number >= 0:
+                emit(Timed(seconds=seconds))
+        del once
     if task.profiled and model.engine == "onnxruntime":
         del model
         for runs, nodes in profiles(task.subject, task.settings, values, task.profiled):
             emit(Profiled(runs=runs, nodes=nodes))
 
 
-def _time(once: Callable[[], object], task: RunTask, emit: Emit) -> None:
-    for _ in range(task.warm_up):
-        once()
-    for _ in range(task.repeat):
-        started = time.perf_counter()
-        once()
-        emit(Timed(seconds=time.perf_counter() - started))
-
-
 def _message(error: Exception, sanitize: Sanitizer) -> str:
     return sanitize(f"{type(error).__name__}: {error}" if not isinstance(error, UnsupportedError) else str(error))
 
 
-class _Sides(NamedTuple):
-    """Both opened models."""
-
-    base: OpenModel
-    target: OpenModel
-
-
-class _Comparing:
-    """Comparison of two models, batch by batch."""
-
-    def __init__(self, task: CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
-        self._task = task
-        self._tell = emit
-        self._told = sanitize
-
-    def run(self) -> None:
-        """Compare all batches."""
-        for batch in self._task.batches:
-            sides = self._open_runner(batch)
-            if sides is None:
-                return
-            for run, feeds in enumerate(self._task.feeds):
-                self._compare(run, feeds, sides, batch)
-
-    def _open_runner(self, chosen: Sequence[int]) -> _Sides | None:
+def _compare(task: CompareTask, emit: Emit, sanitize: Sanitizer) -> None:
+    """Compare two models, batch by batch."""
+    for batch in task.batches:
+        names = [list(dict.fromkeys(task.pairs[number][side] for number in batch)) for side in _SIDES]
         models = []
-        for side, subject in enumerate((self._task.base, self._task.target)):
-            names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
-            settings = (side and self._task.target_settings) or self._task.settings
-            model = _open(side, subject, settings, self._tell, self._told, names)
+        for side, subject in enumerate((task.base, task.target)):
+            settings = (side and task.target_settings) or task.settings
+            model = _open(side, subject, settings, emit, sanitize, names[side])
             if model is None:
-                return None
+                return
             models.append(model)
-        return _Sides(*models)
+        for run, feeds in enumerate(task.feeds):
+            found: list[dict[str, Value]] = []
+            for side in _SIDES:
+                try:
+                    found.append(models[side].run(unpacked_values(feeds[side]), names[side]))
+                except MemoryError:
+                    raise
+                except Exception as error:
+                    emit(Failed(run=run, side=side, problem=_message(error, sanitize)))
+            for number in batch if len(found) == len(_SIDES) else ():
+                base, target = task.pairs[number]
+                values = found[0][base], found[1][target]
+                dtypes = dtype_of(values[0]), dtype_of(values[1])
+                emit(Compared(run=run, pair=number, comparison=_compared(task, *values), dtypes=dtypes))
 
-    def _compare(self, run: int, feeds: tuple[bytes, bytes], sides: _Sides, chosen: Sequence[int]) -> None:
-        found: list[dict[str, Value]] = []
-        for side in _SIDES:
-            names = list(dict.fromkeys(self._task.pairs[number][side] for number in chosen))
-            try:
-                found.append(sides[side].run(unpacked_values(feeds[side]), names))
-            except MemoryError:
-                raise
-            except Exception as error:
-                self._tell(Failed(run=run, side=side, problem=_message(error, self._told)))
-        if len(found) < len(_SIDES):
-            return
-        for number in chosen:
-            base, target = self._task.pairs[number]
-            comparison, dtypes = self._compared(found[0][base], found[1][target])
-            self._tell(Compared(run=run, pair=number, comparison=comparison, dtypes=dtypes))
 
-    def _compared(self, one: Value, other: Value) -> tuple[Comparison, tuple[str, str]]:
-        dtypes = dtype_of(one), dtype_of(other)
-        if self._task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other):
-            other = msgspec.structs.replace(other, dims=one.dims)
-            comparison = compare_values(one, other, self._task.tolerances)
-            # Equal numbers of elements also fit after a transposition, which moves them.
-            return comparison if comparison.close else _moved(comparison), dtypes
-        return compare_values(one, other, self._task.tolerances), dtypes
+def _compared(task: CompareTask, one: Value, other: Value) -> Comparison:
+    if not (task.reshaped and isinstance(one, Tensor) and isinstance(other, Tensor) and _is_reshaped(one, other)):
+        return compare_values(one, other, task.tolerances)
+    comparison = compare_values(one, msgspec.structs.replace(other, dims=one.dims), task.tolerances)
+    # Equal numbers of elements also fit after a transposition, which moves them.
+    return comparison if comparison.close else msgspec.structs.replace(comparison, problem="another shape")
 
 
 def _is_reshaped(one: Tensor, other: Tensor) -> bool:
     return one.dims != other.dims and element_count(one.dims) == element_count(other.dims)
-
-
-def _moved(comparison: Comparison) -> Comparison:
-    return msgspec.structs.replace(comparison, problem="another shape")
 
 
 _FUNCTION: Final = "evaluate"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from onnxjson.running.comparison import EXACT, TOLERANCES, Tolerance, compare, tolerance_for
+from onnxjson.running.comparison import EXACT, TOLERANCES, Tolerance, compare, tolerance_of
 
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -124,11 +124,11 @@ def test_cosine_of_zeros_and_of_large_numbers() -> None:
 
 def test_least_precise_dtype_decides() -> None:
     kinds = np.dtype(np.float32), np.dtype(np.float16)
-    assert tolerance_for(*kinds) == TOLERANCES["float16"]
-    assert tolerance_for(np.dtype(np.int64)) == EXACT
+    assert tolerance_of([kind.name for kind in kinds]) == TOLERANCES["float16"]
+    assert tolerance_of(["int64"]) == EXACT
     assert compare(np.array([1.0], np.float32), np.array([1.001], np.float16)).close
     mine = {"float32": Tolerance(relative=0.5)}
-    assert tolerance_for(kinds[0], tolerances=mine) == Tolerance(relative=0.5)
+    assert tolerance_of([kinds[0].name], mine) == Tolerance(relative=0.5)
 
 
 def test_elements_that_are_finite_on_one_side_only_are_counted() -> None:

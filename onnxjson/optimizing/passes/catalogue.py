@@ -92,17 +92,7 @@ def as_json(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "summary": entry.summary,
-        "options": [
-            {
-                "name": each.name,
-                "type": each.type,
-                "description": each.description,
-                "required": each.required,
-                "default": each.default,
-                "choices": list(each.choices),
-            }
-            for each in entry.options
-        ],
+        "options": [each._asdict() for each in entry.options],
         "available": entry.problem is None,
         "extra": entry.extra,
     }

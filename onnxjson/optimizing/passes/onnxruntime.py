@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, Name
 from msgspec import Meta, field
 
 from onnxjson.optimizing.passes.declaration import READING, PartStage, Pass, remark, require
+from onnxjson.running.engines import session_options
+from onnxjson.running.tasks import Settings
 
 if TYPE_CHECKING:
     pass
@@ -27,29 +29,12 @@ Level = Literal["basic", "extended", "layout", "all"]
 """Levels of onnxruntime that change a graph; each includes those before it."""
 
 RULES: Final = (
-    "EliminateIdentity",
-    "EliminateSlice",
-    "UnsqueezeElimination",
-    "EliminateDropout",
-    "ExpandElimination",
-    "CastElimination",
-    "CastChainElimination",
-    "PreShapeNodeElimination",
-    "NoopElimination",
-    "DivMulFusion",
-    "FuseReluClip",
-    "GemmSumFusion",
-    "GemmTransposeFusion",
-    "NotWhereFusion",
-    "ConvAddFusion",
-    "ConvMulFusion",
-    "ConvBNFusion",
-    "Pad_Fusion",
-    "MatMul_BatchNormalization_Fusion",
-    "LabelEncoderFusion",
-    "ClipQuantRewrite",
+    "EliminateIdentity", "EliminateSlice", "UnsqueezeElimination", "EliminateDropout", "ExpandElimination",
+    "CastElimination", "CastChainElimination", "PreShapeNodeElimination", "NoopElimination", "DivMulFusion",
+    "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion", "NotWhereFusion", "ConvAddFusion", "ConvMulFusion",
+    "ConvBNFusion", "Pad_Fusion", "MatMul_BatchNormalization_Fusion", "LabelEncoderFusion", "ClipQuantRewrite",
     "ReluQuantRewrite",
-)
+)  # fmt: skip
 """Rewrite rules of onnxruntime 1.31, in the order of onnxruntime/core/optimizer/graph_transformer_utils.cc."""
 
 _MODIFIED: Final = re.compile(rb"GraphTransformer (\S+) modified: ([01]) with status: OK")
@@ -156,16 +141,10 @@ class Sessions:
     def _run(self, disabled: list[str], severity: int) -> None:
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = getattr(
-            onnxruntime.GraphOptimizationLevel, f"ORT_ENABLE_{self._level.upper()}"
-        )
+        options = session_options(Settings(level=self._level))
         options.optimized_model_filepath = str(self._place)
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = severity
         options.log_verbosity_level = 1 if severity == 0 else 0
-        # Otherwise a producer name that starts with ORTM is mistaken for the mark of onnxruntime's own format.
-        options.add_session_config_entry("session.load_model_format", "ONNX")
         for key, value in self._settings.items():
             options.add_session_config_entry(key, value)
         self._place.unlink(missing_ok=True)

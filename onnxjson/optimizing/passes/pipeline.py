@@ -11,7 +11,6 @@
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 import msgspec
@@ -48,8 +47,7 @@ _TIMES_FOR_PARTS: Final = 20
 _SHOWN: Final = 3
 """Maximum number of printed lines in a note or in the message of a failure."""
 
-_REFUSAL: Final = "PermissionError"
-"""Occurs in messages of what the box refuses."""
+_HINT: Final = " (it runs without access to your files, the network and other programs; --trust allows them)"
 
 _AS_BEFORE: Final = "the model is unchanged"
 
@@ -142,9 +140,7 @@ class Pipeline:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -187,16 +183,13 @@ class Pipeline:
         files: tuple[NewFile, ...] = ()
         failure = None
         try:
-            while rounds < (REPETITIONS if step.repeats else 1):
+            while not is_stable and rounds < (REPETITIONS if step.repeats else 1):
                 rounds += 1
                 last = self._round(stage, step, name, model_folder)
                 files += last.files
                 is_stable = last.after.data == stage.data
                 stage = stage if is_stable else last.after
-                if is_stable:
-                    break
-            if stage is not before and stage.data == before.data:
-                stage = before
+            stage = before if stage.data == before.data else stage
         except PassError as error:
             failure, stage, files = error, before, ()
         seconds = time.monotonic() - started
@@ -206,7 +199,7 @@ class Pipeline:
         lost = losses(before.model, stage.model) if stage is not before else ()
         return Made(step, name, before, stage, seconds, rounds, (*lost, *notes), last.printed, files, failure)
 
-    def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> "_Round":
+    def _round(self, before: Stage, step: Step, name: str, model_folder: Path | None) -> _Round:
         _refuse_unavailable(step, name)
         if not step.subject.is_guarded:
             try:
@@ -268,57 +261,32 @@ class Pipeline:
             except WorkerError as error:
                 raise PassError(f"{_label(name)}: {error}; {_AS_BEFORE}", name) from error
         if answer.problem:
-            raise PassError(
-                f"{_label(name)} {answer.problem}{_last_words(answer)}{self._hint(step, answer)}; {_AS_BEFORE}",
-                name,
-                answer.printed,
-            )
+            # What the box refuses to code of the user is named so.
+            is_refused = not self._trust and step.subject.is_own_code and "PermissionError" in answer.problem
+            raise _failed(name, f"{answer.problem}{_last_words(answer)}{_HINT if is_refused else ''}", answer.printed)
         return answer
 
-    def _hint(self, step: Step, answer: PassAnswer) -> str:
-        """Return a hint if the box refused something to code of the user."""
-        if self._trust or not step.subject.is_own_code or _REFUSAL not in answer.problem:
-            return ""
-        return " (it runs without access to your files, the network and other programs; --trust allows them)"
-
     def _check_size(self, size: int, name: str, printed: str = "") -> None:
-        """Raise unless the result of a pass is small enough.
-
-        Raises:
-            PassError: it is too large.
-        """
         if self._max_size is not None and size > self._max_size:
-            raise PassError(
-                f"{_label(name)} returned {size:,} bytes, but at most {self._max_size:,} are allowed; {_AS_BEFORE}",
-                name,
-                printed,
-            )
+            raise _failed(name, f"returned {size:,} bytes, but at most {self._max_size:,} are allowed", printed)
+
+
+def _failed(name: str, what: str, printed: str) -> PassError:
+    return PassError(f"{_label(name)} {what}; {_AS_BEFORE}", name, printed)
 
 
 def _check_structure(before: Stage, after: Stage, name: str, printed: str) -> None:
-    """Raise unless the result of a pass is as consistent as its input.
-
-    Raises:
-        PassError: it has errors that the input does not have.
-    """
+    """Raise PassError if the result of a pass has errors that its input does not have."""
     broken = [finding for finding in new_findings(before.model, after.model) if finding.severity == "error"]
     if broken:
         more = f" (and {len(broken) - 1:,} more)" if len(broken) > 1 else ""
         finding = broken[0]
         where = f"{visible(finding.address, 200)}: " if finding.address else ""
-        raise PassError(
-            f"{_label(name)} returned an inconsistent model: {where}{finding.message}{more}; {_AS_BEFORE}",
-            name,
-            printed,
-        )
+        raise _failed(name, f"returned an inconsistent model: {where}{finding.message}{more}", printed)
 
 
 def _refuse_unavailable(step: Step, name: str) -> None:
-    """Raise unless the packages that a pass needs are installed.
-
-    Raises:
-        PassError: a package is missing.
-    """
+    """Raise PassError unless the packages that a pass needs are installed."""
     reason = step.subject.available()
     if reason:
         raise PassError(f"{_label(name)} cannot be used: {reason}", name)
@@ -335,34 +303,26 @@ def stage_of(model: Model) -> Stage:
     size = message_size(model)
     if size > MESSAGE_BYTES:
         raise LimitError(f"the model has {size:,} bytes; passes accept at most {MESSAGE_BYTES:,}")
-    data = message_bytes(model)
-    return Stage(data, model)
+    return Stage(message_bytes(model), model)
 
 
 def _stage(answer: PassAnswer, before: Stage, name: str) -> Stage:
-    """Parse the result of a pass.
-
-    Raises:
-        PassError: it is not a valid model.
-    """
+    """Parse the result of a pass; raise PassError if it is not a valid model."""
     data = answer.model
     if data == before.data:
         return before
-    what = ""
-    if not data:
-        what = "returned nothing"
-    else:
-        try:
-            twice = serde.repeated_top_level(data)
-            model = serde.parse(data).model
-            if model.graph is None:
-                what = "returned a model without a graph"
-            elif twice is not None:
-                what = f"returned what looks like two models: {twice} occurs twice"
-        except (WireError, IndexError, LimitError) as error:
-            what = f"returned {len(data):,} bytes that are not a model ({error})"
+    what = "" if data else "returned nothing"
+    try:
+        twice = serde.repeated_top_level(data)
+        model = serde.parse(data).model
+        if data and model.graph is None:
+            what = "returned a model without a graph"
+        elif twice is not None:
+            what = f"returned what looks like two models: {twice} occurs twice"
+    except (WireError, IndexError, LimitError) as error:
+        what = f"returned {len(data):,} bytes that are not a model ({error})"
     if what:
-        raise PassError(f"{_label(name)} {what}{_last_words(answer)}; {_AS_BEFORE}", name, answer.printed)
+        raise _failed(name, f"{what}{_last_words(answer)}", answer.printed)
     return Stage(data, model)
 
 
@@ -406,13 +366,10 @@ class InternalizedModel:
         return replace_records(model, Tensor, self._original) if self._outside else model
 
     def _original(self, tensor: Tensor) -> Tensor:
-        found = self._outside.get(tensor.name)
-        if found is None or tensor.raw_data is None or found[1].raw_data is None:
+        outside, inside = self._outside.get(tensor.name, (tensor, tensor))
+        if tensor.raw_data is None or inside.raw_data is None:
             return tensor
-        outside, inside = found
-        if (tensor.data_type, tensor.dims) != (inside.data_type, inside.dims):
+        is_alike = (tensor.data_type, tensor.dims) == (inside.data_type, inside.dims)
+        if not is_alike or len(tensor.raw_data) != len(inside.raw_data):
             return tensor
-        assert inside.raw_data is not None
-        if len(tensor.raw_data) != len(inside.raw_data) or whole(tensor.raw_data) != whole(inside.raw_data):
-            return tensor
-        return outside
+        return outside if whole(tensor.raw_data) == whole(inside.raw_data) else tensor

@@ -1,6 +1,6 @@
 """onnxoptimizer, onnxsim and onnxslim: constant folding, fusion and elimination.
 
-https://github.com/onnx/optimizer is the C++ passes of the ONNX project, with the names of version 0.4.2;
+https://github.com/onnx/optimizer has the C++ passes of the ONNX project, here with the names of version 0.4.2;
 https://github.com/onnxsim/onnxsim, version 0.8.1, has its own onnxoptimizer; https://github.com/inisis/OnnxSlim,
 version 0.1.98, is written in Python.
 """
@@ -92,27 +92,11 @@ Stage = Literal[
     "constant_folding", "graph_fusion", "dead_node_elimination", "subexpression_elimination", "weight_tying"
 ]
 Pattern = Literal[
-    "EliminationConcat",
-    "EliminationReshape",
-    "EliminationReshapeAs",
-    "EliminationSlice",
-    "EliminationTranspose",
-    "EliminationTransposeAsReshape",
-    "EliminationTransposeViewTranspose",
-    "EliminationUnsqueeze",
-    "FusionConcatReshape",
-    "FusionConvAdd",
-    "FusionConvBN",
-    "FusionConvMul",
-    "FusionConvTransposeAdd",
-    "FusionConvTransposeBN",
-    "FusionConvTransposeMul",
-    "FusionGemm",
-    "FusionGemmAdd",
-    "FusionGemmMul",
-    "FusionPadConv",
-    "FusionReduce",
-]
+    "EliminationConcat", "EliminationReshape", "EliminationReshapeAs", "EliminationSlice", "EliminationTranspose",
+    "EliminationTransposeAsReshape", "EliminationTransposeViewTranspose", "EliminationUnsqueeze", "FusionConcatReshape",
+    "FusionConvAdd", "FusionConvBN", "FusionConvMul", "FusionConvTransposeAdd", "FusionConvTransposeBN",
+    "FusionConvTransposeMul", "FusionGemm", "FusionGemmAdd", "FusionGemmMul", "FusionPadConv", "FusionReduce",
+]  # fmt: skip
 
 
 class Onnxslim(Pass, frozen=True, kw_only=True, eq=False, tag="onnxslim"):

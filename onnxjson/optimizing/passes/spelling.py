@@ -12,6 +12,7 @@ away; an option of a list may also stand once for each item. A flag alone is tru
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -34,6 +35,8 @@ REPETITIONS: Final = 10
 _PLAIN: Final = re.compile(r"[^\s,{}\[\]\"'=*][^,{}\[\]\"']*")
 """A text that may stand without quotes."""
 _CLOSING: Final = {"[": "]", "{": "}"}
+_TEXTS: Final = ("text", "choice", "size")
+"""Forms of parameters that are a text."""
 
 
 class Step(NamedTuple):
@@ -124,7 +127,7 @@ def _build(kind: type[AnyDeclared], texts: Mapping[str, list[str]]) -> AnyDeclar
 def _free_options(head: str, inside: str) -> dict[str, Any]:
     """Options of a function, whose names nobody knows before."""
     found: dict[str, Any] = {}
-    for member in _split(inside):
+    for member in split_members(inside):
         name, mark, value = member.partition("=")
         name = name.strip()
         if not name.isidentifier():
@@ -140,28 +143,23 @@ def _free_options(head: str, inside: str) -> dict[str, Any]:
 
 def _with_quotes(shape: Shape, text: str) -> str:
     """A list or an object of words as JSON: ``[a,b]`` stands for ``["a", "b"]``; a text without its quotes."""
-    opening = text[:1]
-    if shape.form in ("text", "choice", "size") and opening == '"':
-        try:
+    if shape.form in _TEXTS and text.startswith('"'):
+        with suppress(msgspec.MsgspecError):
             return str(msgspec.json.decode(text, type=str))
-        except msgspec.MsgspecError:
-            return text
-    if (
-        shape.form not in ("list", "mapping", "value")
-        or opening not in _CLOSING
-        or not text.endswith(_CLOSING[opening])
-    ):
-        return text
-    return _quoted(text)
+    return _quoted(text) if shape.form in ("list", "mapping", "value") and _is_enclosed(text) else text
+
+
+def _is_enclosed(text: str) -> bool:
+    return len(text) > 1 and text[-1] == _CLOSING.get(text[0])
 
 
 def _quoted(text: str) -> str:
     """JSON of a text in which strings may stand without quotes."""
     opening = text[:1]
-    if opening not in _CLOSING or not text.endswith(_CLOSING[opening]) or len(text) < 2:
+    if not _is_enclosed(text):
         return text if _is_json_word(text) else write_value(text)
     members = []
-    for member in _split(text[1:-1]):
+    for member in split_members(text[1:-1]):
         if opening == "[":
             members.append(_quoted(member.strip()))
             continue
@@ -185,7 +183,7 @@ def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
     """Texts of each option within braces."""
     owner, known = name_of(kind), {each.name: each for each in parameters(kind)}
     texts: dict[str, list[str]] = {}
-    for member in _split(inside):
+    for member in split_members(inside):
         if not member.strip():
             continue
         name, mark, value = member.partition("=")
@@ -204,7 +202,7 @@ def _texts(kind: type[Declared], inside: str) -> dict[str, list[str]]:
     return texts
 
 
-def _split(text: str) -> Iterator[str]:
+def split_members(text: str) -> Iterator[str]:
     """The parts between commas that stand in no quotes and brackets.
 
     Raises:
@@ -268,6 +266,6 @@ def _braces(values: Mapping[str, Any], known: Iterable[Parameter]) -> str:
 
 
 def _spelled(shape: Shape | None, value: Any) -> str:
-    if shape is not None and shape.form in ("text", "choice", "size") and isinstance(value, str):
+    if shape is not None and shape.form in _TEXTS and isinstance(value, str):
         return value if _PLAIN.fullmatch(value) else write_value(value)
     return write_value(value)
