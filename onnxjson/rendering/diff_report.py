@@ -124,7 +124,7 @@ def report(diff: Difference, base_name: str, target_name: str, *, nodes_only: bo
         incomplete=tuple(diff.incomplete),
         nodes=Count("nodes", *(sum(len(scope.graph.node) for scope in side.scopes) for side in _sides(alignment))),
         matched=alignment.matched,
-        operators=_operators(alignment),
+        operators=operator_counts(alignment.base.operator_counts(), alignment.target.operator_counts()),
         parameters=Count("parameters", *(each.elements for each in sizes)),
         bytes=Count("bytes", *(each.bytes for each in sizes)),
     )
@@ -139,9 +139,9 @@ def operator_of(ref: NodeRef) -> str:
     return operator_name(ref.node.domain, ref.node.op_type)
 
 
-def _operators(alignment: Alignment) -> tuple[Count, ...]:
-    numbers = [side.operator_counts() for side in _sides(alignment)]
-    counts = [Count(name, numbers[0][name], numbers[1][name]) for name in sorted(numbers[0].keys() | numbers[1].keys())]
+def operator_counts(before: Counter[str], after: Counter[str]) -> tuple[Count, ...]:
+    """Return the number of nodes of each operator, those with the largest changes first."""
+    counts = [Count(name, before[name], after[name]) for name in sorted(before.keys() | after.keys())]
     return tuple(sorted(counts, key=lambda each: (-abs(each.change), -each.after, each.what)))
 
 

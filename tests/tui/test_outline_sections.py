@@ -1,12 +1,15 @@
 """The sections of the outline as golden text."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from msgspec.structs import replace
 
 from onnxjson.model.document import Graph, Model, Node, Tensor
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson_tui.rows.outline import Outline
-from onnxjson_tui.rows.outline_sections import Sections, row_line
+from onnxjson_tui.rows.outline_sections import OutlineLines, Row, row_line
 from tests.editing.graphs import model_of
 
 MODEL = """g (float[N,4] x, float[4] w2) => (float[N,4] y)
@@ -29,17 +32,24 @@ def _model() -> Model:
     return replace(model, graph=replace(model.graph, node=nodes))
 
 
-def _sections(model: Model, *opened: str, marks: dict[str, str] | None = None) -> Sections:
+def _sections(model: Model, *opened: str, marks: dict[str, str] | None = None) -> OutlineLines:
     index = Index(model)
     scope = index.scopes[0] if index.scopes else None
     rows = [] if scope is None else Outline(scope.graph.node).rows(opened)
-    return Sections(model, index, scope, rows, opened, marks or {})
+    session = SimpleNamespace(model=model, index=index, places=SimpleNamespace(marks=marks or {}))
+    bench: Any = SimpleNamespace(opened=set(opened), session=session, scope=scope, ascii_only=False)
+    return OutlineLines(None, bench, (frozenset(opened), rows))
 
 
-def _lines(sections: Sections, width: int = 34, *, ascii_only: bool = True) -> list[str]:
-    return [
-        plain(row_line(sections.row(number), width, ascii_only=ascii_only)).rstrip() for number in range(len(sections))
-    ]
+def _row(sections: OutlineLines, number: int) -> Row:
+    found = sections.row(number)
+    assert found is not None
+    return found
+
+
+def _lines(sections: OutlineLines, width: int = 34, *, ascii_only: bool = True) -> list[str]:
+    rows = [_row(sections, number) for number in range(len(sections))]
+    return [plain(row_line(row, width, ascii_only=ascii_only)).rstrip() for row in rows]
 
 
 def test_sections_are_closed_at_first_but_for_the_scopes_and_empty_ones_are_not_there() -> None:
@@ -79,9 +89,9 @@ def test_open_sections_show_what_is_in_them() -> None:
     ]
     assert sections.around(3) == 1
     assert sections.around(1) == 1
-    assert sections.row(2).operator == ("", "Add")
-    assert sections.row(11).address == "/graph/initializer/0"
-    assert sections.row(14).address == "/functions/0"
+    assert _row(sections, 2).operator == ("", "Add")
+    assert _row(sections, 11).address == "/graph/initializer/0"
+    assert _row(sections, 14).address == "/functions/0"
 
 
 def test_bars_are_blocks_where_the_terminal_has_them() -> None:
@@ -114,7 +124,7 @@ def test_graphs_that_are_not_shown_are_listed() -> None:
         "   If 0.then_branch               1 node",
         "   If 0.else_branch               1 node",
     ]
-    assert sections.row(len(sections) - 1).address == "/graph/node/0/attribute/else_branch/g"
+    assert _row(sections, len(sections) - 1).address == "/graph/node/0/attribute/else_branch/g"
 
 
 def test_rows_of_ten_thousand_constants_are_made_when_they_are_seen() -> None:
@@ -131,7 +141,7 @@ def test_rows_of_ten_thousand_constants_are_made_when_they_are_seen() -> None:
     sections = _sections(Model(graph=graph), "\0initializers")
     assert len(sections) > 10_000
     made.clear()
-    assert "w9999 " in plain(row_line(sections.row(len(sections) - 1), 40))
+    assert "w9999 " in plain(row_line(_row(sections, len(sections) - 1), 40))
     assert made == [9999]
 
 

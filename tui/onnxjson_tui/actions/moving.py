@@ -51,7 +51,7 @@ def fold(bench: Bench, given: Given) -> None:
     if row.is_open:
         turn_fold(bench, row)
     else:
-        bench.outline.move_to(lines.sections.around(bench.outline.cursor))
+        bench.outline.move_to(lines.around(bench.outline.cursor))
 
 
 def turn_fold(bench: Bench, row: Row) -> None:

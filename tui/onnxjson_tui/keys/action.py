@@ -75,19 +75,17 @@ class KeyReader:
         Raises:
             ValueError: two actions of one scope have the same keys, or the keys of one are a prefix of another's.
         """
-        self._actions: dict[Pane, dict[tuple[str, ...], Action[Any]]] = {}
-        self._beginnings: dict[Pane, set[tuple[str, ...]]] = {}
+        self._actions: dict[tuple[Pane, tuple[str, ...]], Action[Any] | None] = {}
+        """The action of each key sequence in a pane; None for the beginning of others."""
         for action in actions:
-            known = self._actions.setdefault(action.scope, {})
-            beginnings = self._beginnings.setdefault(action.scope, set())
             for keys in action.keys:
                 parts = tuple(keys.split(" "))
-                if parts in known or parts in beginnings:
+                if (action.scope, parts) in self._actions:
                     raise ValueError(f"{keys!r} of {action.id} is taken")
-                known[parts] = action
-                beginnings |= {parts[:length] for length in range(1, len(parts))}
-            if clash := next((keys for keys in known if keys in beginnings), None):
-                raise ValueError(f"{clash} is also the beginning of other keys")
+                self._actions[action.scope, parts] = action
+                for length in range(1, len(parts)):
+                    if self._actions.setdefault((action.scope, parts[:length]), None) is not None:
+                        raise ValueError(f"{parts[:length]} is also the beginning of other keys")
         self._pressed: tuple[str, ...] = ()
         self._digits = ""
         self._waiting: Action[Any] | None = None
@@ -117,13 +115,9 @@ class KeyReader:
                 self._digits += key
             return KeyResult("more")
         pressed = (*self._pressed, key)
-        for each in (scope, "everywhere") if scope != "everywhere" else (scope,):
-            action_found = self._actions.get(each, {}).get(pressed)
-            if action_found is not None:
-                return self._complete(action_found, pressed)
-            if pressed in self._beginnings.get(each, ()):
-                self._pressed = pressed
-                return KeyResult("more")
+        for place in ((scope, pressed), ("everywhere", pressed)):
+            if place in self._actions:
+                return self._complete(self._actions[place], pressed)
         had_more = bool(self._pressed or self._digits)
         self.forget()
         return KeyResult("more") if had_more and key == "escape" else KeyResult("nothing")
@@ -132,8 +126,8 @@ class KeyReader:
     def _count(self) -> int | None:
         return int(self._digits) if self._digits else None
 
-    def _complete(self, action: Action[Any], pressed: tuple[str, ...]) -> KeyResult:
-        if action.takes_letter:
+    def _complete(self, action: Action[Any] | None, pressed: tuple[str, ...]) -> KeyResult:
+        if action is None or action.takes_letter:
             self._waiting, self._pressed = action, pressed
             return KeyResult("more")
         given = Given(self._count)

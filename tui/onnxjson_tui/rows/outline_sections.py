@@ -5,12 +5,13 @@ A section is a heading with rows that are computed when they become visible: a m
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property, partial
+from itertools import accumulate
 from typing import Final, Literal, NamedTuple, Protocol, TypeAlias
 
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Graph, Model, SparseTensor, Tensor, ValueInfo
+from onnxjson.model.document import Graph, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import operator_name
 from onnxjson.model.types import format_type
@@ -83,46 +84,65 @@ class Section(NamedTuple):
         return f"\0{self.name}"
 
 
-class Sections:
-    """All rows of the outline of one graph: headings and the rows of open sections."""
+class OutlineOwner(Protocol):
+    """The screen that an outline is part of."""
 
-    def __init__(
-        self,
-        model: Model,
-        index: Index,
-        scope: Scope | None,
-        scopes: Sequence[OutlineRow],
-        opened: Collection[str],
-        marks: Mapping[str, str],
-    ) -> None:
-        """Count the rows.
+    opened: set[str]
+    """Keys of the open scopes and groups."""
 
-        `scopes` are the visible rows of the scopes of a graph, `opened` the keys of open scopes, and of sections that
-        are not in their initial state, `marks` the marked addresses by letter.
-        """
-        self._model = model
-        self._index = index
-        self._scope = scope
-        self._opened = opened
-        self._marks = sorted(marks.items())
-        self.scopes = scopes
+    @property
+    def session(self) -> Session:
+        """The session on the model."""
+        ...
+
+    @property
+    def scope(self) -> Scope | None:
+        """The graph that is shown, if there is one."""
+        ...
+
+    @property
+    def ascii_only(self) -> bool:
+        """Whether lines are drawn with ASCII characters only."""
+        ...
+
+
+class OutlineLines:
+    """The rows of the outline: headings and the rows of open sections; the workbench stores what is open."""
+
+    def __init__(self, outline: Outline | None, bench: OutlineOwner, known: OpenedRows | None = None) -> None:
+        """Count the rows; `known` are the previous rows of the scopes with their open keys."""
+        self._outline = outline
+        self._bench = bench
+        self._opened = frozenset(bench.opened)
+        if known is None or known[0] != self._opened:
+            known = self._opened, [] if outline is None else outline.rows(self._opened)
+        self._known = known
+        self._model, self._index, self._scope = bench.session.model, bench.session.index, bench.scope
+        self._marks = sorted(bench.session.places.marks.items())
         self._sections = [each for each in self._found() if each.length]
-        self._starts: list[int] = []
-        total = 0
-        for section in self._sections:
-            self._starts.append(total)
-            total += 1 + (section.length if self.is_open(section) else 0)
-        self._length = total
+        lengths = [1 + (each.length if self.is_open(each) else 0) for each in self._sections]
+        self._starts = list(accumulate(lengths, initial=0))
+
+    def again(self) -> "OutlineLines":
+        """Return the lines after something was opened or closed, or after the model or its marks changed."""
+        return OutlineLines(self._outline, self._bench, self._known)
 
     def __len__(self) -> int:
-        return self._length
+        return self._starts[-1]
+
+    def row(self, number: int) -> Row | None:
+        """Return a row, numbered from 0; None after the last one."""
+        return self._row(number) if 0 <= number < len(self) else None
+
+    def line(self, number: int, width: int) -> Line:
+        """Return indentation, fold mark, label, and on the right the number or the type."""
+        return row_line(self._row(number), width, ascii_only=self._bench.ascii_only)
 
     def is_open(self, section: Section) -> bool:
         """Whether a section is open."""
         return (section.key in self._opened) != section.starts_open
 
-    def row(self, number: int) -> Row:
-        """Return a row, numbered from 0."""
+    def _row(self, number: int) -> Row:
         place = bisect_right(self._starts, number) - 1
         section, inner = self._sections[place], number - self._starts[place] - 1
         if inner >= 0:
@@ -132,13 +152,13 @@ class Sections:
 
     def around(self, number: int) -> int:
         """Return the number of the parent row of a row."""
-        level = self.row(number).level
-        while number > 0 and self.row(number).level >= level > 0:
+        level = self._row(number).level
+        while number > 0 and self._row(number).level >= level > 0:
             number -= 1
         return number
 
     def _found(self) -> list[Section]:
-        found = [Section("scopes", len(self.scopes), self._scope_row, starts_open=True)]
+        found = [Section("scopes", len(self._known[1]), self._scope_row, starts_open=True)]
         graph = None if self._scope is None else self._scope.graph
         if graph is not None:
             # Counting takes 10 ms for 100,000 nodes at every edit, so it is done only for an open section.
@@ -156,7 +176,7 @@ class Sections:
         return found
 
     def _scope_row(self, number: int) -> Row:
-        row = self.scopes[number]
+        row = self._known[1][number]
         address = f"{self._scope.address}/node/{row.first}" if self._scope is not None else ""
         return Row("scope", row.label, key=row.key, is_open=row.is_open, address=address, scope=row)
 
@@ -277,57 +297,3 @@ def _bar(share: float, *, ascii_only: bool) -> str:
         return padded("#" * max(round(share * _BAR), 1), _BAR)
     eighths = max(round(share * _BAR * 8), 1)
     return padded("█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else ""), _BAR)
-
-
-class OutlineOwner(Protocol):
-    """The screen that an outline is part of."""
-
-    opened: set[str]
-    """Keys of the open scopes and groups."""
-
-    @property
-    def session(self) -> Session:
-        """The session on the model."""
-        ...
-
-    @property
-    def scope(self) -> Scope | None:
-        """The graph that is shown, if there is one."""
-        ...
-
-    @property
-    def ascii_only(self) -> bool:
-        """Whether lines are drawn with ASCII characters only."""
-        ...
-
-
-class OutlineLines:
-    """The outline, section by section; the workbench stores what is open."""
-
-    def __init__(self, outline: Outline | None, bench: OutlineOwner, known: OpenedRows | None = None) -> None:
-        """Compute the rows; `known` are the previous rows with their open keys."""
-        self._outline = outline
-        self._bench = bench
-        opened = frozenset(bench.opened)
-        session = bench.session
-        if known is None or known[0] != opened:
-            known = opened, [] if outline is None else outline.rows(opened)
-        self._known = known
-        self.sections: Sections = Sections(
-            session.model, session.index, bench.scope, known[1], opened, session.places.marks
-        )
-
-    def again(self) -> "OutlineLines":
-        """Return the lines after something was opened or closed, or after the model or its marks changed."""
-        return OutlineLines(self._outline, self._bench, self._known)
-
-    def __len__(self) -> int:
-        return len(self.sections)
-
-    def row(self, number: int) -> Row | None:
-        """Return a row; None after the last one."""
-        return self.sections.row(number) if 0 <= number < len(self.sections) else None
-
-    def line(self, number: int, width: int) -> Line:
-        """Indentation, fold mark, label, and at the right how many or of which type."""
-        return row_line(self.sections.row(number), width, ascii_only=self._bench.ascii_only)

@@ -1,5 +1,6 @@
 """Comparison of two models for the screens that show a difference."""
 
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,9 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from onnxjson.diffing.events import Event
 from onnxjson.model.document import Model
 from onnxjson.model.errors import DecodeError
-from onnxjson.model.index import Index
 from onnxjson.optimizing.trace_records import Size
-from onnxjson.rendering.diff_report import Count, Report, report
+from onnxjson.rendering.diff_report import Count, Report, operator_counts, report
 from onnxjson_tui.session.opening import Unreadable, open_model
 
 if TYPE_CHECKING:
@@ -48,7 +48,6 @@ class Compared(NamedTuple):
     """Operators, those with a changed count first."""
     parameters: Count
     bytes: Count
-    indexes: tuple[Index, Index]
     equal: bool
     incomplete: tuple[str, ...] = ()
     """What could not be compared, in sentences."""
@@ -113,7 +112,6 @@ def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) 
         operators=shown.operators,
         parameters=shown.parameters,
         bytes=shown.bytes,
-        indexes=(shown.alignment.base, shown.alignment.target),
         equal=shown.equal,
         incomplete=problems,
         notes=tuple(notes),
@@ -127,19 +125,16 @@ def of_sizes(
 ) -> Compared:
     """Return everything that is shown of given events, such as those of a trace."""
     before, after = sizes
-    names = sorted(before.operators.keys() | after.operators.keys())
-    operators = [Count(name, before.operators.get(name, 0), after.operators.get(name, 0)) for name in names]
-    operators.sort(key=lambda each: (-abs(each.change), -each.after, each.what))
+    operators = operator_counts(Counter(before.operators), Counter(after.operators))
     return Compared(
         base=base,
         target=target,
         events=tuple(events),
         nodes=Count("nodes", before.nodes, after.nodes),
         matched=None,
-        operators=tuple(operators),
+        operators=operators,
         parameters=Count("parameters", before.parameters, after.parameters),
         bytes=Count("bytes", before.bytes, after.bytes),
-        indexes=(Index(base.model), Index(target.model)),
         equal=not events and not incomplete,
         incomplete=tuple(incomplete),
     )

@@ -27,9 +27,6 @@ _SEVERAL: Final = -1
 _BIG: Final = 4096
 """Bytes above which constants are not compared."""
 
-_TWINS: Final = 16
-"""Maximum number of producers of the same value that are compared; such a model is invalid."""
-
 
 class SavedNodes:
     """The saved nodes of one graph."""
@@ -39,31 +36,19 @@ class SavedNodes:
         self.nodes = nodes
         self._makers = _places([_made(node) for node in nodes])
         self._names = _places([node.name for node in nodes])
-        self._twins: dict[str, list[int]] = {}
-        if _SEVERAL in self._makers.values():
-            for at, node in enumerate(nodes):
-                made = _made(node)
-                if made and self._makers[made] == _SEVERAL:
-                    self._twins.setdefault(made, []).append(at)
 
     def mark(self, nodes: Sequence[Node], position: int) -> Mark:
         """Return how a node differs from its counterpart.
 
         The counterpart produces the same value, or has the same name, or, if there is none, the same operator at the
-        same place between others. A node without outputs and name has no known counterpart.
-
-        Args:
-            nodes: the current nodes of the graph.
-            position: the position of the node.
+        same place between others. A node without outputs and name, or with an output that several nodes produce as in
+        an invalid model, has no known counterpart.
         """
         node = nodes[position]
         made = _made(node)
-        if made in self._twins:
-            near = [self.nodes[each] for each in self._twins[made][:_TWINS]]
-            return "" if any(is_as_saved(each, node) for each in near) else "~"
         saved = self.counterpart(nodes, position)
         if saved is None:
-            return "+" if made or node.name else ""
+            return "+" if (made or node.name) and self._place(node) != _SEVERAL else ""
         return "" if is_as_saved(saved, node) else "~"
 
     def counterpart(self, nodes: Sequence[Node], position: int) -> Node | None:
