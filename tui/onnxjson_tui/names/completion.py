@@ -36,6 +36,13 @@ _NAMES_LOOKED_AT: Final = 200_000
 """Maximum number of names of a model that are searched for one completion."""
 
 
+MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")
+"""File name extensions of models."""
+
+_MOST_MEMBERS: Final = 2_000
+"""Maximum number of folder members that are read."""
+
+
 class Typed(NamedTuple):
     """A command line up to the cursor."""
 
@@ -279,13 +286,6 @@ def _selector_of_name(name: str) -> str:
 def offers_text(lines: Sequence[str]) -> str:
     """Return completions for the footer: their last words."""
     return "  ".join([visible(typed_words(line.rstrip()).last or line, 40) for line in lines[:20]])
-
-
-MODELS: Final = (".onnx", ".onnx.json", ".onnxjson", ".json", ".pb")
-"""File name extensions of models."""
-
-_MOST_MEMBERS: Final = 2_000
-"""Maximum number of folder members that are read."""
 
 
 class Member(NamedTuple):

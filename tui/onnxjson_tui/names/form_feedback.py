@@ -29,6 +29,25 @@ SLOW: Final = frozenset(
 """Edits that are tried only on ctrl+s, since they run onnx, read files or process weights."""
 
 
+_BIGGEST: Final = 4096
+"""Maximum bytes of a tensor that can be edited as text."""
+
+_KINDS: Final = {
+    "FLOAT": "a number, such as 0.5",
+    "INT": "an integer",
+    "STRING": "a string",
+    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
+    "GRAPH": "a graph; E opens it in an editor",
+    "FLOATS": "a list of numbers, such as [0.5, 1]",
+    "INTS": "a list of integers, such as [1, 1]",
+    "STRINGS": 'a list of strings, such as ["a", "b"]',
+    "TENSORS": "a list of tensors",
+    "GRAPHS": "a list of graphs",
+    "TYPE_PROTO": "a type, such as float32[N,3]",
+}
+"""Attribute types in words."""
+
+
 class Feedback(NamedTuple):
     """Feedback of a form."""
 
@@ -60,13 +79,9 @@ def edits_of(session: Session, filling: Filling, also: Also | None = None) -> tu
 
 
 def feedback(session: Session, filling: Filling, *, is_trying: bool, also: Also | None = None) -> Feedback:
-    """Return feedback for a form; run it in a thread, since it searches nodes.
+    """Return feedback for a form, which must not change meanwhile; run it in a thread, since it searches nodes.
 
-    Args:
-        session: the session.
-        filling: the form, which must not change meanwhile.
-        is_trying: whether to preview the edit, unless that is slow.
-        also: returns further edits of the same step.
+    With `is_trying`, the edit is previewed unless that is slow. `also` returns further edits of the same step.
     """
     mistakes = {field.name: text for field in filling.fields if (text := visible(filling.mistake(field.name), 500))}
     notes: dict[str, str] = {}
@@ -107,8 +122,7 @@ def preview_text(preview: Preview) -> str:
 def _nodes(session: Session, text: str) -> tuple[str, str, NodeRef | None]:
     """Return a description of the nodes that a selector finds, what is wrong with it, and the first node."""
     if text.strip() == SELECTION:
-        wanted = session.places.selected
-        refs = tuple([ref for ref in session.index.node_refs if ref.address in wanted])
+        refs = session.selected
         if not refs:
             return "", "no node is selected; v selects the one under the cursor", None
     else:
@@ -151,25 +165,6 @@ def _signature(session: Session, op_type: str, domain: str) -> str:
     return f"({inputs}) -> ({outputs})" + (f", requires the attribute {', '.join(needed)}" if needed else "")
 
 
-_BIGGEST: Final = 4096
-"""Maximum bytes of a tensor that can be edited as text."""
-
-_KINDS: Final = {
-    "FLOAT": "a number, such as 0.5",
-    "INT": "an integer",
-    "STRING": "a string",
-    "TENSOR": 'a tensor, such as {"type": "int64[2]", "values": [1, 2]}',
-    "GRAPH": "a graph; E opens it in an editor",
-    "FLOATS": "a list of numbers, such as [0.5, 1]",
-    "INTS": "a list of integers, such as [1, 1]",
-    "STRINGS": 'a list of strings, such as ["a", "b"]',
-    "TENSORS": "a list of tensors",
-    "GRAPHS": "a list of graphs",
-    "TYPE_PROTO": "a type, such as float32[N,3]",
-}
-"""Attribute types in words."""
-
-
 def can_be_typed(attribute: Attribute) -> bool:
     """Whether the value of an attribute is short enough to be edited as text, and contains no graph."""
     tensor = attribute.t
@@ -182,9 +177,13 @@ def can_be_typed(attribute: Attribute) -> bool:
     return prod(tensor.dims) * 16 <= _BIGGEST and not tensor.external_data
 
 
+def _attribute(node: Node, name: str) -> Attribute | None:
+    return next((each for each in node.attribute if each.name == name), None)
+
+
 def written(ref: NodeRef, name: str) -> str:
     """Return the value of an attribute as editable text; "" if it is too big or contains a graph."""
-    attribute = next((each for each in ref.node.attribute if each.name == name), None)
+    attribute = _attribute(ref.node, name)
     if attribute is None or not can_be_typed(attribute):
         return ""
     single = Node(op_type=ref.node.op_type, domain=ref.node.domain, attribute=(attribute,))
@@ -197,7 +196,7 @@ def expected(session: Session, ref: NodeRef, name: str) -> str:
     found = operator_signature(ref.node.domain, ref.node.op_type, opset_of(session.model, ref))
     formal = found.attributes.get(name) if found is not None else None
     if formal is None:
-        there = next((each for each in ref.node.attribute if each.name == name), None)
+        there = _attribute(ref.node, name)
         kind = None if there is None or there.type is None else ATTRIBUTE_TYPE_NAMES.get(there.type)
         return _KINDS.get(kind or "", "")
     kind = ATTRIBUTE_TYPE_NAMES[formal.type]
@@ -210,7 +209,7 @@ def expected(session: Session, ref: NodeRef, name: str) -> str:
 def value_mistake(ref: NodeRef, name: str, text: str) -> str:
     """Return what is wrong with the text of an attribute value, or "". Does not run the ONNX checker."""
     node = ref.node
-    there = next((each for each in node.attribute if each.name == name), None)
+    there = _attribute(node, name)
     table = dict(attribute_types(node.domain, node.op_type))
     if name not in table and there is not None and there.type is not None:
         table[name] = there.type

@@ -144,7 +144,7 @@ class Offers:
     def _selected(self, selector: str) -> Sequence[NodeRef]:
         """Return the nodes that a field selects; none if it is invalid."""
         if selector == SELECTION:
-            return [ref for ref in self._index.node_refs if ref.address in self._session.places.selected]
+            return self._session.selected
         try:
             return select_nodes(self._session.model, self._index, selector) if selector else ()
         except OnnxJsonError:

@@ -1,6 +1,7 @@
 """Rows of a difference: a summary, then the events, each folded to a row or unfolded to its places."""
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -62,27 +63,23 @@ class DifferenceRows:
         self._folds = _FOLDS[glyphs]
         events = compared.events
         self._column = max([len(event.kind) for event in events], default=0) + 2
-        self.visible_events = [number for number, event in enumerate(events) if self._is_wanted(event)]
+        self.visible_events = [
+            number
+            for number, event in enumerate(events)
+            if not (self.shown.without_quiet and EFFECTS[event.kind] == "quiet") and has_words(event, self.shown.wanted)
+        ]
+        self._summary = list(self._summarised())
+        incomplete = [Span(f" ! {visible(text, 1000)}", "bad") for text in compared.incomplete]
+        self._notes = [*incomplete, *[Span(f" {text}", "changed") for text in compared.notes]]
         self.rows = [*self._head(), *[row for number in self.visible_events for row in self._event_rows(number)]]
         self.starts = [number for number, row in enumerate(self.rows) if row.kind == "event"]
         """The rows of events, ascending."""
 
-    def _is_wanted(self, event: Event) -> bool:
-        if self.shown.without_quiet and EFFECTS[event.kind] == "quiet":
-            return False
-        return not self.shown.wanted or has_words(event, self.shown.wanted)
-
     def _head(self) -> Iterator[Row]:
-        if self.compared.equal:
-            yield Row("number", part=0)
-        else:
-            operators = [each for each in self.compared.operators if each.change or self.shown.all_operators]
-            for part in range(3):
-                if part != 1 or (operators and not self.shown.all_operators):
-                    yield Row("number", part=part)
-            if self.shown.all_operators:
-                yield from (Row("operator", part=part) for part in range(len(operators)))
-        yield from (Row("note", part=part) for part in range(len(self.compared.notes) + len(self.compared.incomplete)))
+        yield from (Row("number", part=part) for part in range(len(self._summary)))
+        if self.shown.all_operators and not self.compared.equal:
+            yield from (Row("operator", part=part) for part in range(len(self.compared.operators)))
+        yield from (Row("note", part=part) for part in range(len(self._notes)))
         if self.visible_events:
             yield Row("blank")
 
@@ -129,11 +126,13 @@ class DifferenceRows:
         row = self.rows[number]
         match row.kind:
             case "number":
-                return self._number_line(row.part, width)
+                groups, more = self._summary[row.part]
+                return tuple(_fitting(groups, width, more))
             case "operator":
                 return self._operator_line(row.part, width)
             case "note":
-                return self._note_line(row.part, width)
+                text, style = self._notes[row.part]
+                return (Span(clipped(text, width), style),)
             case "event":
                 return self._event_line(row.event, width)
             case "member" | "detail" | "more":
@@ -142,22 +141,22 @@ class DifferenceRows:
 
     # Summary
 
-    def _number_line(self, part: int, width: int) -> Line:
+    def _summarised(self) -> Iterator[tuple[list[list[Span]], str]]:
+        """Yield the parts of each line of the summary, and the text for parts that do not fit."""
         compared = self.compared
         if compared.equal:
-            text = f"the same: {counted(compared.nodes.after, 'node')}"
-            return (Span(clipped(f" {text}", width), "good"),)
-        if part == 0:
-            return tuple(_fitting(list(_sizes(compared)), width, " ..."))
-        if part == 1:
-            changed = [each for each in compared.operators if each.change]
-            return tuple(_fitting([_operator_spans(each) for each in changed], width, " and {} more (s)"))
-        return tuple(_fitting(list(self._happened()), width, " and {} more"))
+            yield [[Span(f"the same: {counted(compared.nodes.after, 'node')}", "good")]], ""
+            return
+        yield list(_sizes(compared)), " ..."
+        changed = [each for each in compared.operators if each.change]
+        if changed and not self.shown.all_operators:
+            yield [_operator_spans(each) for each in changed], " and {} more (s)"
+        yield list(self._happened()), " and {} more"
 
     def _happened(self) -> Iterator[list[Span]]:
-        counts: dict[Kind, int] = {}
+        counts = Counter[Kind]()
         for event in self.compared.events:
-            counts[event.kind] = counts.get(event.kind, 0) + event.count
+            counts[event.kind] += event.count
         hidden = len(self.compared.events) - len(self.visible_events)
         yield [Span(counted(self.compared.places, "change"))]
         if hidden:
@@ -172,11 +171,6 @@ class DifferenceRows:
         numbers = f"{each.before:>9,} {each.after:>9,} "
         name = padded(shortened(visible(each.what, 200), max(width - 34, 8)), min(max(width - 34, 8), 34))
         return Span(f" {name}{numbers}"), Span(f"{each.change_text:>9}", _change_style(each.change))
-
-    def _note_line(self, part: int, width: int) -> Line:
-        if part < len(self.compared.incomplete):
-            return (Span(clipped(f" ! {visible(self.compared.incomplete[part], 1000)}", width), "bad"),)
-        return (Span(clipped(f" {self.compared.notes[part - len(self.compared.incomplete)]}", width), "changed"),)
 
     # Events
 

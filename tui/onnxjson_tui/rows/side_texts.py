@@ -19,6 +19,12 @@ from onnxjson.rendering.tables import cells, clipped, fitting, padded, shortened
 _MOST_LINES: Final = 2_000
 """Maximum lines of one side that are compared."""
 
+BESIDE: Final = 100
+"""Minimum width for the three sides next to each other."""
+
+_KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
+_NOTHING: Final = "(nothing here)"
+
 Mark = Literal[" ", "-", "+", "~"]
 
 
@@ -136,13 +142,6 @@ def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
         for number, (left, right) in enumerate(zip_longest(*pieces, fillvalue="")):
             mark = " " if number else pair.mark
             yield Span(padded(left, half), styles[0]), Span(f" {mark} "), Span(right, styles[1])
-
-
-BESIDE: Final = 100
-"""Minimum width for the three sides next to each other."""
-
-_KEYS: Final[dict[Choice, str]] = {"base": "b", "ours": "o", "theirs": "t"}
-_NOTHING: Final = "(nothing here)"
 
 
 class ConflictRows:

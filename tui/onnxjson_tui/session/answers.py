@@ -1,7 +1,7 @@
 """Results of session operations: previews, changes, saves, merges and exports."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +18,6 @@ from onnxjson_tui.session.opening import Opened
 
 if TYPE_CHECKING:
     from onnxjson.diffing.difference import Diff
-    from onnxjson.diffing.unified import DiffLine
     from onnxjson.model.document import Model
     from onnxjson.model.errors import Conflict
 
@@ -71,12 +70,6 @@ class Preview:
         from onnxjson.diffing.difference import diff_models
 
         return diff_models(self.base, self.model, paths=(self.path, self.path), names=("before", "after"))
-
-    def lines(self, name: str) -> "Iterator[DiffLine]":
-        """Return the line diff of the texts of both models, with weights as digests."""
-        from onnxjson.diffing.unified import diff_models
-
-        return diff_models(self.base, self.model, name, f"{name} (edited)")
 
 
 class Changed(NamedTuple):

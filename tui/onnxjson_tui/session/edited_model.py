@@ -117,6 +117,12 @@ class EditedModel:
         result = Result(self._model, (), {})
         return Preview(self._saved_model, result, (), self.revision, "unsaved changes", self.opened.path)
 
+    @property
+    def selected(self) -> tuple[NodeRef, ...]:
+        """The selected nodes, in the order of the model."""
+        wanted = self.places.selected
+        return tuple([ref for ref in self.index.node_refs if ref.address in wanted])
+
     def select(self, selector: str) -> tuple[NodeRef, ...]:
         """Replace the selection by the nodes that a selector finds.
 
@@ -201,9 +207,8 @@ class EditedModel:
             raise ParameterError(f"{name_of(edit)} is not for a selection of nodes")
         if not self.places.selected:
             raise EditError("no node is selected")
-        wanted = self.places.selected
-        refs = [ref for ref in self.index.node_refs if ref.address in wanted]
-        return tuple([msgspec.structs.replace(edit, **{parameter: self.selector_of(ref)}) for ref in reversed(refs)])
+        selectors = map(self.selector_of, reversed(self.selected))
+        return tuple([msgspec.structs.replace(edit, **{parameter: selector}) for selector in selectors])
 
     def undo(self) -> Changed | None:
         """Undo the last step; return None if there is none.
