@@ -76,9 +76,3 @@ def test_ci_calls_the_test_command_of_the_readme() -> None:
     command = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     assert "tests/run" in command
     assert "tests/run" in _readme()
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_between_pages_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
-        assert (page.parent / target).exists(), target
