@@ -8,7 +8,7 @@ from pathlib import Path
 
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import Bar
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp
 from tests.tui.screens import TERMINAL, Shown, soon_idle
 from tests.tui.sessions import opened

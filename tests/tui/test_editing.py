@@ -19,8 +19,7 @@ from onnxjson_tui.rows.inspector import InspectorRows
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.session.following import place_after
 from onnxjson_tui.shell.dialogs import PickerScreen, PreviewScreen
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import Bar, LineList
 from tests.tui.benches import Bench, bench, run
 from tests.tui.every_edit import model
 from tests.tui.sessions import bytes_of, saved

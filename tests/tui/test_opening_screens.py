@@ -10,8 +10,7 @@ from textual.screen import Screen
 from onnxjson.model.errors import Finding
 from onnxjson.rendering.spans import plain
 from onnxjson_tui.names.completion import complete_path
-from onnxjson_tui.screens.findings import FindingsScreen, bytes_around, text_around
-from onnxjson_tui.screens.opening import OpeningScreen, offers
+from onnxjson_tui.screens.opening import FindingsScreen, OpeningScreen, bytes_around, offers, text_around
 from onnxjson_tui.session.opening import recent_files, remember
 from onnxjson_tui.workbench.app import Workbench, WorkbenchApp, first_screen
 from tests.cli.running import run
@@ -98,8 +97,8 @@ def test_escape_leaves(folder: Path) -> None:
 def test_offers_are_those_of_the_folder_that_is_typed(folder: Path) -> None:
     saved(folder / "sub" / "m.onnx")
     (folder / "sub" / "notes.txt").write_text("x")
-    assert [each.path for each in offers("sub/", folder)] == ["sub/../", "sub/m.onnx"]
-    assert [each.path for each in offers("sub/M", folder)] == ["sub/m.onnx"]
+    assert [each.key for each in offers("sub/", folder)] == ["sub/../", "sub/m.onnx"]
+    assert [each.key for each in offers("sub/M", folder)] == ["sub/m.onnx"]
     assert offers("nowhere/x", folder) == []
     assert complete_path("su") == ["sub/"]
     assert complete_path("sub/n", ()) == []

@@ -10,7 +10,7 @@ from onnxjson.editing.names import SetName
 from onnxjson.editing.nodes import Rewire
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import EditError, OnnxJsonError
-from onnxjson.model.index import Index, NodeRef, Use
+from onnxjson.model.index import Index, NodeRef, Scope, Use
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.editable_names import (
     name_mistake,
@@ -121,7 +121,7 @@ async def rename(bench: Bench, given: Given) -> None:
     if chosen == "node":
         await rename_this(bench, ref)
     elif chosen is not None:
-        await rename_output(bench, ref, ref.node.output[int(chosen)])
+        await ask_value_name(bench, ref.scope, ref.node.output[int(chosen)])
 
 
 async def rename_this(bench: Bench, ref: NodeRef) -> None:
@@ -146,18 +146,18 @@ async def rename_this(bench: Bench, ref: NodeRef) -> None:
         await make(bench, SetName(node=node_selector(session.index, ref), name=parse_typed(answer)))
 
 
-async def rename_output(bench: Bench, ref: NodeRef, old: str) -> None:
-    """Ask for the name of an output of a node."""
+async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "value") -> None:
+    """Ask for the name of a value that a graph defines."""
     index = bench.session.index
     answer = await ask(
         bench,
-        "name of the value: ",
-        text=typed(old),
+        f"name of the {kind}: ",
+        text=typed(old) if old else "",
         hint="its consumers are updated",
         mistake=lambda text: value_mistake(index, parse_typed(text), old),
     )
     if answer is not None and parse_typed(answer) != old:
-        await make(bench, rename_value(index, ref.scope, old, parse_typed(answer)))
+        await make(bench, rename_value(index, scope, old, parse_typed(answer)))
 
 
 # Inputs

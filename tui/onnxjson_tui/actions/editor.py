@@ -12,7 +12,7 @@ from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.rows.choices import Choice
-from onnxjson_tui.screens.recovery import ago
+from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell import programs
 from onnxjson_tui.shell.bench import Bench

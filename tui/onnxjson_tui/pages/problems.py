@@ -15,7 +15,6 @@ from onnxjson.rendering.values import constants, weights
 from onnxjson.running.worker import Worker
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import TextScreen
-from onnxjson_tui.shell.jobs import Job
 from onnxjson_tui.widgets.drawer import Drawer, Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
@@ -28,6 +27,9 @@ STRUCTURE_RESTED: Final = 0.3
 SMALL_NODES: Final = 3_000
 SMALL_BYTES: Final = 50_000_000
 """Nodes, and bytes of weights, up to which onnx checks the model without a request."""
+
+_CHECK: Final = "check"
+"""The group of the job that waits for onnx."""
 
 Origin = Literal["reader", "structure", "onnx"]
 
@@ -61,7 +63,6 @@ class ProblemsPage(Page[Bench]):
         if session.findings:
             self._found["reader"] = _Found(session.findings, session.revision)
         self._hides_warnings = False
-        self._job: Job | None = None
         self._worker: Worker | None = None
         self._trouble = ""
         self._timers: list[Any] = []
@@ -92,7 +93,7 @@ class ProblemsPage(Page[Bench]):
     def shown(self) -> None:
         """Check a small model with onnx."""
         self._look()
-        if self._is_cheap and self._asked != self.bench.session.revision and self._job is None:
+        if self._is_cheap and self._asked != self.bench.session.revision and not self._is_asking:
             self._later(RESTED / 4, self._ask_by_itself)
 
     def model_changed(self) -> None:
@@ -149,15 +150,19 @@ class ProblemsPage(Page[Bench]):
         model, folder, revision = session.model, session.opened.folder, session.revision
         self._asked, self._trouble = revision, ""
         self._worker = worker = Worker()
-        self._job = self.bench.jobs.start(
-            "check",
+        job = self.bench.jobs.start(
+            _CHECK,
             "checking with onnx",
             lambda: _asked_onnx(worker, model, folder),
-            lambda found: self._answered(found, revision),
+            lambda found: self._take("onnx", found, revision),
             self._failed,
         )
-        self._job.dropped = self._dropped
+        job.dropped = self._dropped
         self.redraw()
+
+    @property
+    def _is_asking(self) -> bool:
+        return self.bench.jobs.is_running(_CHECK)
 
     # Checks
 
@@ -187,12 +192,7 @@ class ProblemsPage(Page[Bench]):
         if self._is_cheap and self._asked != self.bench.session.revision:
             self.ask_onnx()
 
-    def _answered(self, found: tuple[Finding, ...], revision: int) -> None:
-        self._job = None
-        self._take("onnx", found, revision)
-
     def _failed(self, error: BaseException) -> None:
-        self._job = None
         if not isinstance(error, OnnxJsonError):
             self.bench.failed(error)
         else:
@@ -202,7 +202,7 @@ class ProblemsPage(Page[Bench]):
     def _dropped(self) -> None:
         if self._worker is not None:
             self._worker.interrupt()
-        self._job, self._trouble = None, "the check with onnx was cancelled; C starts it again"
+        self._trouble = "the check with onnx was cancelled; C starts it again"
         self.redraw()
 
     def _take(self, origin: Origin, found: tuple[Finding, ...], revision: int) -> None:
@@ -240,7 +240,7 @@ class ProblemsPage(Page[Bench]):
         elif not found:
             lines.append((Span(" the structure is valid", "good"),))
         asked = self._found.get("onnx")
-        if self._job is not None:
+        if self._is_asking:
             lines.append((Span(" checking with onnx ...   esc cancels", "changed"),))
         elif self._trouble:
             lines.append((Span(f" {self._trouble}", "bad"),))

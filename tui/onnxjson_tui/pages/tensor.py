@@ -42,7 +42,6 @@ from onnxjson_tui.rows.tensor_values import (
     slice_text,
 )
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.jobs import Job
 from onnxjson_tui.widgets.drawer import Page
 from onnxjson_tui.widgets.lines import Rows, TextRows
 
@@ -51,6 +50,10 @@ _LONGEST_LABEL: Final = 16
 
 _EDITED_IN_PLACE: Final = 64
 """Elements up to which the values can be edited in the prompt."""
+
+
+_COUNTING: Final = "tensor-statistics"
+"""The group of the job that computes statistics."""
 
 
 class _DroppedError(Exception):
@@ -69,7 +72,6 @@ class TensorPage(Page[Bench]):
     _grid: ValueGrid | None = None
     _problem = ""
     _statistics: tuple[Statistics | StringStatistics, Spread | None] | None = None
-    _counting: Job | None = None
     column = 0
     """The first visible column of values."""
     _slice = ""
@@ -135,7 +137,7 @@ class TensorPage(Page[Bench]):
         self._grid, self._problem, self._statistics = None, "", None
         self._wanted = frozenset()
         self.bench.jobs.drop("tensor")
-        self.bench.jobs.drop("tensor-statistics")
+        self.bench.jobs.drop(_COUNTING)
         ref = self.ref
         if ref is None or ref.tensor is None:
             return
@@ -151,9 +153,9 @@ class TensorPage(Page[Bench]):
     def _failed(self, error: BaseException) -> None:
         if isinstance(error, OnnxJsonError | SliceError):
             self._problem = visible(str(error), 1000)
-            self.redraw()
         else:
             self.bench.failed(error)
+        self.redraw()
 
     @property
     def note(self) -> str:
@@ -194,37 +196,24 @@ class TensorPage(Page[Bench]):
             self._statistics = (string_statistics(tensor), None)
             self.redraw()
             return
-        started: list[Job] = []
 
         def look() -> None:
-            if started and started[0].is_dropped:
+            if not self._is_counting:
                 raise _DroppedError
 
         def work() -> tuple[Statistics, Spread]:
             return statistics(tensor, bins=BINS, looked=look), spread(tensor, looked=look)
 
-        self._counting = self.bench.jobs.start(
-            "tensor-statistics", "computing statistics", work, self._counted, self._not_counted
-        )
-        self._counting.dropped = self._count_dropped
-        started.append(self._counting)
+        job = self.bench.jobs.start(_COUNTING, "computing statistics", work, self._counted, self._failed)
+        job.dropped = self.redraw
         self.redraw()
 
     @property
     def _is_counting(self) -> bool:
-        return self._counting is not None
+        return self.bench.jobs.is_running(_COUNTING)
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
-        self._counting = None
         self._statistics = found
-        self.redraw()
-
-    def _not_counted(self, error: BaseException) -> None:
-        self._counting = None
-        self._failed(error)
-
-    def _count_dropped(self) -> None:
-        self._counting = None
         self.redraw()
 
     def pick(self, text: str) -> None:

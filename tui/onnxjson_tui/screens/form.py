@@ -25,8 +25,7 @@ from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import ConfirmScreen, Dialog, PickerScreen, PreviewScreen, TextScreen, key_spans
 from onnxjson_tui.shell.jobs import error_text
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 
 _RESTS: Final = 0.2
 """Seconds without a key after which the form is checked."""

@@ -12,8 +12,7 @@ from textual.widgets import Input, TextArea
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import one_strip
+from onnxjson_tui.widgets.lines import Bar, one_strip
 
 LINES: Final = 3
 """Lines of a field for lists."""

@@ -22,7 +22,7 @@ from onnxjson_tui.rows.nodes import output_type
 from onnxjson_tui.rows.surroundings import HOPS, MOST_HOPS, Surroundings, in_two_rows, surroundings
 from onnxjson_tui.shell.dialogs import Dialog
 from onnxjson_tui.shell.jobs import Jobs
-from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import Bar
 
 _KEYS: Final = (
     ("enter", "centre"),

@@ -1,47 +1,47 @@
-"""The dialog that asks for a file, and the screen of the program before a model is open."""
+"""The dialog that asks for a file, the program before a model is open, and a file that is not a valid model."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from contextlib import suppress
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
+from textual import events
 from textual.app import ComposeResult
-from textual.containers import Vertical
-from textual.screen import Screen
 from textual.widgets import Input
 
-from onnxjson.model.display import visible
-from onnxjson.model.errors import OnnxJsonError
+from onnxjson.model.display import counted, visible
+from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, padded, shortened, size
+from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
+from onnxjson_tui.keys.action import Given
 from onnxjson_tui.names.completion import expanded, members
-from onnxjson_tui.session.opening import recent_files
-from onnxjson_tui.shell.dialogs import Dialog
+from onnxjson_tui.rows.choices import Choice
+from onnxjson_tui.session.opening import Unreadable, recent_files
+from onnxjson_tui.session.session import Session
+from onnxjson_tui.shell import programs
+from onnxjson_tui.shell.dialogs import PickerScreen
 from onnxjson_tui.shell.jobs import Jobs, error_text
+from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
 from onnxjson_tui.shell.programs import enter, failure_text, opened
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList
-from onnxjson_tui.widgets.prompt import Field
+from onnxjson_tui.shell.terminal import Terminal
+from onnxjson_tui.widgets.lines import LineList, TextRows
 
 _RECENT: Final = 8
 """Recent files that are offered."""
 
+_AROUND: Final = 3
+"""Lines of text, or rows of bytes, before and after a finding."""
 
-class Offer(NamedTuple):
-    """A file that can be opened, or a folder."""
+_MOST_READ: Final = 64 * 2**20
+"""Size in bytes of a text up to which the lines around a finding are shown."""
 
-    path: str
-    """As the user would type it; a folder ends with a slash."""
-    detail: str
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether it is a folder."""
-        return self.path.endswith("/")
+_ROW: Final = 16
+"""Bytes in a row."""
 
 
-def offers(typed: str, folder: Path) -> list[Offer]:
+def offers(typed: str, folder: Path) -> list[Choice]:
     """Return what completes a text: recent files, then the members of a folder.
 
     Args:
@@ -49,11 +49,11 @@ def offers(typed: str, folder: Path) -> list[Offer]:
         folder: the folder whose members are offered for an empty text.
     """
     wanted = typed.lower()
-    found: list[Offer] = []
+    found: list[Choice] = []
     for path in recent_files():
         short = _short(path)
         if wanted in short.lower() and len(found) < _RECENT:
-            found.append(Offer(short, f"recent  {_size(path)}"))
+            found.append(_choice(short, f"recent  {_size(path)}"))
     head, slash, beginning = typed.rpartition("/")
     start = head + slash
     here = Path(start).expanduser() if start else folder
@@ -63,14 +63,19 @@ def offers(typed: str, folder: Path) -> list[Offer]:
     except (OSError, RuntimeError):
         return found
     if not beginning:
-        found.append(Offer(f"{prefix}../", "folder above"))
-    known = {each.path for each in found}
+        found.append(_choice(f"{prefix}../", "folder above"))
+    known = {each.key for each in found}
     for each in there:
         path_text = f"{prefix}{each.name}{'/' if each.is_folder else ''}"
         is_hidden = each.name.startswith(".") and not beginning.startswith(".")
         if each.name.lower().startswith(beginning.lower()) and not is_hidden and path_text not in known:
-            found.append(Offer(path_text, "folder" if each.is_folder else size(each.size)))
+            found.append(_choice(path_text, "folder" if each.is_folder else size(each.size)))
     return found
+
+
+def _choice(path: str, detail: str) -> Choice:
+    """Return a file, or a folder, whose path ends with a slash, as the user would type it."""
+    return Choice(path, visible(path, None), detail)
 
 
 def _short(path: Path) -> str:
@@ -96,28 +101,8 @@ def _size(path: Path) -> str:
         return ""
 
 
-class OfferRows:
-    """Rows of offers: the path, and its size at the right."""
-
-    def __init__(self, found: Sequence[Offer]) -> None:
-        self.offers = found
-
-    def __len__(self) -> int:
-        return len(self.offers)
-
-    def line(self, number: int, width: int) -> Line:
-        """See `Rows.line`."""
-        offer = self.offers[number]
-        detail = shortened(offer.detail, 20)
-        label = shortened(visible(offer.path, None), max(width - cells(detail) - 3, 10))
-        room = max(width - cells(label) - 1, 0)
-        return Span(label, "title" if offer.is_folder else "plain"), Span(padded(detail, room, right=True), "quiet")
-
-
-class OpeningScreen(Dialog[str | None]):
+class OpeningScreen(PickerScreen):
     """Asks for a file; returns the typed or chosen path, or None."""
-
-    HAS_FIELD = True
 
     def __init__(self, folder: Path | None = None, *, typed: str = "", message: str = "") -> None:
         """Prepare the question.
@@ -127,106 +112,72 @@ class OpeningScreen(Dialog[str | None]):
             typed: the initial text.
             message: the reason why the question is asked again.
         """
-        super().__init__()
+        hint = "enter open   tab complete   arrows choose   esc cancel"
+        super().__init__("Open a model: .onnx, .onnx.json, or REV:path", (), typed=typed, hint=hint, is_wide=True)
         self._folder = folder or Path.cwd()
-        self._typed = typed
         self._message = message
 
-    def compose(self) -> ComposeResult:
-        """Title, field, list, error, keys."""
-        with Vertical(classes="dialog tall wide"):
-            yield Bar(id="dialog-title")
-            yield Field(self._typed, id="dialog-input")
-            yield LineList(id="dialog-rows")
-            yield Bar(id="dialog-message")
-            yield Bar(id="dialog-hint")
+    @cached_property
+    def _jobs(self) -> Jobs:
+        return Jobs(self, self._failed, lambda: None)
 
-    def on_mount(self) -> None:
-        """Focus the field."""
-        self._jobs = Jobs(self, lambda error: self._say(failure_text(self.app, error)), lambda: None)
-        self.show_title("Open a model: .onnx, .onnx.json, or REV:path")
-        self.show_hint(Span("enter open   tab complete   arrows choose   esc cancel", "quiet"))
-        self.query_one(LineList).can_focus = False
-        self.query_one(Input).focus()
-        self._say(self._message)
-        self._find(self._typed)
-
-    def _say(self, text: str) -> None:
-        self.query_one("#dialog-message", Bar).show((Span(visible(text, 500), "bad"),))
+    def _failed(self, error: BaseException) -> None:
+        self._message = failure_text(self.app, error)
+        self._show(())
 
     def _find(self, typed: str) -> None:
+        if typed != self._typed:
+            self._typed, self._message = typed, ""
         folder = self._folder
         self._jobs.start("folder", "reading the folder", lambda: offers(typed, folder), self._show)
 
-    def _show(self, found: list[Offer]) -> None:
-        self.query_one(LineList).show(OfferRows(found), 0)
+    def _show(self, found: Sequence[Choice]) -> None:
+        super()._show(found)
+        message = Span(visible(self._message, 500), "bad") if self._message else Span(self._hint, "quiet")
+        self.show_hint(message)
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Offer what completes the text."""
-        event.stop()
-        if event.value != self._typed:
-            self._say("")
-        self._typed = event.value
-        self._find(event.value)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
+    def _submit(self, typed: str) -> None:
         """Open the typed file if it exists, else the row under the cursor."""
-        event.stop()
-        typed = event.value.strip()
-        if typed and (expanded(typed).is_file() or not self._offer()):
+        typed, cursor = typed.strip(), self.query_one(LineList).cursor
+        if typed and (expanded(typed).is_file() or self.choice_at(cursor) is None):
             self.dismiss(typed)
         else:
-            self._choose()
+            self._choose(cursor)
 
-    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """Choose with the mouse."""
-        self._choose()
-
-    def _offer(self) -> Offer | None:
-        lines = self.query_one(LineList)
-        rows = lines.rows
-        return rows.offers[lines.cursor] if isinstance(rows, OfferRows) and len(rows) else None
-
-    def _choose(self) -> None:
-        offer = self._offer()
-        if offer is None:
-            return
-        if offer.is_folder:
-            self._put(offer.path)
+    def _choose(self, number: int) -> None:
+        choice = self.choice_at(number)
+        if choice is not None and choice.key.endswith("/"):
+            self._complete()
         else:
-            self.dismiss(offer.path)
-
-    def _put(self, text: str) -> None:
-        field = self.query_one(Input)
-        field.value = text
-        field.cursor_position = len(text)
+            super()._choose(number)
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Complete, cancel."""
-        return {"tab": self._complete, **dict.fromkeys(("escape", "ctrl+c", "ctrl+q"), partial(self.dismiss, None))}
+        return {**super().keys(), "tab": self._complete, "ctrl+q": partial(self.dismiss, None)}
 
     def _complete(self) -> None:
-        offer = self._offer()
-        if offer is not None:
-            self._put(offer.path)
+        """Put the path of the row under the cursor into the field."""
+        choice = self.choice_at(self.query_one(LineList).cursor)
+        if choice is not None:
+            field = self.query_one(Input)
+            field.value = choice.key
+            field.cursor_position = len(choice.key)
 
 
-class StartScreen(Screen[int]):
+class StartScreen(KeyedScreen[int]):
     """The program without a model: asks for one until it is open, or the user leaves."""
 
-    def __init__(self, *, readonly: bool) -> None:
-        super().__init__()
+    def __init__(self, terminal: Terminal, *, readonly: bool) -> None:
+        super().__init__(terminal)
         self._readonly = readonly
 
-    def compose(self) -> ComposeResult:
-        """A title that names the program."""
-        yield Bar(id="title")
+    def title_line(self) -> tuple[Line, str]:
+        """Return the name of the program."""
+        return (Span(" onnxjson", "title"),), ""
 
     def on_mount(self) -> None:
         """Ask for a model."""
-        self.query_one(Bar).show((Span(" onnxjson", "title"),))
-        self.jobs = Jobs(self, lambda error: None, lambda: None)
-        self.run_worker(self._ask(), exit_on_error=False)
+        self.begin(self._ask())
 
     async def _ask(self) -> None:
         name, message = "", ""
@@ -244,3 +195,200 @@ class StartScreen(Screen[int]):
                 continue
             enter(self.app, found, readonly=self._readonly)
             return
+
+
+class FindingRows:
+    """Rows of findings: place, severity, message."""
+
+    def __init__(self, findings: Sequence[Finding]) -> None:
+        self._findings = findings
+
+    def __len__(self) -> int:
+        return len(self._findings)
+
+    def line(self, number: int, width: int) -> Line:
+        """See `Rows.line`."""
+        finding = self._findings[number]
+        place = f"{finding.line:>6}:{finding.column:<4}" if finding.line else ""
+        text = f"{finding.severity}: {finding.message}"
+        return Span(f"{place} ", "title"), Span(shortened(visible(text, None), max(width - cells(place) - 1, 10)))
+
+
+def text_around(text: bytes, finding: Finding, width: int) -> list[Line]:
+    """Return the lines around a finding, with a mark under its column, and its hint."""
+    lines = text.split(b"\n")
+    first = max(finding.line - 1 - _AROUND, 0)
+    found: list[Line] = []
+    for number in range(first, min(finding.line + _AROUND, len(lines))):
+        is_here = number == finding.line - 1
+        shown, column = _part(lines[number].decode("utf-8", "replace"), finding.column if is_here else 1, width - 8)
+        found.append((Span(f"{number + 1:>6}  ", "title" if is_here else "quiet"), Span(shown)))
+        if is_here:
+            found.append((Span(" " * (8 + column) + "^", "bad"),))
+    return [*found, *explained(finding, width)]
+
+
+def explained(finding: Finding, width: int) -> list[Line]:
+    """Return the unabridged message of a finding, and its hint."""
+    lines: list[Line] = [(Span(each, "bad"),) for each in wrapped(finding.message, width - 2, indent=1)]
+    lines += [(Span(each, "good"),) for each in wrapped(finding.hint, width - 2, indent=1)]
+    return lines
+
+
+def _part(line: str, column: int, width: int) -> tuple[str, int]:
+    """Return the part of a line around a column (from 1), and the position of the column in it."""
+    start = max(column - 1 - width // 2, 0) if len(line) > width else 0
+    before = visible(line[start : column - 1], None)
+    shown = visible(line[start : start + 2 * width], None)
+    mark = "…" if start else ""
+    return clipped(mark + shown, width), cells(mark + before)
+
+
+def bytes_around(path: Path, offset: int) -> list[Line]:
+    """Return rows of bytes around an offset, in hexadecimal and as text, with a mark under it.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    first = max(offset // _ROW - _AROUND, 0) * _ROW
+    with path.open("rb") as file:
+        file.seek(first)
+        data = file.read((2 * _AROUND + 1) * _ROW)
+    found: list[Line] = []
+    for start in range(0, len(data), _ROW):
+        row = data[start : start + _ROW]
+        is_here = first + start <= offset < first + start + _ROW
+        shown = "".join(chr(each) if 32 <= each < 127 else "." for each in row)
+        found.append(
+            (Span(f"{first + start:>12,}  ", "title" if is_here else "quiet"), Span(f"{row.hex(' '):<48} {shown}"))
+        )
+        if is_here:
+            found.append((Span(" " * (14 + 3 * (offset - first - start)) + "^^", "bad"),))
+    if offset >= first + len(data):
+        found.append((Span(f"{first + len(data):>12,}  the file ends here", "bad"),))
+    return found
+
+
+class FindingsScreen(KeyedScreen[int]):
+    """A file that is not a valid model: its errors, and the text or bytes around one.
+
+    E opens an editor at the place of an error, after which the file is read again.
+    """
+
+    AUTO_FOCUS = "#findings"
+    KEYS = (
+        ScreenKey(("E", "e", "enter"), "open the file in $EDITOR at the error", "edit", "editor"),
+        ScreenKey(("r",), "read the file again", "read_again", "read again"),
+        ScreenKey(("ctrl+l", "o"), "open another file", "open_other", "open another"),
+        ScreenKey(("ctrl+z",), "return to the shell until fg", "suspend"),
+        ScreenKey(("q", "ctrl+q"), "leave", "leave", "leave"),
+        HELP,
+        *FIRST_AND_LAST,
+    )
+
+    def __init__(self, found: Unreadable, terminal: Terminal, *, readonly: bool) -> None:
+        super().__init__(terminal)
+        self._found = found
+        self._readonly = readonly
+        self._text = b""
+        self._rows: Sequence[Finding] = ()
+
+    def body(self) -> ComposeResult:
+        """Findings, text around one."""
+        yield LineList(id="findings")
+        yield LineList(id="around", has_cursor=False)
+
+    def on_mount(self) -> None:
+        """Show the findings."""
+        self._show(self._found)
+
+    def title_line(self) -> tuple[Line, str]:
+        """Return the file, and the number of its errors."""
+        errors = counted(sum(each.severity == "error" for each in self._rows), "error")
+        title = f" {shortened(self._found.name, max(self.app.size.width - 32, 20))}"
+        return (Span(title, "title"), Span("  is not a model", "bad")), f"{errors} "
+
+    def offered(self, key: ScreenKey) -> bool:
+        """Return whether a key does something: only a text that may be changed can be edited."""
+        return key.run != "edit" or (self._found.is_text and not self._readonly)
+
+    @property
+    def findings(self) -> LineList:
+        """The list of findings."""
+        return self.query_one("#findings", LineList)
+
+    def _show(self, found: Unreadable) -> None:
+        self._found = found
+        listed = sorted(found.findings, key=lambda each: (each.severity != "error", each.line, each.column))
+        self._rows = listed or [Finding(severity="error", code="unreadable", message=found.message)]
+        self._text = b""
+        if found.is_text:
+            with suppress(OSError), found.path.open("rb") as file:
+                self._text = file.read(_MOST_READ)
+        self.findings.show(FindingRows(self._rows), 0)
+        self._show_place()
+        self.draw_bars()
+
+    def _show_place(self) -> None:
+        finding = self._rows[self.findings.cursor]
+        width = max(self.size.width - 2, 40)
+        around: list[Line] = []
+        if finding.line and self._text:
+            around = text_around(self._text, finding, width)
+        else:
+            around += explained(finding, width)
+            if self._found.offset is not None and not self._found.is_text:
+                try:
+                    around += bytes_around(self._found.path, self._found.offset)
+                except OSError as error:
+                    around.append((Span(visible(error_text(error), 500), "bad"),))
+        self.query_one("#around", LineList).show(TextRows(around))
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show the part of a line that fits the new width."""
+        if self._rows:
+            self._show_place()
+
+    def on_line_list_moved(self, event: LineList.Moved) -> None:
+        """Show the text around another finding."""
+        if event.lines is self.findings:
+            self._show_place()
+
+    # Keys
+
+    def leave(self, given: Given) -> None:
+        """End the program."""
+        self.app.exit(self._found.exit_code)
+
+    def suspend(self, given: Given) -> None:
+        """Return to the shell until ``fg``."""
+        self.app.action_suspend_process()
+
+    async def edit(self, given: Given) -> None:
+        """Open an editor at the place of the error under the cursor, then read the file again."""
+        if not self._found.is_text:
+            self.say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", "bad")
+        elif self._readonly:
+            self.say("the file is open read-only; start without --readonly to change it", "bad")
+        else:
+            finding = self._rows[self.findings.cursor]
+            place = (finding.line, finding.column) if finding.line else None
+            programs.edit_file(self.app, self._found.path, place)
+            await self.read_again(given)
+
+    async def read_again(self, given: Given) -> None:
+        """Read the file again; open it if it is a model now."""
+        found = await self._read(str(self._found.path))
+        if isinstance(found, Unreadable):
+            self._show(found)
+        else:
+            enter(self.app, found, readonly=self._readonly)
+
+    async def open_other(self, given: Given) -> None:
+        """Open another file."""
+        name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
+        if name is not None:
+            enter(self.app, await self._read(name), readonly=self._readonly)
+
+    async def _read(self, name: str) -> Session | Unreadable:
+        return await self.jobs.awaited("open", "reading", partial(opened, name, readonly=self._readonly))

@@ -24,8 +24,7 @@ from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared
 from onnxjson_tui.shell.bench import Bench
 from onnxjson_tui.shell.dialogs import Dialog
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 from onnxjson_tui.widgets.prompt import Field
 
 if TYPE_CHECKING:

@@ -20,8 +20,7 @@ from onnxjson.rendering.tables import wrapped
 from onnxjson_tui.rows.choices import Choice, ChoiceRows, Searchable
 from onnxjson_tui.session.answers import Preview
 from onnxjson_tui.shell.jobs import Jobs, error_text
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList, TextRows
+from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
 from onnxjson_tui.widgets.prompt import Field
 
 _DIALOG: Final = 72
@@ -174,7 +173,9 @@ class PickerScreen(Dialog[str | None]):
         return self._choices.having(words) if words else self._choices
 
     def _find(self, typed: str) -> None:
-        found = self.choices_for(typed)
+        self._show(self.choices_for(typed))
+
+    def _show(self, found: Sequence[Choice]) -> None:
         self.query_one(LineList).show(ChoiceRows(found), 0)
         # Also replaces the reason why the last choice was refused.
         self.show_hint(Span(self._hint, "quiet") if found else Span("no match   esc cancel", "changed"))
@@ -187,17 +188,24 @@ class PickerScreen(Dialog[str | None]):
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Choose."""
         event.stop()
-        self._choose(self.query_one(LineList).cursor)
+        self._submit(event.value)
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Choose with the mouse."""
         self._choose(event.number)
 
-    def _choose(self, number: int) -> None:
+    def _submit(self, typed: str) -> None:
+        self._choose(self.query_one(LineList).cursor)
+
+    def choice_at(self, number: int) -> Choice | None:
+        """Return the choice in a row, if there is one."""
         rows = self.query_one(LineList).rows
-        if not isinstance(rows, ChoiceRows) or not rows.choices:
+        return rows.choices[number] if isinstance(rows, ChoiceRows) and number < len(rows.choices) else None
+
+    def _choose(self, number: int) -> None:
+        choice = self.choice_at(number)
+        if choice is None:
             return
-        choice = rows.choices[number]
         if choice.refused:
             self.show_hint(Span(choice.refused, "bad"))
         else:

@@ -92,6 +92,10 @@ class Jobs:
         """The running jobs, oldest first."""
         return tuple(self._jobs.values())
 
+    def is_running(self, group: str) -> bool:
+        """Whether a job of a group is running."""
+        return group in self._jobs
+
     @property
     def hold_keys(self) -> bool:
         """Whether one of them may lead to a question."""

@@ -21,8 +21,7 @@ from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScr
 from onnxjson_tui.shell.jobs import Jobs
 from onnxjson_tui.shell.programs import failure_text
 from onnxjson_tui.shell.terminal import Terminal
-from onnxjson_tui.widgets.bars import Bar, Tone
-from onnxjson_tui.widgets.lines import LineList
+from onnxjson_tui.widgets.lines import Bar, LineList, Tone
 from onnxjson_tui.widgets.prompt import Complete, Prompt
 
 _T = TypeVar("_T")

@@ -8,7 +8,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.keys.key_list import key_hints, shown_keys
 from onnxjson_tui.shell.graph_screen import GraphScreen
-from onnxjson_tui.widgets.bars import Tone
+from onnxjson_tui.widgets.lines import Tone
 
 
 def title_line(bench: GraphScreen) -> Line:

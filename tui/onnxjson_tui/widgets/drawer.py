@@ -6,8 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from onnxjson.rendering.spans import Span
-from onnxjson_tui.widgets.bars import Bar
-from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
+from onnxjson_tui.widgets.lines import Bar, LineList, Rows, TextRows
 
 _Bench = TypeVar("_Bench")
 """The screen that has the drawer."""

@@ -1,10 +1,10 @@
-"""List of any length: only visible lines are built, and a key redraws only the lines that it changes.
+"""List of any length: only visible lines are built, and a key redraws only the lines that it changes; bars of one line.
 
 Rows come from a provider; the widget stores only the cursor and the scroll position.
 """
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Final, Protocol
+from typing import ClassVar, Final, Literal, Protocol
 
 from rich.segment import Segment
 from rich.style import Style as RichStyle
@@ -21,6 +21,13 @@ from onnxjson.rendering.tables import cells
 
 _CONTROLS: Final = dict.fromkeys((*range(32), *range(127, 160)), "?")
 """Control characters, which never reach a terminal, even if a provider did not escape them."""
+
+
+_STYLES: Final = {
+    "lines--plain", "lines--title", "lines--quiet", "lines--added", "lines--removed", "lines--rewritten",
+    "lines--changed", "lines--good", "lines--bad",
+}  # fmt: skip
+"""Names of the styles in the style sheet."""
 
 
 class Rows(Protocol):
@@ -50,10 +57,7 @@ class TextRows:
 class LineList(ScrollView, can_focus=True):
     """A list of lines with a cursor."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {
-        "lines--cursor", "lines--cursor-blurred", "lines--plain", "lines--title", "lines--quiet", "lines--added",
-        "lines--removed", "lines--rewritten", "lines--changed", "lines--good", "lines--bad",
-    }  # fmt: skip
+    COMPONENT_CLASSES: ClassVar[set[str]] = _STYLES | {"lines--cursor", "lines--cursor-blurred"}
 
     class Moved(Message):
         """The cursor moved to another row."""
@@ -63,23 +67,8 @@ class LineList(ScrollView, can_focus=True):
             self.lines = lines
             self.number = number
 
-        @property
-        def control(self) -> "LineList":
-            """The list, so that handlers can name it."""
-            return self.lines
-
-    class Chosen(Message):
+    class Chosen(Moved):
         """A row was double-clicked."""
-
-        def __init__(self, lines: "LineList", number: int) -> None:
-            super().__init__()
-            self.lines = lines
-            self.number = number
-
-        @property
-        def control(self) -> "LineList":
-            """The list, so that handlers can name it."""
-            return self.lines
 
     def __init__(self, rows: Rows | None = None, *, id: str | None = None, has_cursor: bool = True) -> None:  # noqa: A002 - Textual's word
         super().__init__(id=id)
@@ -289,3 +278,57 @@ def one_strip(
         segments.append(Segment(text, style))
         segments.append(Segment(" " * rest, base))
     return Strip(segments).adjust_cell_length(width, base)
+
+
+Tone = Literal["plain", "good", "bad", "changed"]
+
+
+class Bar(Widget, can_focus=False):
+    """One line of text that is never wrapped and never read as markup."""
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:  # noqa: A002 - Textual's word
+        super().__init__(id=id, classes=classes)
+        self._left: Line = ()
+        self._right: Line = ()
+        self._below: Sequence[Line] = ()
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = _STYLES
+
+    def show(self, left: Line, right: Line | str = "", below: Sequence[Line] = ()) -> None:
+        """Show spans on the left, and spans or a text on the right; the left side is shortened if they do not fit.
+
+        Args:
+            left: spans of the left side.
+            right: spans or text of the right side.
+            below: more lines; the bar grows by their number.
+        """
+        if isinstance(right, str):
+            right = (Span(right),) if right else ()
+        if (left, right, below) != (self._left, self._right, self._below):
+            if len(below) != len(self._below):
+                self.styles.height = 1 + len(below)
+            self._left, self._right, self._below = left, right, below
+            self.refresh()
+
+    @property
+    def text(self) -> str:
+        """The text of the bar, without styles."""
+        first = "".join(span.text for span in self._left)
+        if self._right:
+            first += "  " + "".join(span.text for span in self._right)
+        return "\n".join([first, *["".join(span.text for span in line) for line in self._below]])
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the bar."""
+        width = self.size.width
+        base = self.get_component_rich_style("lines--plain")
+        if y:
+            if y > len(self._below):
+                return Strip.blank(width, base)
+            return one_strip(self._below[y - 1], width, base, None, self.get_component_rich_style)
+        used = min(sum([cells(span.text) for span in self._right]), max(width // 2, 10))
+        room = max(width - used - (2 if used else 0), 0)
+        left = one_strip(self._left, room, base, None, self.get_component_rich_style)
+        right = one_strip(self._right, used, base, None, self.get_component_rich_style)
+        gap = Segment(" " * max(width - room - used, 0), base)
+        return Strip([*left, gap, *right]).adjust_cell_length(width, base)

@@ -10,7 +10,7 @@ from textual.widgets import Input
 
 from onnxjson.rendering.spans import Span
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.widgets.bars import Bar
+from onnxjson_tui.widgets.lines import Bar
 
 _MOST_KEPT: Final = 200
 """Number of earlier answers that are kept for each prompt mark."""

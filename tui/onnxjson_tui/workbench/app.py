@@ -14,7 +14,7 @@ from onnxjson_tui.keys.key_order import KeyOrder
 from onnxjson_tui.pages.changes import ChangesPage, HistoryPage
 from onnxjson_tui.pages.problems import ProblemsPage
 from onnxjson_tui.pages.tensor import TensorPage
-from onnxjson_tui.screens.recovery import offer_recovery
+from onnxjson_tui.screens.saving import offer_recovery
 from onnxjson_tui.session.opening import Unreadable
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
@@ -109,7 +109,7 @@ def first_screen(models: Sequence[str], *, readonly: bool, terminal: Terminal) -
     if not models:
         from onnxjson_tui.screens.opening import StartScreen
 
-        return StartScreen(readonly=readonly), None
+        return StartScreen(terminal, readonly=readonly), None
     if len(models) == 2:
         from onnxjson_tui.screens.comparison import comparison_of_files
 
@@ -129,7 +129,7 @@ def is_trace(name: str) -> bool:
 def screen_of(found: Session | Unreadable, terminal: Terminal, *, readonly: bool) -> tuple[Screen[Any], Session | None]:
     """Return the screen for what was opened, and its session if there is one."""
     if isinstance(found, Unreadable):
-        from onnxjson_tui.screens.findings import FindingsScreen
+        from onnxjson_tui.screens.opening import FindingsScreen
 
-        return FindingsScreen(found, readonly=readonly), None
+        return FindingsScreen(found, terminal, readonly=readonly), None
     return Workbench(found, terminal), found

@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from onnxjson_tui.actions import (
     commanding,
-    comparing,
     editing,
     editor,
     finding,
@@ -18,7 +17,6 @@ from onnxjson_tui.actions import (
     helping,
     inspection,
     inspector,
-    interface,
     moving,
     persistence,
     selecting,
@@ -36,11 +34,10 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *forms.ACTIONS,
     *editing.ACTIONS,
     *forms.INSERTIONS,
-    *interface.ACTIONS,
+    *inspector.INTERFACE,
     *selecting.ACTIONS,
     *editor.ACTIONS,
     *inspection.ACTIONS,
-    *comparing.ACTIONS,
     *persistence.ACTIONS,
     *helping.ACTIONS,
 )
