@@ -92,9 +92,7 @@ def soon_idle() -> Iterator[None]:
     with (
         patch("textual._wait.SLEEP_GRANULARITY", 0.01),
         patch("textual._wait.SLEEP_IDLE", 0.0005),
-        patch("onnxjson_tui.shell.graph_screen.SETTLES", _SETTLES),
-        patch("onnxjson_tui.screens.difference_view.SETTLES", _SETTLES),
-        patch("onnxjson_tui.screens.tracing.SETTLES", _SETTLES),
+        patch("onnxjson_tui.shell.keyed.SETTLES", _SETTLES),
     ):
         yield
 

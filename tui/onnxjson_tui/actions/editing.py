@@ -107,8 +107,7 @@ async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
 # Names
 
 
-async def rename(bench: Bench, given: Given) -> None:
-    """Rename the node or one of its outputs."""
+async def _rename(bench: Bench, given: Given) -> None:
     ref = require_here(bench)
     await ready(bench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
@@ -163,8 +162,7 @@ async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "valu
 # Inputs
 
 
-async def rewire(bench: Bench, given: Given) -> None:
-    """Connect an input to another value; a count before the keys names the input."""
+async def _rewire(bench: Bench, given: Given) -> None:
     ref = require_here(bench)
     model = bench.session.model
     await ready(bench)
@@ -199,8 +197,7 @@ async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
 # Deleting
 
 
-async def delete(bench: Bench, given: Given) -> None:
-    """Delete the selected nodes, or the one under the cursor; ask what replaces its outputs."""
+async def _delete(bench: Bench, given: Given) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -213,8 +210,7 @@ async def delete(bench: Bench, given: Given) -> None:
     await _choose_bypass(bench, ref, uses, may_leave_out=True)
 
 
-async def delete_and_bridge(bench: Bench, given: Given) -> None:
-    """Delete the node and connect its input to its consumers; ask only if that is ambiguous."""
+async def _delete_and_bridge(bench: Bench, given: Given) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -292,11 +288,11 @@ def _reason(error: OnnxJsonError) -> str:
 
 
 ACTIONS: Final = (
-    Action("edit-name", "rename the node or one of its outputs", ("r",), rename, "Edit", changes=True),
+    Action("edit-name", "rename the node or one of its outputs", ("r",), _rename, "Edit", changes=True),
     Action(
-        "edit-input", "connect an input to another value; 1w is input 1", ("w",), rewire, "Edit",
+        "edit-input", "connect an input to another value; 1w is input 1", ("w",), _rewire, "Edit",
         changes=True, footer="rewire",
     ),
-    Action("remove", "delete the node, or the selected ones", ("d",), delete, "Edit", changes=True, footer="delete"),
-    Action("bridge", "delete and reconnect", ("D",), delete_and_bridge, "Edit", changes=True),
+    Action("remove", "delete the node, or the selected ones", ("d",), _delete, "Edit", changes=True, footer="delete"),
+    Action("bridge", "delete and reconnect", ("D",), _delete_and_bridge, "Edit", changes=True),
 )  # fmt: skip

@@ -33,8 +33,7 @@ _EXPRESSED: Final = 3_000
 """Nodes of a model up to which a change is expressed as edits, which the history lists as commands."""
 
 
-async def edit_text(bench: Bench, given: Given) -> None:
-    """Edit the selected nodes, or the one under the cursor, in $EDITOR."""
+async def _edit_text(bench: Bench, given: Given) -> None:
     from onnxjson.editing.round_trip import ModelEditing
 
     session = bench.session
@@ -50,8 +49,7 @@ async def edit_text(bench: Bench, given: Given) -> None:
     await _EditorLoop(bench, editing, draft).run()
 
 
-async def take_up(bench: Bench, given: Given) -> None:
-    """Open a kept text in $EDITOR again."""
+async def _take_up(bench: Bench, given: Given) -> None:
     from onnxjson.editing.drafts import open_draft, unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 
@@ -259,9 +257,9 @@ def _plain(text: str) -> list[Line]:
 
 ACTIONS: Final = (
     Action(
-        "edit-text", "edit the node, or the selected ones, as text in $EDITOR", ("E",), edit_text, "Edit",
+        "edit-text", "edit the node, or the selected ones, as text in $EDITOR", ("E",), _edit_text, "Edit",
         changes=True, footer="$EDITOR",
         help="Consecutive nodes are one list, replaced as a whole; weights are shown as digests.",
     ),
-    Action("take-up", "open a kept text in $EDITOR again", (), take_up, "Edit", changes=True),
+    Action("take-up", "open a kept text in $EDITOR again", (), _take_up, "Edit", changes=True),
 )  # fmt: skip

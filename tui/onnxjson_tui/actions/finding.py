@@ -72,8 +72,7 @@ class _Search:
         _go_on(bench, self._origin - 1, 1, 1)
 
 
-def search(bench: Bench, given: Given) -> None:
-    """Ask for a text to search, or search for the argument of the action."""
+def _search(bench: Bench, given: Given) -> None:
     if bench.scope is None:
         bench.say("there are no nodes")
         return
@@ -84,8 +83,7 @@ def search(bench: Bench, given: Given) -> None:
     bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def same_operator(bench: Bench, given: Given) -> None:
-    """Go to the next node with the operator under the cursor; n and N continue."""
+def _same_operator(bench: Bench, given: Given) -> None:
     number = bench.nodes.cursor
 
     def look(text: NodeText) -> None:
@@ -240,8 +238,7 @@ class _Filter:
         filter_by(bench, typed)
 
 
-def filter_nodes(bench: Bench, given: Given) -> None:
-    """Ask which nodes to list."""
+def _filter_nodes(bench: Bench, given: Given) -> None:
     if given.text:
         filter_by(bench, given.text)
         return
@@ -278,8 +275,7 @@ def clear_filter(bench: Bench) -> None:
         bench.show_only("", None)
 
 
-def give_up(bench: Bench, given: Given) -> None:
-    """Go back one step: cancel jobs, then leave the pane, then clear the selection, then the filter."""
+def _give_up(bench: Bench, given: Given) -> None:
     jobs = [job for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
     if jobs:
         for job in jobs:
@@ -298,7 +294,7 @@ def give_up(bench: Bench, given: Given) -> None:
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "search", "search in operators, names and outputs", ("/",), search, "Find", footer="search", argument="[TEXT]",
+        "search", "search in operators, names and outputs", ("/",), _search, "Find", footer="search", argument="[TEXT]",
         help="Lower-case letters also find capitals. Between slashes, as in /conv.*bias/, it is a regular expression. "
         "enter stays at the match, esc goes back.",
     ),
@@ -310,14 +306,14 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         "previous-match", "previous match", ("N",),
         lambda bench, given: _go_on(bench, bench.nodes.cursor, given.number or 1, -1), "Find",
     ),
-    Action("same-operator", "next node of the same operator", ("*",), same_operator, "Find"),
+    Action("same-operator", "next node of the same operator", ("*",), _same_operator, "Find"),
     Action(
-        "filter", "filter the list of nodes", ("f",), filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
+        "filter", "filter the list of nodes", ("f",), _filter_nodes, "Find", footer="filter", argument="[SELECTOR]",
         help="By a selector, such as op:Conv dtype:float16 name:*attn*; a single word is searched in names. "
         "tab completes.",
     ),
     Action(
-        "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), give_up, "Find",
+        "escape", "cancel work; back to the nodes; clear selection; clear filter", ("escape",), _give_up, "Find",
         help="One of these at a time, in this order.",
     ),
 )  # fmt: skip

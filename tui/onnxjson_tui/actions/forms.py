@@ -43,8 +43,7 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def edit_form(bench: Bench, given: Given) -> None:
-    """Open the form of an edit; without a name, choose the edit first."""
+async def _edit_form(bench: Bench, given: Given) -> None:
     name = given.text.split()[0] if given.text else await bench.choose("Edits", edit_choices(), is_wide=True)
     if name is not None:
         await fill_in(bench, name)
@@ -82,8 +81,7 @@ async def fill_in(
     return preview
 
 
-async def insert_after(bench: Bench, given: Given) -> None:
-    """Insert a node between an output of this one and its consumers."""
+async def _insert_after(bench: Bench, given: Given) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -101,8 +99,7 @@ async def insert_after(bench: Bench, given: Given) -> None:
     await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def insert_before(bench: Bench, given: Given) -> None:
-    """Insert a node between this one and one of its inputs; a count before the keys names the input."""
+async def _insert_before(bench: Bench, given: Given) -> None:
     ref = require_here(bench)
     await ready(bench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
@@ -166,16 +163,18 @@ def _texts(bench: Bench, ref: NodeRef, value: str, operator: str) -> dict[str, s
 
 ACTIONS: Final = (
     Action(
-        "edits", "choose an edit and fill in its form", ("a",), edit_form, "Edit", changes=True, footer="all edits"
+        "edits", "choose an edit and fill in its form", ("a",), _edit_form, "Edit", changes=True, footer="all edits"
     ),
     Action(
-        "edit-form", "open the form of an edit, such as :edit-form set-tensor", (), edit_form, "Edit",
+        "edit-form", "open the form of an edit, such as :edit-form set-tensor", (), _edit_form, "Edit",
         changes=True, argument="EDIT",
     ),
 )  # fmt: skip
 
 INSERTIONS: Final = (
-    Action("insert-after", "insert a node after this one", ("o",), insert_after, "Edit", changes=True, footer="insert"),
-    Action("insert-before", "insert a node before an input", ("O",), insert_before, "Edit", changes=True),
+    Action(
+        "insert-after", "insert a node after this one", ("o",), _insert_after, "Edit", changes=True, footer="insert"
+    ),
+    Action("insert-before", "insert a node before an input", ("O",), _insert_before, "Edit", changes=True),
 )
 """Apart from the others for the order of the keys in the footer."""

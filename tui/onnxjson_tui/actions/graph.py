@@ -83,8 +83,7 @@ async def consumers(bench: Bench, given: Given) -> None:
             bench.go(chosen)
 
 
-async def definition(bench: Bench, given: Given) -> None:
-    """Go to the definition of an input: a node, a constant, an input of the graph."""
+async def _definition(bench: Bench, given: Given) -> None:
     here = require_here(bench)
     slots = [slot for slot, name in enumerate(here.node.input) if name]
     if not slots:
@@ -149,8 +148,7 @@ async def enter(bench: Bench, given: Given) -> None:
         bench.go(chosen)
 
 
-async def leave(bench: Bench, given: Given) -> None:
-    """Leave a graph for the node that contains it; leave a function for a node that calls it."""
+async def _leave(bench: Bench, given: Given) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -215,8 +213,7 @@ def mark(bench: Bench, given: Given) -> None:
     bench.say(f"mark {given.letter} set; '{given.letter} goes back to it")
 
 
-def to_mark(bench: Bench, given: Given) -> None:
-    """Go to the node of a mark; to the last place for a second quote."""
+def _to_mark(bench: Bench, given: Given) -> None:
     places = bench.session.places
     if given.letter == "'":
         last = places.jumps.last
@@ -233,8 +230,7 @@ def to_mark(bench: Bench, given: Given) -> None:
         bench.go(address)
 
 
-def show_cone(bench: Bench, given: Given) -> None:
-    """List only the nodes that this one depends on, or that depend on it."""
+def _show_cone(bench: Bench, given: Given) -> None:
     here, way = require_here(bench), given.text.strip()
     if way not in ("in", "out"):
         bench.say(":cone in lists what this node depends on, :cone out what depends on it", "bad" if way else "plain")
@@ -322,11 +318,11 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         help="2gc goes to the second one.",
     ),
     Action(
-        "definition", "show the definition of an input: node, constant, graph input", ("g d",), definition, "Graph",
+        "definition", "show the definition of an input: node, constant, graph input", ("g d",), _definition, "Graph",
         help="2gd shows the definition of in[2].",
     ),
     Action("enter-graph", "enter a graph of the node, or the function that it calls", ("g s",), enter, "Graph"),
-    Action("leave-graph", "leave the graph for the node that contains it", ("-",), leave, "Graph"),
+    Action("leave-graph", "leave the graph for the node that contains it", ("-",), _leave, "Graph"),
     Action(
         "back", "back to the previous place", ("ctrl+o", "["),
         lambda bench, given: _jump(bench, given, is_back=True), "Graph",
@@ -334,10 +330,10 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("forward", "forward again", ("]",), lambda bench, given: _jump(bench, given, is_back=False), "Graph"),
     Action("mark", "mark the node with a letter", ("m",), mark, "Graph", takes_letter=True),
     Action(
-        "to-mark", "go to a mark; '' goes to the last place", ("'",), to_mark, "Graph", takes_letter=True
+        "to-mark", "go to a mark; '' goes to the last place", ("'",), _to_mark, "Graph", takes_letter=True
     ),
     Action(
-        "cone", "list what the node depends on (in), or what depends on it (out)", (), show_cone, "Graph",
+        "cone", "list what the node depends on (in), or what depends on it (out)", (), _show_cone, "Graph",
         argument="in|out",
     ),
 )  # fmt: skip

@@ -79,8 +79,7 @@ _MOST_RECENT: Final = 20
 """Earlier commands that are offered."""
 
 
-async def open_palette(bench: Bench, given: Given) -> None:
-    """Ask for an action, an edit or a name, and run it or go there."""
+async def _open_palette(bench: Bench, given: Given) -> None:
     chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
     if chosen is not None:
         _run(bench, chosen)
@@ -172,8 +171,7 @@ def keys(bench: Bench, given: Given) -> None:
     bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 manual"))
 
 
-def manual(bench: Bench, given: Given) -> None:
-    """Show the manual."""
+def _manual(bench: Bench, given: Given) -> None:
     lines: list[Line] = []
     for block in MANUAL.split("\n\n"):
         title, _, text = block.partition("\n")
@@ -191,8 +189,8 @@ def messages(bench: Bench, given: Given) -> None:
 
 
 ACTIONS: Final = (
-    Action("palette", "find an action, an edit, a node, a constant", ("ctrl+p",), open_palette, "Help", footer="find"),
+    Action("palette", "find an action, an edit, a node, a constant", ("ctrl+p",), _open_palette, "Help", footer="find"),
     Action("keys", "list the keys of this pane", ("?",), keys, "Help", footer="keys"),
-    Action("manual", "the manual, one page", ("f1",), manual, "Help"),
+    Action("manual", "the manual, one page", ("f1",), _manual, "Help"),
     Action("messages", "all messages so far", (), messages, "Help"),
 )  # fmt: skip

@@ -100,8 +100,7 @@ def _cut(line: str, width: int) -> list[str]:
     return [line[start : start + width] for start in range(0, len(line), width)]
 
 
-async def tensor(bench: Bench, given: Given) -> None:
-    """Show a tensor of the node under the cursor; ask which one if it has several constants."""
+async def _tensor(bench: Bench, given: Given) -> None:
     here = require_here(bench)
     found = tensors_of(bench, here)
     if not found:
@@ -168,8 +167,7 @@ def statistics(bench: Bench, given: Given) -> None:
         bench.say("statistics need a tensor; t on a node shows one")
 
 
-async def take_slice(bench: Bench, given: Given) -> None:
-    """Ask for a slice of the tensor in the notation of NumPy."""
+async def _take_slice(bench: Bench, given: Given) -> None:
     page = bench.drawer.page
     if not isinstance(page, TensorPage) or not page.slice:
         bench.say("a slice needs a tensor; t on a node shows one")
@@ -184,8 +182,7 @@ def _scroll(bench: Bench, given: Given, *, step: int) -> None:
         bench.drawer.page.sideways(step * (given.number or 1))
 
 
-async def edit_tensor(bench: Bench, given: Given) -> None:
-    """Offer the command that sets the values, with the current values."""
+async def _edit_tensor(bench: Bench, given: Given) -> None:
     page = bench.drawer.page
     text = page.command() if isinstance(page, TensorPage) else ""
     if not text:
@@ -202,8 +199,7 @@ def check(bench: Bench, given: Given) -> None:
     bench.drawer.find(ProblemsPage).ask_onnx()
 
 
-def only_errors(bench: Bench, given: Given) -> None:
-    """Hide warnings, or show them again."""
+def _only_errors(bench: Bench, given: Given) -> None:
     page = bench.drawer.page
     if isinstance(page, ProblemsPage):
         page.turn_warnings()
@@ -211,15 +207,13 @@ def only_errors(bench: Bench, given: Given) -> None:
         bench.say("f5 shows the problems, which may have warnings")
 
 
-def read_row(bench: Bench, given: Given) -> None:
-    """Show the row unabridged."""
+def _read_row(bench: Bench, given: Given) -> None:
     page = bench.drawer.page
     if isinstance(page, ProblemsPage):
         page.read(bench.drawer.lines.cursor)
 
 
-def show_documentation(bench: Bench, given: Given) -> None:
-    """Show the documentation of the operator under the cursor."""
+def _show_documentation(bench: Bench, given: Given) -> None:
     here = require_here(bench)
     model = bench.session.model
     # In a thread, since onnx is imported for the first answer.
@@ -232,8 +226,7 @@ def show_documentation(bench: Bench, given: Given) -> None:
     )
 
 
-async def neighbourhood(bench: Bench, given: Given) -> None:
-    """Draw the nodes around the one under the cursor."""
+async def _neighbourhood(bench: Bench, given: Given) -> None:
     here = require_here(bench)
     chosen = await bench.app.push_screen_wait(
         NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=given.number)
@@ -284,8 +277,7 @@ async def _show(bench: Bench, screen: ComparisonScreen) -> None:
         bench.go(address)
 
 
-async def run_pass(bench: Bench, given: Given) -> None:
-    """Run a pass on the current model and show its diff; the user applies or drops it."""
+async def _run_pass(bench: Bench, given: Given) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens.passes import SpecScreen, pass_choices, run_screen
 
@@ -301,8 +293,7 @@ async def run_pass(bench: Bench, given: Given) -> None:
         await _show(bench, run_screen(bench, spec))
 
 
-async def trace(bench: Bench, given: Given) -> None:
-    """Show the passes of a trace."""
+async def _trace(bench: Bench, given: Given) -> None:
     from onnxjson_tui.screens.tracing import trace_of_folder
 
     folder = given.text or await bench.ask("trace in folder ", complete=complete_path)
@@ -311,20 +302,20 @@ async def trace(bench: Bench, given: Given) -> None:
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    Action("tensor", "show a tensor of the node: values, statistics", ("t",), tensor, "See", footer="tensor"),
+    Action("tensor", "show a tensor of the node: values, statistics", ("t",), _tensor, "See", footer="tensor"),
     Action("check", "run the checker and the shape inference of onnx", ("C",), check, "See"),
-    Action("documentation", "documentation of the operator", ("g D",), show_documentation, "Graph"),
+    Action("documentation", "documentation of the operator", ("g D",), _show_documentation, "Graph"),
     Action(
         "neighbourhood", "draw the nodes around the node; a count limits the distance", ("g v",),
-        neighbourhood, "Graph",
+        _neighbourhood, "Graph",
     ),
     Action("statistics", "statistics and histogram of the tensor", ("S",), statistics, "See", "drawer"),
-    Action("slice", "a slice of the tensor, such as [0, :, 3]", ("s",), take_slice, "See", "drawer"),
+    Action("slice", "a slice of the tensor, such as [0, :, 3]", ("s",), _take_slice, "See", "drawer"),
     Action("right", "columns to the right", ("l", "right"), partial(_scroll, step=1), "Move", "drawer"),
     Action("left", "columns to the left", ("h", "left"), partial(_scroll, step=-1), "Move", "drawer"),
-    Action("edit-tensor", "edit the values of the tensor", ("e",), edit_tensor, "Edit", "drawer", changes=True),
-    Action("only-errors", "hide warnings, or show them again", ("w",), only_errors, "See", "drawer"),
-    Action("read-row", "show the row unabridged", ("space",), read_row, "See", "drawer"),
+    Action("edit-tensor", "edit the values of the tensor", ("e",), _edit_tensor, "Edit", "drawer", changes=True),
+    Action("only-errors", "hide warnings, or show them again", ("w",), _only_errors, "See", "drawer"),
+    Action("read-row", "show the row unabridged", ("space",), _read_row, "See", "drawer"),
     Action(
         "compare", "compare: unsaved changes, another file, a revision", ("c",), compare, "See",
         argument="[PATH|REV:PATH]", footer="compare",
@@ -338,7 +329,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
         lambda bench, given: bench.drawer.find(ChangesPage).next_node(-(given.number or 1)), "See",
     ),
     Action(
-        "run-pass", "run a pass and see its diff before applying it", ("p",), run_pass, "See", argument="[PASS]",
+        "run-pass", "run a pass and see its diff before applying it", ("p",), _run_pass, "See", argument="[PASS]",
     ),
-    Action("trace", "show the passes of a trace", (), trace, "See", argument="[DIR]"),
+    Action("trace", "show the passes of a trace", (), _trace, "See", argument="[DIR]"),
 )  # fmt: skip

@@ -40,8 +40,7 @@ def entry_here(bench: Bench) -> Entry | None:
     return rows.entries[bench.inspector.cursor]
 
 
-async def open_entry(bench: Bench, given: Given) -> None:
-    """Go to the producer of an input or to a consumer; edit other rows."""
+async def _open_entry(bench: Bench, given: Given) -> None:
     entry = entry_here(bench)
     if entry is None:
         return
@@ -50,11 +49,10 @@ async def open_entry(bench: Bench, given: Given) -> None:
     elif bench.session.readonly:
         bench.say(READ_ONLY, "bad")
     else:
-        await edit_entry(bench, given)
+        await _edit_entry(bench, given)
 
 
-async def edit_entry(bench: Bench, given: Given) -> None:
-    """Edit the contents of a row."""
+async def _edit_entry(bench: Bench, given: Given) -> None:
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     if entry is None:
@@ -80,8 +78,7 @@ async def edit_entry(bench: Bench, given: Given) -> None:
             bench.say("a consumer is edited at its own place; enter goes there", "plain")
 
 
-async def remove_entry(bench: Bench, given: Given) -> None:
-    """Remove an attribute, an entry of the metadata, the doc string, or an optional input."""
+async def _remove_entry(bench: Bench, given: Given) -> None:
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     words = node_selector(bench.session.index, ref)
@@ -160,8 +157,7 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
         await make(bench, SetDoc(text=parse_typed(answer), node=words))
 
 
-def to_inspector(bench: Bench, given: Given) -> None:
-    """Go to the first attribute in the inspector."""
+def _to_inspector(bench: Bench, given: Given) -> None:
     bench.settle()
     rows = bench.inspector.rows
     bench.focus_pane("inspector")
@@ -230,8 +226,7 @@ class InterfaceScreen(Dialog[PortAction | None]):
             self.dismiss(PortAction(action, port, number))
 
 
-async def interface(bench: Bench, given: Given) -> None:
-    """Show the inputs and outputs, again after each edit, until the user closes the list."""
+async def _interface(bench: Bench, given: Given) -> None:
     cursor = 0
     while True:
         screen = InterfaceScreen(ports_of(bench.session.index), cursor=cursor, readonly=bench.session.readonly)
@@ -286,15 +281,15 @@ def _shape(scope: Scope, name: str) -> str:
 
 
 INTERFACE: Final = (
-    Action("interface", "inputs, outputs and their shapes", ("i",), interface, "Edit", footer="in/out"),
+    Action("interface", "inputs, outputs and their shapes", ("i",), _interface, "Edit", footer="in/out"),
 )  # fmt: skip
 
 ACTIONS: Final = (
-    Action("inspect", "edit a field of the node in the inspector", ("e",), to_inspector, "Edit", footer="edit"),
-    Action("open-row", "go where the row leads, or edit it", ("enter",), open_entry, "Edit", "inspector",
+    Action("inspect", "edit a field of the node in the inspector", ("e",), _to_inspector, "Edit", footer="edit"),
+    Action("open-row", "go where the row leads, or edit it", ("enter",), _open_entry, "Edit", "inspector",
            footer="go or edit"),
-    Action("edit-row", "edit the row", ("e",), edit_entry, "Edit", "inspector", changes=True,
+    Action("edit-row", "edit the row", ("e",), _edit_entry, "Edit", "inspector", changes=True,
            footer="edit"),
-    Action("remove-row", "remove the attribute, entry or optional input", ("d", "delete"), remove_entry, "Edit",
+    Action("remove-row", "remove the attribute, entry or optional input", ("d", "delete"), _remove_entry, "Edit",
            "inspector", changes=True, footer="remove"),
 )  # fmt: skip

@@ -32,8 +32,7 @@ def _turn(bench: Bench, step: int) -> None:
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
 
 
-def unfold(bench: Bench, given: Given) -> None:
-    """Open the section or scope under the cursor; go into an open one."""
+def _unfold(bench: Bench, given: Given) -> None:
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is not None and row.is_open is False:
@@ -42,8 +41,7 @@ def unfold(bench: Bench, given: Given) -> None:
         bench.outline.move_by(1)
 
 
-def fold(bench: Bench, given: Given) -> None:
-    """Close the section or scope under the cursor; go to the parent of a closed one."""
+def _fold(bench: Bench, given: Given) -> None:
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is None:
@@ -60,8 +58,7 @@ def turn_fold(bench: Bench, row: Row) -> None:
     bench.draw_outline()
 
 
-def to_scope(bench: Bench, given: Given) -> None:
-    """Go to the subject of the row under the cursor: a node, a graph, the nodes of an operator, a constant."""
+def _to_scope(bench: Bench, given: Given) -> None:
     row = outline_rows(bench).row(bench.outline.cursor)
     if row is None:
         return
@@ -95,14 +92,12 @@ def outline_rows(bench: Bench) -> OutlineLines:
     return lines
 
 
-def choose_in_drawer(bench: Bench, given: Given) -> None:
-    """Run what enter does on the open page."""
+def _choose_in_drawer(bench: Bench, given: Given) -> None:
     if bench.drawer.page is not None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
-def maximize(bench: Bench, given: Given) -> None:
-    """Give the list of nodes the whole width, or restore the other panes."""
+def _maximize(bench: Bench, given: Given) -> None:
     bench.toggle_class("full")
     bench.nodes.focus()
 
@@ -141,11 +136,11 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, given: bench.lines.centre(1.0), "Move"),
     Action("next-pane", "next pane", ("tab",), lambda bench, given: _turn(bench, 1), "Panes"),
     Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, given: _turn(bench, -1), "Panes"),
-    Action("maximize", "give the nodes the whole width", ("+", "_"), maximize, "Panes"),
-    Action("unfold", "open the section or scope", ("l", "right"), unfold, "Move", "outline"),
-    Action("fold", "close it, or go to its parent", ("h", "left"), fold, "Move", "outline"),
-    Action("to-scope", "go to the subject of the row", ("enter",), to_scope, "Move", "outline", footer="go there"),
-    Action("choose", "choose the row", ("enter",), choose_in_drawer, "See", "drawer"),
+    Action("maximize", "give the nodes the whole width", ("+", "_"), _maximize, "Panes"),
+    Action("unfold", "open the section or scope", ("l", "right"), _unfold, "Move", "outline"),
+    Action("fold", "close it, or go to its parent", ("h", "left"), _fold, "Move", "outline"),
+    Action("to-scope", "go to the subject of the row", ("enter",), _to_scope, "Move", "outline", footer="go there"),
+    Action("choose", "choose the row", ("enter",), _choose_in_drawer, "See", "drawer"),
     Action("problems", "problems of the model", ("f5",), page_opener("problems"), "See"),
     Action("changes", "changes since the last save", ("f6",), page_opener("diff"), "See"),
     Action("tensor-page", "the tensor page of the drawer", ("f7",), page_opener("tensor"), "See"),

@@ -47,8 +47,7 @@ async def save(bench: Bench, given: Given) -> None:
     await saving.save(bench)
 
 
-async def save_as(bench: Bench, given: Given) -> None:
-    """Save under another name; its extension determines the form."""
+async def _save_as(bench: Bench, given: Given) -> None:
     here = bench.session.opened.path
     path = await saving.ask_path(
         bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=given.text
@@ -57,20 +56,17 @@ async def save_as(bench: Bench, given: Given) -> None:
         await saving.save(bench, path)
 
 
-async def save_and_quit(bench: Bench, given: Given) -> None:
-    """Save, and leave if that succeeds."""
+async def _save_and_quit(bench: Bench, given: Given) -> None:
     if not bench.session.is_changed or await saving.save(bench):
         _end(bench)
 
 
-async def leave(bench: Bench, given: Given) -> None:
-    """Leave the program; ask first if changes are not saved."""
+async def _leave(bench: Bench, given: Given) -> None:
     if await may_leave(bench, "leave"):
         _end(bench)
 
 
-def discard_and_quit(bench: Bench, given: Given) -> None:
-    """Leave the program without saving."""
+def _discard_and_quit(bench: Bench, given: Given) -> None:
     if bench.session.is_saving:
         bench.say("the model is being saved; leave afterwards", "changed")
         return
@@ -120,8 +116,7 @@ def _unsaved(bench: Bench) -> list[Line]:
     return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
 
 
-async def open_other(bench: Bench, given: Given) -> None:
-    """Open another file instead of this one."""
+async def _open_other(bench: Bench, given: Given) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
     from onnxjson_tui.shell.programs import enter, opened
 
@@ -140,8 +135,7 @@ async def open_other(bench: Bench, given: Given) -> None:
         found.close()
 
 
-async def export(bench: Bench, given: Given) -> None:
-    """Export the steps of the session as a rewrite script."""
+async def _export(bench: Bench, given: Given) -> None:
     session = bench.session
     if not session.history.made:
         bench.say("there are no edits to export")
@@ -172,15 +166,16 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(
-        "save-as", "save under another name", (), save_as, "Keep", changes=True, argument="[PATH]",
+        "save-as", "save under another name", (), _save_as, "Keep", changes=True, argument="[PATH]",
         help="The extension determines the form.",
     ),
-    Action("open", "open another file", ("ctrl+l",), open_other, "Keep", argument="[PATH]"),
+    Action("open", "open another file", ("ctrl+l",), _open_other, "Keep", argument="[PATH]"),
     Action(
-        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), export, "Keep", argument="[PATH]"
+        "export", "export the edits of this session as a rewrite script", ("ctrl+e",), _export, "Keep",
+        argument="[PATH]",
     ),
     Action("suspend", "return to the shell until fg", ("ctrl+z",), _suspend, "Keep"),
-    Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), leave, "Keep", footer="quit"),
-    Action("save-quit", "save, and leave", (), save_and_quit, "Keep", changes=True),
-    Action("discard-quit", "leave without saving", (), discard_and_quit, "Keep"),
+    Action("quit", "leave; asks if changes are not saved", ("q", "ctrl+q"), _leave, "Keep", footer="quit"),
+    Action("save-quit", "save, and leave", (), _save_and_quit, "Keep", changes=True),
+    Action("discard-quit", "leave without saving", (), _discard_and_quit, "Keep"),
 )  # fmt: skip

@@ -28,8 +28,7 @@ _LIMIT: Final = 74_000
 """Maximum bytes of base64 that terminals accept for the clipboard (OSC 52)."""
 
 
-def toggle(bench: Bench, given: Given) -> None:
-    """Toggle the selection of the node under the cursor, or of as many nodes as the count."""
+def _toggle(bench: Bench, given: Given) -> None:
     require_here(bench)
     lines = bench.nodes
     for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (given.number or 1), len(lines.rows)))):
@@ -37,8 +36,7 @@ def toggle(bench: Bench, given: Given) -> None:
     _show(bench)
 
 
-def select_range(bench: Bench, given: Given) -> None:
-    """Select all listed nodes between the last selected one and this one."""
+def _select_range(bench: Bench, given: Given) -> None:
     require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
@@ -49,8 +47,7 @@ def select_range(bench: Bench, given: Given) -> None:
     _show(bench)
 
 
-def select_all(bench: Bench, given: Given) -> None:
-    """Select all listed nodes, or those that a selector finds."""
+def _select_all(bench: Bench, given: Given) -> None:
     if given.text:
         bench.session.select(given.text)
         _show(bench)
@@ -64,8 +61,7 @@ def _select(bench: Bench, numbers: range) -> None:
     _show(bench)
 
 
-async def repeat(bench: Bench, given: Given) -> None:
-    """Repeat the last edit on this node or on the selected ones."""
+async def _repeat(bench: Bench, given: Given) -> None:
     session = bench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
@@ -198,8 +194,7 @@ def write_file(data: bytes) -> Path:
     return Path(name)
 
 
-async def copy(bench: Bench, given: Given) -> None:
-    """Offer the texts of the node that can be copied."""
+async def _copy(bench: Bench, given: Given) -> None:
     ref = require_here(bench)
     found = {each.key: each for each in copies_of(bench.session.index, ref)}
     if given.text in found:
@@ -211,8 +206,7 @@ async def copy(bench: Bench, given: Given) -> None:
         copy_text(bench, found[chosen].text, found[chosen].label)
 
 
-def copy_row(bench: Bench, given: Given) -> None:
-    """Copy the text that the page offers for the row."""
+def _copy_row(bench: Bench, given: Given) -> None:
     page = bench.drawer.page
     text = "" if page is None else page.copied(bench.drawer.lines.cursor)
     if text:
@@ -222,15 +216,15 @@ def copy_row(bench: Bench, given: Given) -> None:
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
-    Action("select", "toggle the selection of the node", ("v",), toggle, "Edit", footer="select"),
-    Action("select-range", "select from the last selected node to this one", ("V",), select_range, "Edit"),
-    Action("select-all", "select all listed nodes, or what a selector finds", (), select_all, "Edit",
+    Action("select", "toggle the selection of the node", ("v",), _toggle, "Edit", footer="select"),
+    Action("select-range", "select from the last selected node to this one", ("V",), _select_range, "Edit"),
+    Action("select-all", "select all listed nodes, or what a selector finds", (), _select_all, "Edit",
            argument="[SELECTOR]"),
     Action("select-none", "select nothing", (), lambda bench, given: _select(bench, range(0)), "Edit"),
-    Action("repeat", "repeat the last edit on this node or the selection", (".",), repeat, "Edit", changes=True),
+    Action("repeat", "repeat the last edit on this node or the selection", (".",), _repeat, "Edit", changes=True),
     Action(
-        "copy", "copy a name, the JSON, the command ...", ("y",), copy, "Edit", footer="copy",
+        "copy", "copy a name, the JSON, the command ...", ("y",), _copy, "Edit", footer="copy",
         argument="[name|selector|address|json|command]",
     ),
-    Action("copy-row", "copy the row", ("y",), copy_row, "Keep", "drawer"),
+    Action("copy-row", "copy the row", ("y",), _copy_row, "Keep", "drawer"),
 )  # fmt: skip

@@ -20,9 +20,6 @@ from onnxjson_tui.shell.keyed import KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, Rows, TextRows
 
-SETTLES: Final = 0.12
-"""Seconds that the cursor rests on a row before its details are shown."""
-
 _MOST_PLACES: Final = 200
 
 SIDE_BY_SIDE: Final = 140
@@ -64,7 +61,6 @@ class DifferenceScreen(KeyedScreen[Any]):
         self.can_prove = False
         """Whether the screen can run both sides of every rewrite."""
         self._shows_text = False
-        self._settling: Any = None
 
     def body(self) -> ComposeResult:
         """The rows, and details of one."""
@@ -127,9 +123,7 @@ class DifferenceScreen(KeyedScreen[Any]):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Update the lower list when the cursor rests."""
         if event.lines is self.rows:
-            if self._settling is not None:
-                self._settling.stop()
-            self._settling = self.set_timer(SETTLES, self.settle)
+            self.after_rest(self.settle)
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""

@@ -1,12 +1,10 @@
 """Passes on the model of a session: choose one, set its options, run it, apply its result."""
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
-from textual.containers import Vertical
 from textual.widgets import Input
 
 from onnxjson.editing.declaration import Edit
@@ -18,14 +16,13 @@ from onnxjson.optimizing.passes.catalogue import Entry, Option, entries
 from onnxjson.optimizing.passes.user import EditPass
 from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import cells, clipped, padded, shortened, wrapped
-from onnxjson_tui.rows.choices import Choice
+from onnxjson.rendering.tables import clipped, padded, wrapped
+from onnxjson_tui.rows.choices import Choice, ChoiceRows
 from onnxjson_tui.screens.comparison import ComparisonScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared
 from onnxjson_tui.shell.bench import Bench
-from onnxjson_tui.shell.dialogs import Dialog
-from onnxjson_tui.widgets.lines import Bar, LineList, TextRows
-from onnxjson_tui.widgets.prompt import Field
+from onnxjson_tui.shell.dialogs import PickerScreen
+from onnxjson_tui.widgets.lines import LineList, TextRows
 
 if TYPE_CHECKING:
     from onnxjson.model.document import Model
@@ -46,124 +43,90 @@ def _missing(entry: Entry) -> str:
     return visible(entry.problem, 300) if entry.problem else ""
 
 
-class OptionRows:
-    """Rows of the options of a pass."""
-
-    def __init__(self, options: Sequence[Option]) -> None:
-        self.options = options
-        self._column = min(max([cells(each.name) for each in options], default=0), 24)
-
-    def __len__(self) -> int:
-        return max(len(self.options), 1)
-
-    def line(self, number: int, width: int) -> Line:
-        """Return name, default and description."""
-        if not self.options:
-            return (Span("no options", "quiet"),)
-        each = self.options[number]
-        name = padded(shortened(visible(each.name), self._column), self._column)
-        default = "required" if each.required else visible(write_value(each.default), 40)
-        default = padded(clipped(default, 12), 12)
-        text = clipped(f"  {visible(each.description or '', 500)}", max(width - self._column - 14, 4))
-        return Span(f"{name}  ", "title"), Span(default, "changed" if each.required else "quiet"), Span(text)
-
-    def about(self, number: int, width: int) -> list[Line]:
-        """Return the unabridged description of an option, and the values that it accepts."""
-        if number >= len(self.options):
-            return []
-        each = self.options[number]
-        fits = ", ".join(map(visible, each.choices)) or each.type
-        lines = [(Span(text),) for text in wrapped(each.description or "", width, indent=0)]
-        return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"accepts {fits}", width, indent=0)]]
+def _option_choice(option: Option) -> Choice:
+    default = "required" if option.required else visible(write_value(option.default), 40)
+    description = visible(option.description or "", 500)
+    return Choice(option.name, visible(option.name), f"{padded(clipped(default, 12), 12)}  {description}")
 
 
-class SpecScreen(Dialog[str | None]):
+def _option_lines(option: Option, width: int) -> list[Line]:
+    """Return the unabridged description of an option, and the values that it accepts."""
+    fits = ", ".join(map(visible, option.choices)) or option.type
+    lines = [(Span(text),) for text in wrapped(option.description or "", width, indent=0)]
+    return [*lines, *[(Span(text, "quiet"),) for text in wrapped(f"accepts {fits}", width, indent=0)]]
+
+
+class SpecScreen(PickerScreen):
     """Asks for the options of a pass in one line, checked while the user types; returns the line, or None."""
 
-    HAS_FIELD = True
-
     def __init__(self, entry: Entry) -> None:
-        super().__init__()
+        needed = ",".join([f"{each.name}=" for each in entry.options if each.required])
+        super().__init__(
+            f"{entry.name}: {entry.summary}",
+            [_option_choice(each) for each in entry.options],
+            typed=f"{entry.name}{{{needed}}}" if needed else entry.name,
+            hint="enter run   tab insert the option   * at the end repeats   esc cancel",
+            is_wide=True,
+        )
         self._entry = entry
-        self._line = f"{entry.name}{{{self._needed()}}}" if self._needed() else entry.name
 
-    def _needed(self) -> str:
-        return ",".join([f"{each.name}=" for each in self._entry.options if each.required])
-
-    def compose(self) -> ComposeResult:
-        """Summary, line, options, keys or the error in the line."""
-        with Vertical(classes="dialog tall wide"):
-            yield Bar(id="dialog-title")
-            yield Field(self._line, id="dialog-input", select_on_focus=False)
-            yield LineList(OptionRows(self._entry.options), id="dialog-rows")
-            yield LineList(id="dialog-about", has_cursor=False)
-            yield Bar(id="dialog-hint")
+    def body(self) -> ComposeResult:
+        """Line, options, description of one."""
+        yield from super().body()
+        yield LineList(id="dialog-about", has_cursor=False)
 
     def on_mount(self) -> None:
-        """Focus the line."""
-        title = f"{self._entry.name}: {self._entry.summary}"
-        self.show_title(visible(title, 500))
-        for each in self.query(LineList):
-            each.can_focus = False
-        field = self.query_one(Input)
-        field.focus()
-        field.cursor_position = len(self._line) - (1 if self._line.endswith("}") else 0)
-        self._check(self._line)
-        self.call_after_refresh(self._tell, 0)
+        """List the options; the cursor is where the first required value belongs."""
+        about, rows = self.query_one("#dialog-about", LineList), self.query_one(self.LIST, LineList)
+        about.can_focus = False
+        rows.show(ChoiceRows(self._choices) if self._choices else TextRows([(Span("no options", "quiet"),)]))
+        self._put(self._typed)
+        self.call_after_refresh(self._describe, 0)
 
-    @property
-    def _options(self) -> LineList:
-        return self.query_one("#dialog-rows", LineList)
-
-    def _tell(self, number: int) -> None:
-        rows, about = self._options.rows, self.query_one("#dialog-about", LineList)
-        if isinstance(rows, OptionRows):
-            about.show(TextRows(rows.about(number, max(about.size.width - 1, 20))), 0)
+    def _describe(self, number: int) -> None:
+        about = self.query_one("#dialog-about", LineList)
+        if number < len(self._entry.options):
+            about.show(TextRows(_option_lines(self._entry.options[number], max(about.size.width - 1, 20))), 0)
 
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Describe the option under the cursor."""
-        if event.lines is self._options:
-            self._tell(event.number)
+        if event.lines.id == "dialog-rows":
+            self._describe(event.number)
 
-    def _check(self, text: str) -> bool:
+    def _find(self, typed: str) -> None:
+        self._is_valid(typed)
+
+    def _is_valid(self, typed: str) -> bool:
+        """Check the line, and show its error or the keys."""
         try:
-            parse_step(text)
+            parse_step(typed)
         except OnnxJsonError as error:
-            self._hint(str(error), is_bad=True)
+            self.show_hint(Span(str(error), "bad"))
             return False
-        self._hint("enter run   tab insert the option   * at the end repeats   esc cancel", is_bad=False)
+        self.show_hint(Span(self._hint, "quiet"))
         return True
 
-    def _hint(self, text: str, *, is_bad: bool) -> None:
-        self.show_hint(Span(text, "bad" if is_bad else "quiet"))
+    def _submit(self, typed: str) -> None:
+        if self._is_valid(typed):
+            self.dismiss(typed.strip())
 
-    def on_input_changed(self, event: Input.Changed) -> None:
-        """Check the line."""
-        event.stop()
-        self._check(event.value)
-
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Run the pass."""
-        event.stop()
-        if self._check(event.value):
-            self.dismiss(event.value.strip())
-
-    def on_line_list_chosen(self, event: LineList.Chosen) -> None:
-        """Insert an option with the mouse."""
-        self._put_in()
+    def _choose(self, number: int) -> None:
+        self._insert()
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Insert an option, cancel."""
-        return {"tab": self._put_in, **dict.fromkeys(("escape", "ctrl+c"), partial(self.dismiss, None))}
+        return {**super().keys(), "tab": self._insert}
 
-    def _put_in(self) -> None:
+    def _insert(self) -> None:
         """Insert the option under the cursor into the braces."""
-        if not self._entry.options:
-            return
+        choice = self.choice_at(self.query_one(self.LIST, LineList).cursor)
+        if choice is not None:
+            self._put(with_option(self.query_one(Input).value, choice.key))
+
+    def _put(self, text: str) -> None:
         field = self.query_one(Input)
-        text = with_option(field.value, self._entry.options[self._options.cursor].name)
         field.value = text
-        field.cursor_position = len(text) - (2 if text.endswith("}*") else 1)
+        field.cursor_position = len(text) - (2 if text.endswith("}*") else 1 if text.endswith("}") else 0)
 
 
 def with_option(line: str, name: str) -> str:

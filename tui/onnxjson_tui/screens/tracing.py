@@ -16,7 +16,7 @@ from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
 from onnxjson_tui.keys.action import Given
 from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops
-from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, SETTLES, DifferenceScreen
+from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
 from onnxjson_tui.shell.dialogs import TextScreen
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, ScreenKey
@@ -90,9 +90,7 @@ class TraceScreen(DifferenceScreen):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Update the other lists when the cursor rests."""
         if event.lines is self.stops:
-            if self._settling is not None:
-                self._settling.stop()
-            self._settling = self.set_timer(SETTLES, self._show_stop)
+            self.after_rest(self._show_stop)
 
     def _show_stop(self) -> None:
         """Show the diff of the pass under the cursor."""

@@ -163,7 +163,7 @@ class PickerScreen(Dialog[str | None]):
     def on_mount(self) -> None:
         """Focus the field."""
         self.show_title(self._title)
-        self.query_one(LineList).can_focus = False
+        self.query_one(self.LIST, LineList).can_focus = False
         self.query_one(Input).focus()
         self._find(self._typed)
 

@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.reactive import Reactive
-from textual.timer import Timer
 from textual.widget import Widget
 
 from onnxjson.model.display import visible
@@ -28,9 +27,6 @@ from onnxjson_tui.widgets.drawer import Drawer
 from onnxjson_tui.widgets.lines import LineList
 
 _T = TypeVar("_T")
-
-SETTLES: Final = 0.12
-"""Seconds that the cursor rests on a node before the inspector and the drawer show it."""
 
 BIG: Final = 3_000
 """Nodes from which work on all of them is done in a thread."""
@@ -116,7 +112,6 @@ class GraphScreen(KeyedScreen[int]):
         """The rows of a graph without a filter, and their revision."""
         self.opened: set[str] = set()
         """Keys of the open scopes and groups of the outline."""
-        self._settling: Timer | None = None
         self._followed = -1
         """The revision that the rows show."""
         self._is_frozen = False
@@ -360,9 +355,7 @@ class GraphScreen(KeyedScreen[int]):
     def on_line_list_moved(self, event: LineList.Moved) -> None:
         """Show another node in the inspector when the cursor rests."""
         if event.lines is self.nodes:
-            if self._settling is not None:
-                self._settling.stop()
-            self._settling = self.set_timer(SETTLES, self.settle)
+            self.after_rest(self.settle)
 
     # Work on all nodes
 

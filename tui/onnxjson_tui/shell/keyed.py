@@ -26,6 +26,9 @@ from onnxjson_tui.widgets.prompt import Complete, Prompt
 
 _T = TypeVar("_T")
 
+SETTLES: Final = 0.12
+"""Seconds that the cursor rests on a row before its details are shown."""
+
 AWAITS: Final = 0.15
 """Seconds before the footer shows the beginning of a key sequence."""
 
@@ -98,6 +101,7 @@ class KeyedScreen(AnsweringScreen[_T]):
         self.messages: deque[tuple[str, Tone]] = deque(maxlen=_MOST_MESSAGES)
         """Messages shown so far, the newest last."""
         self._awaiting: Timer | None = None
+        self._settling: Timer | None = None
 
     def compose(self) -> ComposeResult:
         """Title, content, prompt, footer."""
@@ -138,6 +142,12 @@ class KeyedScreen(AnsweringScreen[_T]):
         """Focus the next of some lists."""
         at = next((number for number, each in enumerate(lists) if each.has_focus), 0)
         lists[(at + 1) % len(lists)].focus()
+
+    def after_rest(self, show: Callable[[], object]) -> None:
+        """Call a function when the cursor has rested for a moment."""
+        if self._settling is not None:
+            self._settling.stop()
+        self._settling = self.set_timer(SETTLES, show)
 
     # Bars
 
