@@ -29,13 +29,13 @@ class ComparisonScreen(DifferenceScreen):
     """Computes and shows a diff; returns an address to go to in the workbench, or None."""
 
     KEYS = (
-        ScreenKey(("a",), "apply the result of the pass as one step", "accept", "apply"),
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "leave", "back"),
+        ScreenKey(("a",), "apply the result of the pass as one step", "_accept", "apply"),
+        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "back"),
         HELP,
         *DIFFERENCE_KEYS,
-        ScreenKey(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "export", "export"),
-        ScreenKey(("x",), "exchange both sides", "swap"),
-        ScreenKey(("p",), "run both sides of every rewrite", "prove", "prove"),
+        ScreenKey(("ctrl+e",), "write to a file: text, Markdown, JSON or HTML", "_export", "export"),
+        ScreenKey(("x",), "exchange both sides", "_swap"),
+        ScreenKey(("p",), "run both sides of every rewrite", "_prove", "prove"),
         *FIRST_AND_LAST,
     )
 
@@ -63,7 +63,7 @@ class ComparisonScreen(DifferenceScreen):
         """
         super().__init__(terminal)
         self._doing, self._work = doing, work
-        self._bench, self._side, self._stop, self._accept = bench, side, stop, accept
+        self._bench, self._side, self._stop, self._apply = bench, side, stop, accept
 
     def on_mount(self) -> None:
         """Start the work."""
@@ -92,9 +92,9 @@ class ComparisonScreen(DifferenceScreen):
 
     def offered(self, key: ScreenKey) -> bool:
         """Return whether a key does something: until the diff is computed, the user can only leave."""
-        if key.run == "accept":
-            return self.compared is not None and self._accept is not None and not self.compared.equal
-        return self.compared is not None or key.run in ("leave", "show_keys")
+        if key.run == "_accept":
+            return self.compared is not None and self._apply is not None and not self.compared.equal
+        return self.compared is not None or key.run in ("_leave", "_show_keys")
 
     def refuse(self, error: BaseException) -> None:
         """Show an error in the list, and how to leave."""
@@ -103,8 +103,7 @@ class ComparisonScreen(DifferenceScreen):
 
     # Keys
 
-    def leave(self, given: Given) -> None:
-        """Go back to the previous screen; cancel work that still runs."""
+    def _leave(self, given: Given) -> None:
         if self.about.has_focus:
             self.rows.focus()
             return
@@ -115,8 +114,7 @@ class ComparisonScreen(DifferenceScreen):
             self._stop()
         self.close(address)
 
-    def go_to(self, given: Given) -> None:
-        """Go to the node in the workbench; show the text of a removed one."""
+    def _go_to(self, given: Given) -> None:
         found = self.at_cursor()
         if found is None or self.compared is None:
             return
@@ -143,27 +141,24 @@ class ComparisonScreen(DifferenceScreen):
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
-    def accept(self, given: Given) -> None:
-        """Make the target the model of the workbench."""
-        if self._accept is None or (self.compared is not None and self.compared.equal):
+    def _accept(self, given: Given) -> None:
+        if self._apply is None or (self.compared is not None and self.compared.equal):
             self.say("there is nothing to apply here", "changed")
         elif self.compared is not None:
-            accept, found = self._accept, self.compared
+            accept, found = self._apply, self.compared
             self._end(None)
             accept(found)
 
-    def swap(self, given: Given) -> None:
-        """Exchange both sides."""
+    def _swap(self, given: Given) -> None:
         now = self.compared
-        if now is None or self._accept is not None:
+        if now is None or self._apply is not None:
             self.say("this comparison cannot be reversed", "changed")
             return
         base, target = now.target, now.base
         self._side = "base" if self._side == "target" else "target"
         self.jobs.start("compare", "comparing in reverse", lambda: compared(base, target), self._found)
 
-    def prove(self, given: Given) -> None:
-        """Run both sides of every rewrite and compare their outputs."""
+    def _prove(self, given: Given) -> None:
         now = self.compared
         if now is None or now.diff is None:
             self.say("there is no rewrite to run", "changed")
@@ -188,8 +183,7 @@ class ComparisonScreen(DifferenceScreen):
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
 
-    async def export(self, given: Given) -> None:
-        """Write the diff to a file."""
+    async def _export(self, given: Given) -> None:
         found = self.compared
         if found is None or found.report is None:
             self.say("there is nothing to write yet", "changed")

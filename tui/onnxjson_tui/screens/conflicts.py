@@ -22,16 +22,16 @@ class ConflictsScreen(KeyedScreen[None]):
 
     AUTO_FOCUS = "#conflicts"
     KEYS = (
-        ScreenKey(("b",), "choose the base; also 1", "take_base", "base"),
-        ScreenKey(("o",), "choose ours; also 2", "take_ours", "ours"),
-        ScreenKey(("t",), "choose theirs; also 3", "take_theirs", "theirs"),
-        ScreenKey(("u",), "undo the last choice", "undo", "undo"),
-        ScreenKey(("x", "delete"), "undo the choice for this conflict", "forget"),
-        ScreenKey(("n", "] c", "}"), "next unresolved conflict", "next_conflict", "next"),
-        ScreenKey(("tab", "shift+tab"), "to the other list", "switch"),
-        ScreenKey(("w", "ctrl+s"), "save", "save", "save"),
+        ScreenKey(("b",), "choose the base; also 1", "_take_base", "base"),
+        ScreenKey(("o",), "choose ours; also 2", "_take_ours", "ours"),
+        ScreenKey(("t",), "choose theirs; also 3", "_take_theirs", "theirs"),
+        ScreenKey(("u",), "undo the last choice", "_undo", "undo"),
+        ScreenKey(("x", "delete"), "undo the choice for this conflict", "_forget"),
+        ScreenKey(("n", "] c", "}"), "next unresolved conflict", "_next_conflict", "next"),
+        ScreenKey(("tab", "shift+tab"), "to the other list", "_switch"),
+        ScreenKey(("w", "ctrl+s"), "save", "_save", "save"),
         *FIRST_AND_LAST,
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "leave", "leave"),
+        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
         HELP,
     )
     SAME_KEYS: ClassVar = {"1": "b", "2": "o", "3": "t"}
@@ -90,16 +90,13 @@ class ConflictsScreen(KeyedScreen[None]):
 
     # Keys
 
-    def take_base(self, given: Given) -> None:
-        """Choose the base."""
+    def _take_base(self, given: Given) -> None:
         self._choose("base")
 
-    def take_ours(self, given: Given) -> None:
-        """Choose our side."""
+    def _take_ours(self, given: Given) -> None:
         self._choose("ours")
 
-    def take_theirs(self, given: Given) -> None:
-        """Choose their side."""
+    def _take_theirs(self, given: Given) -> None:
         self._choose("theirs")
 
     def _choose(self, choice: Choice) -> None:
@@ -116,15 +113,13 @@ class ConflictsScreen(KeyedScreen[None]):
         self.say(f"{choice} for {named(here)}", "good")
         self._to_next()
 
-    def undo(self, given: Given) -> None:
-        """Undo the last choice."""
+    def _undo(self, given: Given) -> None:
         if not self._order:
             self.say("no choice to undo")
             return
         self._take_back(self._order[-1])
 
-    def forget(self, given: Given) -> None:
-        """Undo the choice for the conflict under the cursor."""
+    def _forget(self, given: Given) -> None:
         here = self.here
         if here is not None and here.id in self.settling.choices:
             self._take_back(here.id)
@@ -154,26 +149,23 @@ class ConflictsScreen(KeyedScreen[None]):
                 self.conflicts.move_to(number)
                 return
 
-    def next_conflict(self, given: Given) -> None:
-        """Go to the next unresolved conflict."""
+    def _next_conflict(self, given: Given) -> None:
         if not self.settling.remaining:
             self.say("no conflict is left; w saves", "good")
         self._to_next()
 
-    def switch(self, given: Given) -> None:
-        """Focus the other list."""
+    def _switch(self, given: Given) -> None:
         self.move_focus((self.conflicts, self.sides))
 
-    async def save(self, given: Given) -> None:
-        """Write the file, with its unresolved conflicts if there are any."""
+    async def _save(self, given: Given) -> None:
         if self.settling.remaining:
             left = counted(self.settling.remaining, "conflict")
             question = f"{left} left. The file keeps them, and is not a model until they are resolved."
             if await self.confirm(question, [("s", "stay", "stay"), ("w", "write it with them", "save")]) != "save":
                 return
-        self._save()
+        self._write()
 
-    def _save(self, *, then_leave: bool = False) -> None:
+    def _write(self, *, then_leave: bool = False) -> None:
         settling = self.settling
 
         def saved(_: None) -> None:
@@ -189,8 +181,7 @@ class ConflictsScreen(KeyedScreen[None]):
 
         self.jobs.start("save", f"saving {visible(str(settling.path))}", settling.save, saved)
 
-    async def leave(self, given: Given) -> None:
-        """End the program; ask first if choices are not saved or git would discard them."""
+    async def _leave(self, given: Given) -> None:
         question, may_save = self._reason_to_stay()
         answer = "leave"
         if question:
@@ -200,7 +191,7 @@ class ConflictsScreen(KeyedScreen[None]):
         if answer == "leave":
             self.app.exit(0)
         elif answer == "save":
-            self._save(then_leave=True)
+            self._write(then_leave=True)
 
     def _reason_to_stay(self) -> tuple[str, bool]:
         """Return what the user would lose by leaving, or "", and whether saving helps."""

@@ -27,22 +27,22 @@ SIDE_BY_SIDE: Final = 140
 
 
 DIFFERENCE_KEYS: Final = (
-    ScreenKey(("enter",), "unfold or fold an event; on a place go there", "open_row", "unfold"),
-    ScreenKey(("o",), "go to the node", "go_to"),
-    ScreenKey(("l", "right"), "unfold", "unfold"),
-    ScreenKey(("h", "left"), "fold", "fold"),
-    ScreenKey(("z R", "+"), "unfold everything", "unfold_all"),
-    ScreenKey(("z M", "_"), "fold everything", "fold_all"),
-    ScreenKey(("] c", "}"), "next change", "next_change", "next"),
-    ScreenKey(("[ c", "{"), "previous change", "previous_change"),
-    ScreenKey(("t",), "show the text of both sides, or details", "toggle_text", "text"),
-    ScreenKey(("f",), "filter events, such as kind:fused op:Conv -Cast", "filter", "filter"),
-    ScreenKey((".",), "hide what changes no result", "toggle_quiet"),
-    ScreenKey(("s",), "list all operators", "toggle_operators"),
-    ScreenKey(("/",), "search", "search"),
-    ScreenKey(("n",), "next match", "next_match"),
-    ScreenKey(("N",), "previous match", "previous_match"),
-    ScreenKey(("tab", "shift+tab"), "to the other list", "switch"),
+    ScreenKey(("enter",), "unfold or fold an event; on a place go there", "_open_row", "unfold"),
+    ScreenKey(("o",), "go to the node", "_go_to"),
+    ScreenKey(("l", "right"), "unfold", "_unfold"),
+    ScreenKey(("h", "left"), "fold", "_fold"),
+    ScreenKey(("z R", "+"), "unfold everything", "_unfold_all"),
+    ScreenKey(("z M", "_"), "fold everything", "_fold_all"),
+    ScreenKey(("] c", "}"), "next change", "_next_change", "next"),
+    ScreenKey(("[ c", "{"), "previous change", "_previous_change"),
+    ScreenKey(("t",), "show the text of both sides, or details", "_toggle_text", "text"),
+    ScreenKey(("f",), "filter events, such as kind:fused op:Conv -Cast", "_filter", "filter"),
+    ScreenKey((".",), "hide what changes no result", "_toggle_quiet"),
+    ScreenKey(("s",), "list all operators", "_toggle_operators"),
+    ScreenKey(("/",), "search", "_search"),
+    ScreenKey(("n",), "next match", "_next_match"),
+    ScreenKey(("N",), "previous match", "_previous_match"),
+    ScreenKey(("tab", "shift+tab"), "to the other list", "_switch"),
 )
 """Keys of every screen that shows a diff."""
 
@@ -128,11 +128,11 @@ class DifferenceScreen(KeyedScreen[Any]):
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
         if event.lines is self.rows:
-            self.open_row(Given())
+            self._open_row(Given())
 
     def word_of(self, key: ScreenKey) -> str:
         """Return what enter does with the row under the cursor."""
-        if key.run != "open_row":
+        if key.run != "_open_row":
             return super().word_of(key)
         row = self.row
         if row is None or row.event < 0:
@@ -190,54 +190,47 @@ class DifferenceScreen(KeyedScreen[Any]):
         else:
             self.dismiss(result)
 
-    def open_row(self, given: Given) -> None:
-        """Unfold or fold an event; go to a place."""
+    def _open_row(self, given: Given) -> None:
         row = self.row
         if row is None or row.event < 0:
             return
         if row.kind == "event":
-            self._fold(row.event, open_it=row.event not in self.shown.opened)
+            self._set_open(row.event, open_it=row.event not in self.shown.opened)
         else:
-            self.go_to(given)
+            self._go_to(given)
 
-    def go_to(self, given: Given) -> None:
+    def _go_to(self, given: Given) -> None:
         """Go to the node of the row."""
 
-    def unfold(self, given: Given) -> None:
-        """Show the places of an event."""
+    def _unfold(self, given: Given) -> None:
         row = self.row
         if row is not None and row.kind == "event" and row.event not in self.shown.opened:
-            self._fold(row.event, open_it=True)
+            self._set_open(row.event, open_it=True)
         else:
             self.rows.move_by(1)
 
-    def fold(self, given: Given) -> None:
-        """Hide the places of an event."""
+    def _fold(self, given: Given) -> None:
         row = self.row
         if row is not None and row.event >= 0:
-            self._fold(row.event, open_it=False)
+            self._set_open(row.event, open_it=False)
 
-    def unfold_all(self, given: Given) -> None:
-        """Show every place."""
+    def _unfold_all(self, given: Given) -> None:
         if self.compared is not None:
             self._show_again(opened=frozenset(range(len(self.compared.events))))
 
-    def fold_all(self, given: Given) -> None:
-        """Hide every place."""
+    def _fold_all(self, given: Given) -> None:
         self._show_again(opened=frozenset())
 
-    def _fold(self, event: int, *, open_it: bool) -> None:
+    def _set_open(self, event: int, *, open_it: bool) -> None:
         opened = set(self.shown.opened)
         (opened.add if open_it else opened.discard)(event)
         self.shown = self.shown._replace(opened=frozenset(opened))
         self.build(event)
 
-    def next_change(self, given: Given) -> None:
-        """Go to the next event."""
+    def _next_change(self, given: Given) -> None:
         self._to_change(given.number or 1)
 
-    def previous_change(self, given: Given) -> None:
-        """Go to the previous event."""
+    def _previous_change(self, given: Given) -> None:
         self._to_change(-(given.number or 1))
 
     def _to_change(self, count: int) -> None:
@@ -255,25 +248,20 @@ class DifferenceScreen(KeyedScreen[Any]):
         else:
             self.rows.move_to(target)
 
-    def toggle_quiet(self, given: Given) -> None:
-        """Hide events that change no result, or show them again."""
+    def _toggle_quiet(self, given: Given) -> None:
         self._show_again(without_quiet=not self.shown.without_quiet)
 
-    def toggle_operators(self, given: Given) -> None:
-        """List all operators, or only the first ones."""
+    def _toggle_operators(self, given: Given) -> None:
         self._show_again(all_operators=not self.shown.all_operators)
 
-    def toggle_text(self, given: Given) -> None:
-        """Switch the lower list between details and the text of both sides."""
+    def _toggle_text(self, given: Given) -> None:
         self._shows_text = not self._shows_text
         self.settle()
 
-    def switch(self, given: Given) -> None:
-        """Focus the other list."""
+    def _switch(self, given: Given) -> None:
         self.move_focus((self.rows, self.about))
 
-    async def filter(self, given: Given) -> None:
-        """Ask for the filter."""
+    async def _filter(self, given: Given) -> None:
         text = await self.ask("filter ", text=self.shown.wanted, complete=self._words)
         if text is not None:
             self._show_again(wanted=text.strip())
@@ -297,19 +285,16 @@ class DifferenceScreen(KeyedScreen[Any]):
         if made.shown.wanted and not made.visible_events:
             self.say(f"no event matches {made.shown.wanted}; f and an empty line show everything", "changed")
 
-    async def search(self, given: Given) -> None:
-        """Ask for a text to search for."""
+    async def _search(self, given: Given) -> None:
         text = await self.ask("/")
         if text is not None:
             self._sought = text or self._sought
             self._find(1)
 
-    def next_match(self, given: Given) -> None:
-        """Go to the next row that contains the searched text."""
+    def _next_match(self, given: Given) -> None:
         self._find(1)
 
-    def previous_match(self, given: Given) -> None:
-        """Go to the previous row that contains it."""
+    def _previous_match(self, given: Given) -> None:
         self._find(-1)
 
     def _find(self, step: int) -> None:

@@ -277,11 +277,11 @@ class FindingsScreen(KeyedScreen[int]):
 
     AUTO_FOCUS = "#findings"
     KEYS = (
-        ScreenKey(("E", "e", "enter"), "open the file in $EDITOR at the error", "edit", "editor"),
-        ScreenKey(("r",), "read the file again", "read_again", "read again"),
-        ScreenKey(("ctrl+l", "o"), "open another file", "open_other", "open another"),
-        ScreenKey(("ctrl+z",), "return to the shell until fg", "suspend"),
-        ScreenKey(("q", "ctrl+q"), "leave", "leave", "leave"),
+        ScreenKey(("E", "e", "enter"), "open the file in $EDITOR at the error", "_edit", "editor"),
+        ScreenKey(("r",), "read the file again", "_read_again", "read again"),
+        ScreenKey(("ctrl+l", "o"), "open another file", "_open_other", "open another"),
+        ScreenKey(("ctrl+z",), "return to the shell until fg", "_suspend"),
+        ScreenKey(("q", "ctrl+q"), "leave", "_leave", "leave"),
         HELP,
         *FIRST_AND_LAST,
     )
@@ -310,7 +310,7 @@ class FindingsScreen(KeyedScreen[int]):
 
     def offered(self, key: ScreenKey) -> bool:
         """Return whether a key does something: only a text that may be changed can be edited."""
-        return key.run != "edit" or (self._found.is_text and not self._readonly)
+        return key.run != "_edit" or (self._found.is_text and not self._readonly)
 
     @property
     def findings(self) -> LineList:
@@ -356,16 +356,13 @@ class FindingsScreen(KeyedScreen[int]):
 
     # Keys
 
-    def leave(self, given: Given) -> None:
-        """End the program."""
+    def _leave(self, given: Given) -> None:
         self.app.exit(self._found.exit_code)
 
-    def suspend(self, given: Given) -> None:
-        """Return to the shell until ``fg``."""
+    def _suspend(self, given: Given) -> None:
         self.app.action_suspend_process()
 
-    async def edit(self, given: Given) -> None:
-        """Open an editor at the place of the error under the cursor, then read the file again."""
+    async def _edit(self, given: Given) -> None:
         if not self._found.is_text:
             self.say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", "bad")
         elif self._readonly:
@@ -374,18 +371,16 @@ class FindingsScreen(KeyedScreen[int]):
             finding = self._rows[self.findings.cursor]
             place = (finding.line, finding.column) if finding.line else None
             programs.edit_file(self.app, self._found.path, place)
-            await self.read_again(given)
+            await self._read_again(given)
 
-    async def read_again(self, given: Given) -> None:
-        """Read the file again; open it if it is a model now."""
+    async def _read_again(self, given: Given) -> None:
         found = await self._read(str(self._found.path))
         if isinstance(found, Unreadable):
             self._show(found)
         else:
             enter(self.app, found, readonly=self._readonly)
 
-    async def open_other(self, given: Given) -> None:
-        """Open another file."""
+    async def _open_other(self, given: Given) -> None:
         name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
         if name is not None:
             enter(self.app, await self._read(name), readonly=self._readonly)

@@ -34,12 +34,12 @@ class TraceScreen(DifferenceScreen):
 
     AUTO_FOCUS = "#stops"
     KEYS = (
-        ScreenKey(("q", "escape", "ctrl+c"), "leave", "leave", "leave"),
+        ScreenKey(("q", "escape", "ctrl+c"), "leave", "_leave", "leave"),
         HELP,
         ScreenKey(("] p", ")"), "next pass", "next_pass", "next pass"),
         ScreenKey(("[ p", "("), "previous pass", "previous_pass"),
         *DIFFERENCE_KEYS,
-        ScreenKey(("w",), "the origin and fate of the nodes of the row", "where", "origin"),
+        ScreenKey(("w",), "the origin and fate of the nodes of the row", "_where", "origin"),
         *FIRST_AND_LAST,
     )
 
@@ -138,23 +138,19 @@ class TraceScreen(DifferenceScreen):
         """Go to the previous pass, or part of one."""
         self.stops.move_by(-(given.number or 1))
 
-    def switch(self, given: Given) -> None:
-        """Focus the next list."""
+    def _switch(self, given: Given) -> None:
         self.move_focus((self.stops, self.rows, self.about))
 
-    def open_row(self, given: Given) -> None:
-        """Go from a pass to its diff; there, unfold or go to a place."""
+    def _open_row(self, given: Given) -> None:
         if self.stops.has_focus:
             self.rows.focus()
         else:
-            super().open_row(given)
+            super()._open_row(given)
 
-    def go_to(self, given: Given) -> None:
-        """Show the text of both sides, since no workbench has these models."""
-        self.toggle_text(given)
+    def _go_to(self, given: Given) -> None:
+        self._toggle_text(given)
 
-    def where(self, given: Given) -> None:
-        """Show the origin of the nodes of the row, and what later passes made of them."""
+    def _where(self, given: Given) -> None:
         found, trace, stop = self.at_cursor(), self.trace, self._stop
         if found is None or trace is None or stop is None:
             self.say("there is no node in this row")
@@ -171,8 +167,7 @@ class TraceScreen(DifferenceScreen):
 
         self.jobs.start("where", "following the nodes", work, found_stories)
 
-    def leave(self, given: Given) -> None:
-        """Go back to the previous screen."""
+    def _leave(self, given: Given) -> None:
         self.jobs.drop_all()
         self.close()
 

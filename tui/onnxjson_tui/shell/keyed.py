@@ -252,16 +252,13 @@ class KeyedScreen(AnsweringScreen[_T]):
         """Draw the bars for another width."""
         self.call_after_refresh(self.draw_bars)
 
-    def show_keys(self, given: Given) -> None:
-        """List the keys."""
+    def _show_keys(self, given: Given) -> None:
         self.app.push_screen(TextScreen("Keys", key_lines(self.KEYS)))
 
-    def first(self, given: Given) -> None:
-        """Go to the first row."""
+    def _first(self, given: Given) -> None:
         self.lines.move_by(-len(self.lines.rows))
 
-    def last(self, given: Given) -> None:
-        """Go to the last row."""
+    def _last(self, given: Given) -> None:
         self.lines.move_by(len(self.lines.rows))
 
     # Questions
@@ -321,11 +318,11 @@ def _mover(motion: Motion) -> Callable[[KeyedScreen[Any], Given], None]:
 
 
 FIRST_AND_LAST: Final = (
-    ScreenKey(("g g", "home"), "first row", "first"),
-    ScreenKey(("G", "end"), "last row", "last"),
+    ScreenKey(("g g", "home"), "first row", "_first"),
+    ScreenKey(("G", "end"), "last row", "_last"),
 )
 
-HELP: Final = ScreenKey(("?", "f1"), "this list of keys", "show_keys", "keys")
+HELP: Final = ScreenKey(("?", "f1"), "this list of keys", "_show_keys", "keys")
 
 
 def key_lines(table: tuple[ScreenKey, ...]) -> list[Line]:
