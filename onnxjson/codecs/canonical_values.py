@@ -11,8 +11,8 @@ import pybase64
 
 from onnxjson.model import document as d
 from onnxjson.model.display import unprintable
+from onnxjson.model.dtypes import float32_text, float32_tokens, float64_text
 from onnxjson.model.elements import read_varints
-from onnxjson.model.floats import float32_text, float32_tokens, float64_text
 from onnxjson.model.messages import Kind
 from onnxjson.model.payloads import Data, whole
 from onnxjson.model.scalars import LARGEST_PLAIN

@@ -375,10 +375,3 @@ def write_text(model: d.Model, write: Callable[[bytes], object], weights: Weight
         ChangedUnderneathError, FileError: a payload's file can no longer be read.
     """
     TextWriter(write, weights).model(model)
-
-
-def text_bytes(model: d.Model) -> bytes:
-    """The canonical text of `model` in one piece, UTF-8; errors as in `write_text`."""
-    parts: list[bytes] = []
-    write_text(model, parts.append)
-    return b"".join(parts)

@@ -65,7 +65,8 @@ def _has_outer(address: str, given: Collection[str]) -> bool:
 def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
     """Return the addresses of blocks for some nodes: a range for consecutive nodes of a graph, else that of the node.
 
-    The addresses may be of nodes or of blocks, in any order; those inside others are left out."""
+    The addresses may be of nodes or of blocks, in any order; those inside others are left out.
+    """
     graphs: dict[str, list[int]] = {}
     for address in outermost([each for given in addresses for each in node_addresses(given)]):
         graph, _, position = address.rpartition("/")
@@ -74,7 +75,6 @@ def block_addresses(addresses: Iterable[str]) -> tuple[str, ...]:
 
 
 def _runs(positions: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each run of consecutive positions."""
     first = last = -2
     for position in sorted(positions):
         if position != last + 1:
@@ -116,7 +116,8 @@ def write_blocks(model: Model, addresses: Sequence[str], remark: str) -> bytes:
 def compared_blocks(before: Model, after: Model, places: Mapping[str, Sequence[str]]) -> tuple[bytes, bytes]:
     """Write the nodes of some blocks as two models have them, in the same form and without a remark.
 
-    `places` has the address of each block in `before` -> the addresses in `after` of the nodes that replace it."""
+    `places` has the address of each block in `before` -> the addresses in `after` of the nodes that replace it.
+    """
     former, latter = [], []
     for block, nodes in places.items():
         # One form for both: a line that differs only in its indentation is not a change.
@@ -144,8 +145,7 @@ def _written(blocks: Iterable[tuple[str, Sequence[str], bool]], model: Model) ->
 def read_blocks(text: bytes, addresses: Collection[str], *, file: str = "") -> dict[str, tuple[Block, ...]]:
     """Read the nodes that replace each of the blocks at `addresses`; `file` is the name of the text in findings.
 
-    Returns:
-        The nodes by the address of their block; none for a block that the document does not have.
+    A block that the document does not have is replaced by no nodes.
 
     Raises:
         DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.

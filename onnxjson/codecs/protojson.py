@@ -24,8 +24,8 @@ from onnxjson.codecs.reading.tree import HOOKS, UNREADABLE, Tree
 from onnxjson.model import document as d
 from onnxjson.model.addresses import walk
 from onnxjson.model.display import visible
+from onnxjson.model.dtypes import BATCH_FROM
 from onnxjson.model.errors import DecodeError, EncodeError, Finding, Severity
-from onnxjson.model.floats import BATCH_FROM
 from onnxjson.model.limits import MESSAGE_DEPTH
 from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES, DATA_LOCATION_NAMES, FIELDS, Field, Kind
 from onnxjson.model.payloads import Data, pieces
@@ -37,12 +37,10 @@ if TYPE_CHECKING:
 
 
 def loads(text: bytes, *, file: str = "") -> "onnx.ModelProto":
-    """Read a proto-JSON text.
+    """Read a proto-JSON text in UTF-8; `file` is its name in findings.
 
-    Args:
-        text: UTF-8; integers as numbers or strings, enums by name or number, base64 with the standard or the URL-safe
-            alphabet, padded or not.
-        file: the name of the text in findings.
+    Integers are numbers or strings, enums names or numbers; base64 has the standard or the URL-safe alphabet, padded or
+    not.
 
     Raises:
         DecodeError: the text is not a ModelProto, or has something that json_format would drop or guess; ``findings``
@@ -102,7 +100,6 @@ def json_name(name: str) -> str:
 
 @cache
 def _fields_by_key(record: type[d.Record]) -> Mapping[str, Field]:
-    """The fields of a message by both of their names, camelCase first."""
     fields = FIELDS[record]
     return {json_name(field.name): field for field in fields} | {field.name: field for field in fields}
 
@@ -297,7 +294,6 @@ def _finding(severity: Severity, code: str, address: str, message: str, hint: st
 
 
 def _losses(model: d.Model) -> Iterator[tuple[str, str, str]]:
-    """Yield what proto-JSON cannot represent: code, address and message."""
     for address, record in walk(model):
         if getattr(record, "unknown_fields", b""):
             yield "unknown-fields", address, "the message has fields that onnx.proto does not define"
@@ -361,7 +357,6 @@ def _position_of_odd_nan(data: bytes, size: int) -> int | None:
 
 
 def _with_readable_strings(record: d.Record) -> d.Record:
-    """Replace every byte of a string that is not UTF-8 by U+FFFD."""
     changes: dict[str, Any] = {}
     for field in FIELDS[type(record)]:
         value = getattr(record, field.name)

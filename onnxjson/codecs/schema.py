@@ -200,7 +200,6 @@ def render(schema: Schema) -> str:
 
 
 def _definition(message: type[d.Record]) -> Schema:
-    """The definition of a message: its full form, and its short form if it has one."""
     full = _full_form(message)
     description = {"description": (message.__doc__ or "").partition("\n")[0]}
     if message is d.Tensor:
@@ -322,7 +321,6 @@ def _value_name(number: int) -> str:
 
 
 def _operator_attributes() -> Schema:
-    """Definitions of the attributes of every operator in the frozen table, and of all others."""
     untabled = {"additionalProperties": _reference("untabled_value")}
     branches = []
     for (domain, op_type), attributes in ATTRIBUTE_TYPES_BY_OPERATOR.items():

@@ -82,11 +82,10 @@ class ShortForms:
             text = string(value) if isinstance(value, str) else integer(value)
             self.key(b'"%b": %b' % (name.encode(), text), line)
 
-    def doc_string(self, value: str | None, indent: int, line: bytes | None = None) -> None:
+    def doc_string(self, value: str | None, indent: int) -> None:
         """Write the member `doc_string`, its key at `indent`."""
         if value is not None:
-            text = string_or_lines(value, indent)[0]
-            self.key(b'"doc_string": ' + text, INDENTS[indent] if line is None else line)
+            self.key(b'"doc_string": ' + string_or_lines(value, indent)[0], INDENTS[indent])
 
     def metadata(self, entries: Sequence[d.StringStringEntry], indent: int) -> None:
         """Write the member `metadata_props` of a model, graph or function, its key at `indent`."""
@@ -98,17 +97,10 @@ class ShortForms:
         if data:
             self.key(b'"unknown_fields": "' + pybase64.b64encode(data) + b'"', line)
 
-    def list_of(
-        self,
-        key: bytes,
-        items: Sequence[Any],
-        write: Callable[[Any, int], None],
-        indent: int,
-        line: bytes | None = None,
-    ) -> None:
+    def list_of(self, key: bytes, items: Sequence[Any], write: Callable[[Any, int], None], indent: int) -> None:
         """Write a member that is a list of elements, one or more lines each; its key is at `indent`."""
         if items:
-            self.key(b'"' + key + b'": ', INDENTS[indent] if line is None else line)
+            self.key(b'"' + key + b'": ', INDENTS[indent])
             self.items(items, write, indent)
 
     def items(self, items: Sequence[Any], write: Callable[[Any, int], None], indent: int) -> None:

@@ -8,9 +8,8 @@ from typing import Final, Literal, NamedTuple
 from onnxjson.codecs.canonical_values import INDENTS, bytes_value
 from onnxjson.model import document as d
 from onnxjson.model import elements, tensors, types
-from onnxjson.model.dtypes import STRING
+from onnxjson.model.dtypes import STRING, float32_tokens
 from onnxjson.model.elements import element_count
-from onnxjson.model.floats import float32_tokens
 from onnxjson.model.payloads import Data, Digest, whole
 from onnxjson.model.walking import tensors_of
 
@@ -114,7 +113,8 @@ class Body(NamedTuple):
 def body(tensor: d.Tensor, indent: int, tokens: list[bytes] | None = None) -> Body | None:
     """Encode the elements of a tensor whose type the grammar can represent; None if only the full form holds them.
 
-    `indent` is that of a key on a line of its own; `tokens` are the formatted values, if the caller has them."""
+    `indent` is that of a key on a line of its own; `tokens` are the formatted values, if the caller has them.
+    """
     if is_plain_external_tensor(tensor):
         return Body(b'"external_data": ')
     if tensor.data_type == STRING:

@@ -148,7 +148,8 @@ def cut_base64(source: SourceFile) -> tuple[bytes, dict[str, Payload]]:
 def _value(source: SourceFile, start: int) -> tuple[int, int | None]:
     """Measure the base64 value that begins at `start` -> the position of its closing quote, and its number of bytes.
 
-    The number is None if the value is not canonical base64."""
+    The number is None if the value is not canonical base64.
+    """
     import pybase64
 
     position = start

@@ -91,7 +91,6 @@ class WireReader(GenericReader):
             position = stop + 1
 
     def _inside(self, position: int, end: int) -> tuple[int, int]:
-        """Start and end of the message whose length is at `position`."""
         size = self._buffer[position]
         if size < 0x80:
             position += 1

@@ -158,7 +158,6 @@ def _quoted(text: str) -> str:
 
 @cache
 def _names(message: type[Record]) -> tuple[str, ...]:
-    """The fields of a record that an address can name."""
     return (*(field.name for field in FIELDS[message]), "unknown_fields")
 
 
@@ -194,7 +193,6 @@ Choice = Literal["base", "ours", "theirs"]
 SIDES: Final[tuple[Choice, ...]] = ("base", "ours", "theirs")
 """All sides, in the order in which they are shown."""
 
-_LARGEST: Final = 18
 _SHOWN: Final = 3
 
 
@@ -211,13 +209,6 @@ class Slot(NamedTuple):
     """The name of the field; empty for the model itself."""
     member: str | None
     """The segment of one member, of a list of records or of strings; None for the whole field."""
-
-    @property
-    def is_record(self) -> bool:
-        """Whether one record is there."""
-        if self.field is None:
-            return not self.name
-        return self.field.message is not None and self.field.repeated == (self.member is not None)
 
     @property
     def list_address(self) -> str:
@@ -278,7 +269,7 @@ def value_at(model: Model, slot: Slot) -> Any:
 
 def _check_member(at: str, segment: str, *, by_name: bool) -> None:
     digits = segment.removeprefix("#") if by_name else segment
-    is_position = digits.isascii() and digits.isdigit() and len(digits) <= _LARGEST
+    is_position = digits.isascii() and digits.isdigit() and len(digits) <= 18
     if not is_position and (not by_name or digits != segment):
         raise AddressError(f'"{visible(at)}" is no slot of a model: "{visible(segment)}" is no position')
 

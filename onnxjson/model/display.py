@@ -91,7 +91,6 @@ def listed(items: Sequence[str], shown: int = 3, separator: str = ", ", *, word:
 
 
 def _parts(text: str) -> list[str]:
-    """Return the text that is shown for each character."""
     parts = []
     marks = MARKS  # A mark without a base would sit on whatever is printed before.
     for place, character in enumerate(text):
@@ -242,7 +241,6 @@ def unprintable() -> re.Pattern[str]:
 
 
 def _unprintable_ranges() -> list[tuple[int, int]]:
-    """Return the first and the last code point of each run, in order."""
     runs = (run.partition("-") for run in _UNPRINTABLE.split())
     return [(int(first, 16), int(last or first, 16)) for first, _, last in runs]
 

@@ -13,9 +13,19 @@ import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from onnxjson.model.dtypes import BITS, DTYPES, INTEGERS, SIGNED, SMALL_FORMATS
+from onnxjson.model.dtypes import (
+    BATCH_FROM,
+    BITS,
+    DTYPES,
+    INTEGERS,
+    SIGNED,
+    SMALL_FORMATS,
+    FloatFormat,
+    float32_text,
+    float32_tokens,
+    float64_text,
+)
 from onnxjson.model.errors import WireError
-from onnxjson.model.floats import BATCH_FROM, FloatFormat, float32_text, float32_tokens, float64_text
 from onnxjson.model.scalars import (
     LARGEST_PLAIN,
     ElementError,
@@ -122,7 +132,6 @@ def _pairs(numbers: list[str]) -> list[str]:
 
 
 def _patterns(data: bytes, count: int, size: int) -> Sequence[int] | None:
-    """Return the bits of each element of at most 16 bits."""
     if size == 16:
         return struct.unpack(f"<{count}H", data)
     return data if size == 8 else split_bits(data, count, size)
@@ -289,15 +298,13 @@ def read_varints(data: bytes, signed: bool, bits: int = 64) -> list[int]:
 
 
 def fixed_from_varints(data: bytes, code: str) -> bytes | None:
-    """Packed varints as little-endian integers of a fixed width.
+    """Return packed varints as little-endian integers of a fixed width; `varints_from_fixed` is the inverse.
+
+    None where a varint is not canonical or its value does not fit.
 
     Args:
         data: packed varints.
         code: the integer's type as in `struct`: one of ``bBhHiIqQ``; lower-case ones are signed.
-
-    Returns:
-        the integers; None where a varint is not canonical or its value does not fit. Then, and only then,
-        `varints_from_fixed` would not give `data` back.
     """
     if len(data) < _VECTORISED_FROM:
         return _few_fixed(data, code)
@@ -364,7 +371,6 @@ def _decode(piece: bytes, code: str) -> "NDArray[numpy.generic] | None":
 
 
 def _encode(piece: bytes, code: str) -> bytes:
-    """The packed varints of one piece of integers."""
     import numpy
 
     numbers = numpy.frombuffer(piece, numpy.dtype(f"<{code}"))

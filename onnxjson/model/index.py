@@ -59,11 +59,7 @@ class Index:
     ) -> None:
         """Use a changed model in which no node and no graph was added, removed or moved.
 
-        Args:
-            model: the changed model.
-            records: the graphs that changed, by address.
-            changed: the graph in which some nodes changed.
-            positions: the positions of those nodes.
+        `records` are the graphs that changed, by address; in the graph `changed`, the nodes at `positions` changed.
         """
         if changed is not None:
             new = records[changed.address]
@@ -79,7 +75,6 @@ class Index:
         self.model = model
 
     def _forget(self, old: Node, new: Node) -> None:
-        """Drop the tables that a changed node makes wrong."""
         if old.input != new.input or old.output != new.output:
             vars(self).pop("_captures", None)
         for field in list(self._tables):
@@ -215,10 +210,8 @@ class Index:
     def ancestors(scope: Scope, names: Iterable[str], stop: Collection[str] = ()) -> set[int]:
         """Return the positions of the nodes of one graph from which values are computed.
 
-        Args:
-            scope: the graph; nodes of the graphs around it are not in the result.
-            names: the values; what subgraphs of a node capture counts as an input of that node.
-            stop: values at which the search ends, even if they are among `names`.
+        What subgraphs of a node capture counts as an input of that node. The search ends at the values of `stop`,
+        even if they are among `names`.
         """
         found: set[int] = set()
         pending = list(names)

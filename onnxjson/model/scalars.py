@@ -9,7 +9,7 @@ import re
 import struct
 from typing import Final
 
-from onnxjson.model.floats import FLOAT32, FLOAT64, FloatFormat
+from onnxjson.model.dtypes import FLOAT32, FLOAT64, FloatFormat
 
 LARGEST_PLAIN: Final = 1 << 53
 """Integers beyond this magnitude are written as decimal strings; floats beyond it do not represent integers."""
@@ -128,7 +128,6 @@ def whole(value: float) -> int | None:
 
 
 def _decimal(text: str) -> int | None:
-    """The integer that a string of digits spells."""
     return int(text) if len(text) <= _LONGEST_DECIMAL and _DECIMAL.fullmatch(text) else None
 
 

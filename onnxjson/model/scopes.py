@@ -337,7 +337,6 @@ SEARCHES: Final = 8
 
 
 def _first(names: Sequence[str | None]) -> dict[str, int]:
-    """Map names to the first position of each."""
     found: dict[str, int] = {}
     for position, name in enumerate(names):
         if name:

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.document import Attribute, Node, Type
+from onnxjson.model.dtypes import float32_text
 from onnxjson.model.errors import SelectorError
-from onnxjson.model.floats import float32_text
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, value_of
 from onnxjson.model.operators import plain_domain
@@ -183,21 +183,16 @@ _NAMESPACE: Final = "namespace"
 """The key of metadata_props in which PyTorch's exporter keeps ``name: class/name: class/...``."""
 
 _SEPARATORS: Final = re.compile(r"[/.]+")
-_CLASS: Final = re.compile(r": [^/]*")
 
 
 def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
     """Return the texts that a term ``key:VALUE`` is compared with; `onnxjson.model.selector_terms` has the keys."""
     node = ref.node
     match key:
-        case "op":
-            return (node.op_type or "",)
-        case "name":
-            return (node.name or "",)
-        case "output":
-            return node.output
-        case "input":
-            return node.input
+        case "op" | "name":
+            return ((node.op_type if key == "op" else node.name) or "",)
+        case "output" | "input":
+            return node.output if key == "output" else node.input
         case "domain":
             return (domain_name(node.domain),)
         case "dtype":
@@ -208,13 +203,9 @@ def property_texts(ref: NodeRef, key: str) -> Iterable[str]:
 
 def nodes_having(index: Index, key: str, text: str) -> Sequence[NodeRef]:
     """Return the nodes for which a term ``key:TEXT`` without wildcards holds, in the order of the file."""
-    match key:
-        case "op":
-            return index.nodes_with("op_type", text)
-        case "name" | "output" | "input":
-            return index.nodes_with(key, text)
-        case _:
-            return [ref for ref in index.node_refs if text in property_texts(ref, key)]
+    if key in ("op", "name", "output", "input"):
+        return index.nodes_with("op_type" if key == "op" else key, text)
+    return [ref for ref in index.node_refs if text in property_texts(ref, key)]
 
 
 def domain_name(domain: str | None) -> str:
@@ -241,7 +232,6 @@ def scopes_of(node: Node) -> list[str]:
 
 
 def _dtype(value_type: Type | None) -> str:
-    """Return the innermost element type of a type, "" where it is unknown."""
     while value_type is not None:
         for leaf in (value_type.tensor_type, value_type.sparse_tensor_type):
             if leaf is not None:

@@ -178,14 +178,12 @@ class _Search:
         return list(found)
 
     def _nodes_called(self, way: "_Way", key: str) -> Sequence[NodeRef]:
-        """Return the nodes with a matching name or a matching output."""
         if way.exact is not None:
             return self._in_scopes(nodes_having(self._index, key, way.exact)) if way.exact else ()
         fits = way.fits
         return [ref for ref in self._refs if any([name and fits(name) for name in property_texts(ref, key)])]
 
     def _named(self, value: Value) -> list[NodeRef]:
-        """Return the nodes of a name without a key."""
         for way in _ways(value):
             by_name, by_output = self._nodes_called(way, "name"), self._nodes_called(way, "output")
             if by_name and not set(by_output) <= set(by_name):
@@ -347,7 +345,6 @@ def _constants_of_one_name(scope: Scope) -> dict[str, list[tuple[str, Tensor | S
 
 
 def _value_ref(scope: Scope, name: str) -> TensorRef:
-    """Return a name that a graph defines, with its constant if it has one."""
     constant = scope.initializer(name)
     if constant is not None:
         kind, positions = "initializer", scope.initializers
@@ -398,7 +395,6 @@ def _tensor_at(model: Model, index: Index, selector: Selector) -> TensorRef:
 
 
 def _kind(value: object) -> str:
-    """Return the kind of an element, for a message."""
     if isinstance(value, tuple):
         return f"a list of {len(value):,}"
     if isinstance(value, str | bytes | int):

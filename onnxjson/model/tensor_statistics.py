@@ -3,21 +3,14 @@
 A tensor of any size is read twice where it has a histogram, 768 KiB at a time. numpy is imported on first use.
 """
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from onnxjson.model.document import Tensor
-from onnxjson.model.elements import element_count
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
 from onnxjson.model import elements, tensors
+from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, INTEGERS
+from onnxjson.model.elements import element_count
 from onnxjson.model.payloads import even_pieces
 
 if TYPE_CHECKING:
@@ -115,7 +108,6 @@ def first_tokens(tensor: Tensor, count: int) -> list[str]:
 
 
 def _elements(tensor: Tensor) -> "Iterator[NDArray[Any]]":
-    """Yield the elements in flat arrays of numpy's or ml_dtypes' dtype."""
     size = BITS[tensor.data_type or 0]
     left = math.prod(tensor.dims)
     for piece in even_pieces(tensor.raw_data if tensor.raw_data is not None else b""):
@@ -200,7 +192,6 @@ class _Total:
 
 
 def _histogram(tensor: Tensor, total: _Total, bins: int, looked: Callable[[], None] | None) -> Histogram | None:
-    """The histogram between the least and the greatest element."""
     import numpy
 
     low, high = total.minimum, total.maximum

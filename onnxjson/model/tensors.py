@@ -209,9 +209,7 @@ def unpack(data: bytes, count: int, size: int, dtype: "numpy.dtype[Any]") -> "ND
 def from_numpy(array: "NDArray[Any]", name: str | None = None) -> Tensor:
     """Return a tensor with the shape, dtype and elements of an array, in ``raw_data`` (strings: in ``string_data``).
 
-    Args:
-        array: of a dtype of numpy or ml_dtypes that ONNX has, or of ``str`` or ``bytes``.
-        name: the tensor's name.
+    Its dtype is one of numpy or ml_dtypes that ONNX has, or ``str`` or ``bytes``.
 
     Raises:
         TypeError: ONNX has no such data type.
@@ -336,7 +334,6 @@ def _is_filled(tensor: Tensor, field: str) -> bool:
 
 
 def _sizes(tensor: Tensor, field: str, data_type: int, count: int) -> tuple[int, int, str]:
-    """Return the size found, the size required, and the unit."""
     if field == "string_data":
         return len(tensor.string_data), count, "strings"
     if field == "raw_data":

@@ -6,6 +6,8 @@ written in the full form of its message instead.
 
 import difflib
 import re
+from collections.abc import Callable
+from typing import TypeVar
 
 from onnxjson.model.document import (
     Dimension,
@@ -20,6 +22,8 @@ from onnxjson.model.document import (
 )
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
 from onnxjson.model.limits import LARGEST_DIM, TYPE_DEPTH
+
+T = TypeVar("T")
 
 _TOKEN = re.compile(
     r" *(?:(?P<name>[A-Za-z_][A-Za-z0-9_]*)|(?P<quoted>'[^']*')|(?P<digits>-?[0-9]+)"
@@ -313,19 +317,21 @@ class _Parser:
 
     def _tensor(self) -> tuple[int, TensorShape | None]:
         elem_type = self.data_type()
-        if self.peek() != "[":
-            return elem_type, None
-        self.take()
-        dims: list[Dimension] = []
-        while self.peek() != "]" or dims:
-            dims.append(self._dim())
+        return elem_type, TensorShape(dim=self._bracketed(self._dim)) if self.peek() == "[" else None
+
+    def _bracketed(self, item: Callable[[], T]) -> tuple[T, ...]:
+        """Parse a list of items in brackets."""
+        self.expect("[")
+        items: list[T] = []
+        while self.peek() != "]" or items:
+            items.append(item())
             if self.peek() != ",":
                 break
             self.take()
         if self.peek() != "]":
             raise self.error("`,` or `]`")
         self.take()
-        return elem_type, TensorShape(dim=tuple(dims))
+        return tuple(items)
 
     def _dim(self) -> Dimension:
         match self.kind():
@@ -344,17 +350,7 @@ class _Parser:
 
     def constant_dims(self) -> tuple[int, ...]:
         """Parse the bracketed dims of a constant, which are all numbers."""
-        self.expect("[")
-        dims: list[int] = []
-        while self.peek() != "]" or dims:
-            dims.append(self._number("a number from 0, since this is a constant", 0, LARGEST_DIM))
-            if self.peek() != ",":
-                break
-            self.take()
-        if self.peek() != "]":
-            raise self.error("`,` or `]`")
-        self.take()
-        return tuple(dims)
+        return self._bracketed(lambda: self._number("a number from 0, since this is a constant", 0, LARGEST_DIM))
 
     def _number(self, fits: str, smallest: int, largest: int) -> int:
         if self.kind() != "digits":

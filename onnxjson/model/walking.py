@@ -97,15 +97,9 @@ def _updates(record: Record, fields: Sequence[tuple[str, bool]], done: dict[int,
 
 
 def replace_at(model: Model, address: str, new: object) -> dict[str, Record]:
-    """Return the records of a copy of `model` that has `new` at an address.
+    """Return the records of a copy of `model` that has `new` at an address: by their addresses, the model's is "".
 
-    Args:
-        model: stays as it is.
-        address: as `onnxjson.model.addresses.walk` spells it.
-        new: a record, a tuple of records or the value of a field.
-
-    Returns:
-        The new records above the address, and `new` itself if it is one, by their addresses; the model's is "".
+    These are the records above the address, and `new` itself if it is one.
     """
     held: list[Any] = [model]
     keys: list[str | int] = []
@@ -152,7 +146,6 @@ def fields_leading_to(message: type[Record], kind: type[Record]) -> tuple[tuple[
 
 @cache
 def _reachable(message: type[Record]) -> frozenset[type[Record]]:
-    """Return a message and all messages that can be inside it."""
     found = {message}
     pending = [message]
     while pending:

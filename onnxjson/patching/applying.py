@@ -8,8 +8,8 @@ from msgspec.structs import astuple, replace
 from onnxjson.model.addresses import attribute_segments
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Record
+from onnxjson.model.dtypes import float32_text
 from onnxjson.model.errors import PatchError
-from onnxjson.model.floats import float32_text
 from onnxjson.model.messages import FIELDS, Kind
 from onnxjson.model.payloads import Payload
 from onnxjson.patching.changes import (

@@ -18,9 +18,8 @@ from onnxjson.model.document import (
     Tensor,
     Type,
 )
-from onnxjson.model.dtypes import STRING
+from onnxjson.model.dtypes import STRING, float32_text
 from onnxjson.model.elements import element_count, tokens
-from onnxjson.model.floats import float32_text
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES, value_of
 from onnxjson.model.operators import Formal, Signature, function_key, operator_key, operator_name, plain_domain

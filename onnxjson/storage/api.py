@@ -174,7 +174,6 @@ def _require_model(model: object) -> None:
 
 
 def _proto_name(message: object) -> str:
-    """The full name of the type of a protobuf message; "" for any other object."""
     return str(getattr(getattr(message, "DESCRIPTOR", None), "full_name", ""))
 
 

@@ -93,14 +93,10 @@ def _integer(text: str) -> int | float | str:
 
 
 def from_json(tree: object, kind: Kind, *, name: str | None = None, lossy: bool = False) -> Encoded:
-    """Build a constant from nested or flat JSON values.
+    """Build a constant from nested or flat JSON values, as `parse_json` returns them.
 
-    Args:
-        tree: the result of `parse_json`, nested as the shape of the constant; if `kind` has dims, it may also be the
-            flat list of all elements.
-        kind: the type of the constant.
-        name: its name.
-        lossy: replace a value that the dtype cannot represent by the nearest finite one.
+    If `kind` has dims, the values may also be the flat list of all elements. With `lossy`, a value that the dtype
+    cannot represent becomes the nearest finite one.
 
     Raises:
         EncodeError: the values do not have that shape, or the dtype cannot represent them.
@@ -179,12 +175,9 @@ def _string(item: object, where: str) -> bytes:
 
 
 def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Tensor:
-    """Build a constant from the base64 of its elements, laid out as ``raw_data``.
+    """Build a constant from the base64 of its elements, laid out as ``raw_data``; line breaks are ignored.
 
-    Args:
-        text: canonical base64; line breaks are ignored.
-        kind: dtype and dims. Without dims the constant is one list, and elements of the dtype must fill whole bytes.
-        name: the name of the constant.
+    Without dims the constant is one list, and elements of the dtype must fill whole bytes.
 
     Raises:
         DecodeError: it is not canonical base64, or the bytes are not elements of that type.

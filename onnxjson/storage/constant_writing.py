@@ -135,7 +135,6 @@ def _name_token(name: str) -> bytes:
 
 
 def _nested(dims: tuple[int, ...], tokens: list[str]) -> str:
-    """Nest all values on one line."""
     if not dims:
         return tokens[0]
     if not tokens:

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from onnxjson.model import elements
-from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, FLOATS
+from onnxjson.model.dtypes import BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, FLOAT32, FLOAT64, FLOATS, FloatFormat
 from onnxjson.model.errors import EncodeError
-from onnxjson.model.floats import FLOAT32, FLOAT64, FloatFormat
 from onnxjson.model.scalars import ElementError, float_bits, found_text
 
 _WHOLE_IN_FULL: Final = 1e16
@@ -42,14 +41,10 @@ class Packed(NamedTuple):
 def pack(
     data_type: int, values: list[object], place: Callable[[int], str], *, lossy: bool = False, exact: bool = False
 ) -> Packed:
-    """Encode a flat list of JSON values.
+    """Encode a flat list of JSON values; complex numbers are lists of two.
 
-    Args:
-        data_type: number of TensorProto.DataType; its elements have a fixed size.
-        values: int, float, bool and str; complex numbers are lists of two.
-        place: returns the name of the value at an index of the list.
-        lossy: replace a value that the dtype cannot represent by the nearest finite one.
-        exact: do not round decimals either.
+    `place` names the value at an index. With `lossy`, a value that the dtype cannot represent becomes the nearest
+    finite one; with `exact`, decimals are not rounded either.
 
     Raises:
         EncodeError: the dtype cannot represent a value, and `lossy` is false or does not help.
@@ -70,7 +65,6 @@ def pack(
 
 
 def _parts(data_type: int, values: list[object], place: Callable[[int], str]) -> list[object]:
-    """Real and imaginary parts, alternating."""
     parts: list[object] = []
     for index, value in enumerate(values):
         if not isinstance(value, list) or len(value) != 2:
@@ -143,7 +137,6 @@ def _compared(
 
 
 def _is_held(data_type: int, value: object, element: float, *, exact: bool) -> bool:
-    """Whether `element` represents `value`."""
     number = _number(value)
     if isinstance(value, BeyondBinary64):
         return False
@@ -161,7 +154,6 @@ def _is_held(data_type: int, value: object, element: float, *, exact: bool) -> b
 
 
 def _decoded(data_type: int, data: bytes, count: int) -> Sequence[int | float]:
-    """Decode numbers exactly."""
     form = FLOATS.get(data_type)
     if form is None:
         return [int(token.strip('"')) for token in elements.tokens(data_type, data, count) or ()]
@@ -183,7 +175,6 @@ def _value(form: FloatFormat, bits: int) -> float:
 
 
 def _token(data_type: int, value: object) -> str:
-    """The canonical token of an element of a dtype."""
     tokens = elements.tokens(data_type, elements.pack(data_type, [value]), 1)
     return "" if tokens is None else tokens[0]
 

@@ -164,7 +164,6 @@ class Resolver:
             )
 
     def _without_links(self, parts: list[str], where: str) -> tuple[Path, list[str]]:
-        """The trusted folder of the real file, and its path from there."""
         try:
             real = Path(os.path.realpath(self.folder.joinpath(*parts), strict=True))
             roots = [Path(os.path.realpath(self.folder, strict=True))]
@@ -193,11 +192,7 @@ def _entries(pairs: Iterable[StringStringEntry], owner: str) -> dict[str, str]:
 
 
 def location_parts(location: str, where: str) -> list[str]:
-    """Split a location into its components, without ".".
-
-    Args:
-        location: in the spelling of a tensor.
-        where: the start of messages.
+    """Split a location, in the spelling of a tensor, into its components, without "."; `where` begins messages.
 
     Raises:
         UntrustedError: a model must not name such a path.

@@ -62,14 +62,11 @@ def load(
 ) -> Loaded:
     """Load the model in a file: binary, onnxjson/1 text or proto-JSON, recognised by content.
 
-    Big payloads stay in the file until they are used; external data is not opened.
+    Big payloads stay in the file until they are used; external data is not opened. With `drop_orphans`, metadata of
+    elements that do not exist is left out; without `bind`, blobs stay digests; with `conflicted`, the text may have
+    conflicts of a merge. `weights_from` is a model, or the file of one, that has the bytes of digests.
 
-    Args:
-        path: the file.
-        drop_orphans: leave out metadata of elements that do not exist, instead of an error.
-        weights_from: a model, or the file of one, that has the bytes of digests.
-        bind: whether blobs are read from the folder of the text; otherwise they stay digests.
-        conflicted: whether the text may have conflicts of a merge.
+    Big payloads stay in the file until they are used; external data is not opened.
 
     Raises:
         ConflictError: the text has conflicts, and `conflicted` is false.
@@ -202,13 +199,8 @@ def save(
     loaded as a model first.
 
     Args:
-        model: the model.
-        path: the file; a link is followed and kept.
-        format: the form; by default the ending of `path` decides (`format_for`).
+        model, path, format, weights, blobs: as for `onnxjson.storage.api.save`; a link at `path` is followed and kept.
         lossy: write proto-JSON even if it cannot represent all of the model.
-        weights: the form of tensors of more than 64 elements in a text: "inline" (base64), "blobs" (each in a file of
-            the folder `blobs`), "digest" (sha256 only), "keep" (as they were read; blobs are copied to another folder).
-        blobs: the folder of blobs, relative to that of `path`; by default ``model.blobs`` for ``model.onnx.json``.
         expect: the file that was opened at `path`; raise if another program has changed it.
         replace: whether an existing file may be replaced.
         backup: keep the replaced file in the user's state folder (`onnxjson undo-save`).

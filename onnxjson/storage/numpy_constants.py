@@ -94,13 +94,10 @@ def _chosen(names: list[str], member: str | None, file: str) -> str:
 def from_array(
     array: "NDArray[Any]", kind: Kind | None = None, *, name: str | None = None, lossy: bool = False
 ) -> Encoded:
-    """Build a constant from an array.
+    """Build a constant from an array of a dtype that ONNX has, of ``str``, or of raw bytes of the size of an element.
 
-    Args:
-        array: of a dtype that ONNX has, of ``str``, or raw bytes of the size of an element.
-        kind: its dtype and dims, by default those of the array. The number of elements must be the same.
-        name: the name of the constant.
-        lossy: replace a value that the dtype cannot represent by the nearest finite one.
+    `kind` has its dtype and dims, by default those of the array; the number of elements must be the same. With `lossy`,
+    a value that the dtype cannot represent becomes the nearest finite one.
 
     Raises:
         EncodeError: the dtype cannot represent an element, the shape does not fit, or ONNX does not have the dtype.
@@ -124,7 +121,6 @@ def from_array(
 
 
 def _is_raw(array: "NDArray[Any]") -> bool:
-    """Whether the elements are raw bytes without a dtype."""
     import numpy
 
     return array.dtype.type is numpy.void and array.dtype.names is None
@@ -143,7 +139,6 @@ def _own_type(array: "NDArray[Any]") -> int:
 
 
 def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
-    """View an array of raw bytes as elements of a dtype of the same size."""
     import numpy
 
     if kind.data_type == STRING or numpy_dtype(kind.data_type).itemsize != array.dtype.itemsize:
@@ -153,7 +148,6 @@ def _as_dtype(array: "NDArray[Any]", kind: Kind) -> "NDArray[Any]":
 
 
 def _converted(array: "NDArray[Any]", own: int, target: int, place: Callable[[int], str], *, lossy: bool) -> Packed:
-    """Convert elements to another dtype -> their bytes."""
     if (
         STRING in (own, target)
         or (own in COMPLEX_PARTS) != (target in COMPLEX_PARTS)
@@ -199,7 +193,6 @@ def _cast(flat: "NDArray[Any]", own: int, target: int, place: Callable[[int], st
 
 
 def _patterns(data: bytes, count: int, data_type: int) -> "NDArray[Any]":
-    """The bits of each element as unsigned integers."""
     import numpy
 
     size = BITS[data_type]
@@ -211,11 +204,7 @@ def _patterns(data: bytes, count: int, data_type: int) -> "NDArray[Any]":
 def _by_numpy(
     flat: "NDArray[Any]", own: int, target: int
 ) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
-    """Convert elements by numpy.
-
-    Returns:
-        The elements; where they are certainly exact; where they are certainly the nearest values instead.
-    """
+    """Convert elements by numpy -> the elements, where they are certainly exact, where they are the nearest instead."""
     import numpy
 
     wide: NDArray[Any]
@@ -244,11 +233,7 @@ def _by_numpy(
 def _as_floats(
     numbers: "NDArray[numpy.float64]", target: int
 ) -> "tuple[NDArray[Any], NDArray[numpy.bool[Any]], NDArray[numpy.bool[Any]]]":
-    """Convert numbers to a float dtype.
-
-    Returns:
-        The elements; where they are equal bit by bit; where both are finite.
-    """
+    """Convert numbers to a float dtype -> the elements, where they are equal bit by bit, where both are finite."""
     import numpy
 
     narrow = BITS[target] < 32 and target not in _ROUNDED_BY_NUMPY
@@ -292,7 +277,6 @@ def _one_by_one(
 
 
 def _as_json(element: Any, own: int) -> object:
-    """Convert an element of an array to a JSON value for `pack`."""
     form = FLOATS.get(own)
     if form is None:
         return int(element)

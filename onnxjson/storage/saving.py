@@ -153,7 +153,7 @@ def save_file(
     Args:
         path: a link is followed and kept; its target is replaced. Permissions, extended attributes and, if the system
             allows it, owner and group of an existing file are kept.
-        write: called once with the sink for the content; see `sinks.Sink`.
+        write: called once with the sink for the content.
         verify: called with the temporary file after its bytes were compared; an exception stops the save.
         expect: the file that was opened at `path`; raise if it was changed.
         replace: whether an existing file may be replaced.
@@ -280,7 +280,6 @@ def _prefix(target: Path) -> str:
 
 
 def _temporary_file(target: Path, status: os.stat_result | None, mode: int | None) -> tuple[int, Path]:
-    """Create and lock a file next to `target`, named after it and this process."""
     temporary = target.with_name(f"{_prefix(target)}{os.getpid()}-{secrets.token_hex(8)}.tmp")
     # An existing file may be private: its permissions are set once the content is complete.
     first_mode = 0o600 if status is not None or mode is not None else 0o666
@@ -333,7 +332,6 @@ def _remove_if_abandoned(path: str) -> None:
 
 
 def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | None) -> None:
-    """Copy owner, attributes and permissions from the replaced file to the new one."""
     if status is None:
         return
     mode = stat.S_IMODE(status.st_mode)
@@ -356,8 +354,7 @@ def _keep_attributes(descriptor: int, target: Path, status: os.stat_result | Non
 
 
 def _read_back(temporary: Path, sha256: str, name: str, verify: Callable[[Path], object] | None) -> None:
-    found = sha256_of(temporary)
-    if found != sha256:
+    if sha256_of(temporary) != sha256:
         raise FileError(f"{name} was not saved: the disk returned other bytes than were written; check the disk")
     if verify is None:
         return
@@ -387,9 +384,8 @@ def _lock(descriptor: int, name: str) -> None:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > end:
-                raise ChangedUnderneathError(
-                    f"{name} was not saved: another program holds the lock on its folder; save again"
-                ) from None
+                message = f"{name} was not saved: another program holds the lock on its folder; save again"
+                raise ChangedUnderneathError(message) from None
             time.sleep(0.01)
         except OSError:  # A file system without locks.
             return None

@@ -179,9 +179,6 @@ class _Source:
 def write_blobs(model: Model, folder: Path, name: str) -> int:
     """Write the missing blobs of a text in `folder` to its folder of blobs, `name`; valid ones stay.
 
-    Returns:
-        The number of added blobs.
-
     Raises:
         WeightsMissingError: only the sha256 of a tensor is available, and the folder does not have the blob.
         UntrustedError: the folder leads elsewhere.
@@ -205,9 +202,6 @@ def bring_blobs(model: Model, folder: Path, name: str) -> int:
     """Copy the blobs of a model that was read elsewhere to `name`, the folder of blobs of its new text in `folder`.
 
     Existing blobs, and those whose bytes are not available, are skipped.
-
-    Returns:
-        The number of added blobs.
 
     Raises:
         MissingInputError, DecodeError: a blob is missing, or its bytes do not have the hash in its name.
@@ -302,7 +296,8 @@ _HINT: Final = "fetch it with `git lfs pull` or from git, or write it again from
 def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
     """Report missing and unusable blobs of a model, each with the address of the tensor; no blob is read.
 
-    The model was loaded with unbound blobs (``files.load(path, bind=False)``); `folder` is that of the text."""
+    The model was loaded with unbound blobs (``files.load(path, bind=False)``); `folder` is that of the text.
+    """
     resolver = Resolver(folder)
     for address, record in walk_with_addresses(model):
         if not isinstance(record, Tensor):
@@ -317,7 +312,6 @@ def check_blobs(model: Model, folder: Path) -> Iterator[Finding]:
 
 
 def _mistake(blob: Digest, resolver: Resolver) -> tuple[str, str] | None:
-    """Code and message of the mistake; None if there is none."""
     place = f"{blob.folder}/{blob.sha256}"
     called = f"the blob {visible(place, None)}"
     try:

@@ -13,9 +13,8 @@ import ml_dtypes
 import numpy
 import pytest
 
-from onnxjson.model import elements, floats
-from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, SMALL_FORMATS
-from onnxjson.model.floats import float32_text
+from onnxjson.model import dtypes, elements
+from onnxjson.model.dtypes import BITS, DATA_TYPE_NAMES, SMALL_FORMATS, float32_text
 from onnxjson.model.scalars import ElementError, float32_bits, float64_bits, int_text, parse_int
 
 NARROW = [number for number, size in BITS.items() if size <= 16]
@@ -154,7 +153,7 @@ def test_no_decimal_with_fewer_digits_and_no_closer_one_comes_back(data_type: in
         assert abs(token - value) == min(abs(decimal - value) for decimal in back)
 
 
-def comes_back(form: floats.FloatFormat, decimal: Decimal, bits: int) -> bool:
+def comes_back(form: dtypes.FloatFormat, decimal: Decimal, bits: int) -> bool:
     try:
         return form.encode(float(decimal)) == bits
     except OverflowError:
@@ -164,7 +163,7 @@ def comes_back(form: floats.FloatFormat, decimal: Decimal, bits: int) -> bool:
 def pure(patterns: numpy.ndarray) -> list[bytes]:
     """The tokens that the scalar function gives."""
     data = patterns.astype("<u4").tobytes()
-    return [floats.float32_text.__wrapped__(data[at : at + 4]).encode() for at in range(0, len(data), 4)]
+    return [dtypes.float32_text.__wrapped__(data[at : at + 4]).encode() for at in range(0, len(data), 4)]
 
 
 @cache
@@ -210,13 +209,13 @@ def test_the_patterns_are_two_million() -> None:
 @pytest.mark.parametrize("name", PATTERN_SETS)
 def test_float32_in_batches_and_one_by_one_are_spelled_alike(name: str) -> None:
     patterns = pattern_sets()[name]
-    assert floats.float32_tokens(patterns.astype("<u4").tobytes()) == pure(patterns)
+    assert dtypes.float32_tokens(patterns.astype("<u4").tobytes()) == pure(patterns)
 
 
 @pytest.mark.parametrize("name", PATTERN_SETS)
 def test_float32_tokens_come_back_when_read_as_float64_and_rounded(name: str) -> None:
     data = pattern_sets()[name].astype("<u4").tobytes()
-    values = json.loads(b"[" + b",".join(floats.float32_tokens(data)) + b"]")
+    values = json.loads(b"[" + b",".join(dtypes.float32_tokens(data)) + b"]")
     assert elements.pack(1, values) == data
 
 
@@ -246,7 +245,7 @@ def test_float32_tokens_come_back_when_read_as_float64_and_rounded(name: str) ->
 def test_float32_spelling(bits: int, token: str) -> None:
     data = bits.to_bytes(4, "little")
     assert float32_text(data) == token
-    assert floats.float32_tokens(data * 300) == [token.encode()] * 300
+    assert dtypes.float32_tokens(data * 300) == [token.encode()] * 300
     assert float32_bits(json.loads(token)) == data
 
 

@@ -5,10 +5,10 @@ wrong with a text, it raises `DecodeError` and nothing else. `locate` finds the 
 address follows the records, and the text has tags, short forms and side tables that the records do not have.
 """
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from onnxjson.codecs.reading import tree as json_tree
@@ -17,9 +17,9 @@ from onnxjson.codecs.reading.model import looks_like_proto_json, read_model
 from onnxjson.codecs.reading.named_values import ELEMENT_KINDS, FULL, TAGS
 from onnxjson.codecs.reading.scan import Scan, scan
 from onnxjson.codecs.reading.tokens import Mistake
-from onnxjson.codecs.reading.tree import UNREADABLE, Key, Lines, Span, Tree, find, inside_string, parse, skim
+from onnxjson.codecs.reading.tree import UNREADABLE, Key, Lines, Span, Tree, find, inside_string, skim
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, DecodeError, Finding
+from onnxjson.model.errors import Conflict, DecodeError, Finding, Severity
 from onnxjson.model.messages import ATTRIBUTE_PAYLOADS
 from onnxjson.model.payloads import Payload
 
@@ -32,16 +32,13 @@ COMMENTS_CODE: Final = "comments-not-kept"
 def read_document(
     text: bytes, read: Callable[[Tree, Context], T | None], context: Context, *, file: str = ""
 ) -> tuple[T, tuple[Finding, ...]]:
-    """Parse a text and read its tree; locate everything that is wrong with it.
+    """Parse a text and read its tree -> the value, and the warnings; locate everything that is wrong with it.
 
     Args:
         text: UTF-8, JSON with ``//`` comments and trailing commas.
         read: turns the tree into a value and reports to the context; returns None where there is no value.
         context: collects the remarks of `read`.
         file: the name of the text in findings.
-
-    Returns:
-        The value, and the warnings.
 
     Raises:
         DecodeError: the text has an error, or `read` reported one; ``findings`` has all, in the order of the text.
@@ -59,7 +56,9 @@ def read_document(
             context.error(ROOT, "nesting-too-deep", message, "raise sys.setrecursionlimit")
     if value is not None and not context.remarks and not (scanned and scanned.mistakes):
         return value, ()
-    findings = collect_findings(scanned or _skimmed(text, context.remarks), context.remarks, file)
+    findings = collect_findings(
+        scanned or _skimmed(text, [remark.place.path for remark in context.remarks]), context.remarks, file
+    )
     errors = [finding for finding in findings if finding.severity == "error"]
     if value is None or errors:
         raise DecodeError(summary(errors), findings)
@@ -74,17 +73,10 @@ def read(
     cuts: Mapping[str, Payload] | None = None,
     conflicts: list[Conflict] | None = None,
 ) -> tuple[Model, tuple[Finding, ...]]:
-    """Read the model in a document of the format onnxjson/1.
+    """Read the model in a document of the format onnxjson/1 -> the model, and the warnings.
 
-    Args:
-        text: the document.
-        file: the name of the text in findings.
-        drop_orphans: whether lines of ``element_metadata`` whose owner does not exist are left out with a warning.
-        cuts: payloads whose base64 was cut out of the text, by the marker that replaces it.
-        conflicts: a list to which the merge conflicts of the text are added.
-
-    Returns:
-        The model, and the warnings.
+    Lines of ``element_metadata`` without an owner are left out with a warning if `drop_orphans` is set. `cuts` are the
+    payloads whose base64 was cut out of the text, by their markers; merge conflicts are added to `conflicts`.
 
     Raises:
         DecodeError: the text is not such a document; ``findings`` has all reasons, in the order of the text.
@@ -107,10 +99,10 @@ def is_proto_json(text: bytes) -> bool:
     return looks_like_proto_json(tree if is_clean else scan(text).tree)
 
 
-def _skimmed(text: bytes, remarks: Sequence[Remark]) -> Scan:
-    """The result of `scan` for a text without mistakes, as far as the remarks need it."""
+def _skimmed(text: bytes, paths: Iterable[Sequence[Key]]) -> Scan:
+    """Return the result of `scan` for a text without mistakes, as far as some paths need it."""
     decoded = text.decode("utf-8")
-    return Scan(decoded, root=skim(decoded, [remark.place.path for remark in remarks]))
+    return Scan(decoded, root=skim(decoded, paths))
 
 
 def summary(errors: Sequence[Finding]) -> str:
@@ -122,39 +114,30 @@ def summary(errors: Sequence[Finding]) -> str:
 def collect_findings(scanned: Scan, remarks: Sequence[Remark], file: str) -> tuple[Finding, ...]:
     """The mistakes of a scanned text and the remarks about its tree as findings, in the order of the text."""
     lines = Lines(scanned.text)
-    order = itertools.count()
-    placed = [(mistake.offset, next(order), _mistake_finding(mistake, lines, file)) for mistake in scanned.mistakes]
-    for remark in remarks:
-        offset = _offset_of(scanned.text, scanned.root, remark)
-        placed.append((offset, next(order), _remark_finding(remark, lines.place(offset), file)))
-    placed.sort(key=lambda each: each[:2])
-    return tuple(finding for _, _, finding in placed)
+    placed = [(each.offset, _message(each, lines), each.code, each.hint, _ERROR) for each in scanned.mistakes]
+    for each in remarks:
+        offset = _offset_of(scanned.text, scanned.root, each)
+        placed.append((offset, each.message, each.code, each.hint, each.severity))
+    placed.sort(key=itemgetter(0))
+    findings = []
+    for offset, message, code, hint, severity in placed:
+        line, column = lines.place(offset)
+        findings.append(
+            Finding(severity=severity, code=code, message=message, hint=hint, file=file, line=line, column=column)
+        )
+    return tuple(findings)
 
 
-def _mistake_finding(mistake: Mistake, lines: Lines, file: str) -> Finding:
-    message = mistake.message
-    if mistake.first is not None:
-        message += " (line {}, column {})".format(*lines.place(mistake.first))
-    line, column = lines.place(mistake.offset)
-    return Finding(
-        severity="error", code=mistake.code, message=message, hint=mistake.hint, file=file, line=line, column=column
-    )
+_ERROR: Final[Severity] = "error"
 
 
-def _remark_finding(remark: Remark, place: tuple[int, int], file: str) -> Finding:
-    return Finding(
-        severity=remark.severity,
-        code=remark.code,
-        message=remark.message,
-        hint=remark.hint,
-        file=file,
-        line=place[0],
-        column=place[1],
-    )
+def _message(mistake: Mistake, lines: Lines) -> str:
+    if mistake.first is None:
+        return mistake.message
+    return "{} (line {}, column {})".format(mistake.message, *lines.place(mistake.first))
 
 
 def _offset_of(text: str, root: Span | int, remark: Remark) -> int:
-    """Position of the character that a remark refers to."""
     offset = find(root, remark.place.path, on_key=remark.on_key)
     if remark.character is not None and text[offset : offset + 1] == '"':
         return inside_string(text, offset, remark.character)
@@ -189,17 +172,12 @@ def locate(text: bytes, addresses: Iterable[str]) -> dict[str, tuple[int, int]]:
 
 def positions(text: bytes, paths_in: Callable[[Tree], Mapping[str, Sequence[Key]]]) -> dict[str, tuple[int, int]]:
     """Line and column, from 1, of the paths that `paths_in` finds in the tree of a text, by their names."""
-    is_clean, tree = parse(text)
-    if is_clean:
-        paths = paths_in(tree)
-        decoded = text.decode("utf-8")
-        root = skim(decoded, paths.values())
-    else:
-        scanned = scan(text)
-        paths = paths_in(scanned.tree)
-        decoded, root = scanned.text, scanned.root
-    lines = Lines(decoded)
-    return {name: lines.place(find(root, path)) for name, path in paths.items()}
+    is_clean, tree = json_tree.parse(text)
+    scanned = None if is_clean else scan(text)
+    paths = paths_in(tree if scanned is None else scanned.tree)
+    located = scanned or _skimmed(text, paths.values())
+    lines = Lines(located.text)
+    return {name: lines.place(find(located.root, path)) for name, path in paths.items()}
 
 
 def path_of(tree: Tree, address: str) -> tuple[Key, ...]:

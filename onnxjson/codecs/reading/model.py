@@ -82,7 +82,6 @@ def read_model(tree: Tree, context: Context) -> Model | None:
 
 
 def _read_weights_lines(tree: dict[str, Tree], place: Place, context: Context) -> None:
-    """Read the lines that declare weights outside the document."""
     if "weights" in tree:
         if tree["weights"] == "digest":
             context.has_digests = True
@@ -194,7 +193,6 @@ def _read_conflict(tree: Tree, place: Place, context: Context) -> Conflict | Non
 
 
 def _value_reader(slot: Slot) -> Reader:
-    """The reader of the values of a slot."""
     field = slot.field
     if field is None:
         return field_readers(slot.message)["unknown_fields"] if slot.name else message_reader(slot.message)

@@ -194,7 +194,6 @@ def _is_flat(tree: Tree) -> bool:
 
 
 def _tag_hint(tree: Tree) -> str:
-    """A hint: the value with its tag."""
     match tree:
         case bool():
             return f"write {int(tree)}"

@@ -137,7 +137,6 @@ class _Scanner:
         return True
 
     def _take(self, token: Token) -> bool:
-        """Process one token; False at the end."""
         top = self._stack[-1]
         if token.kind == "end":
             self._finish(token)

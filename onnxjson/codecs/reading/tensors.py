@@ -285,7 +285,6 @@ def _report_shape(
 
 
 def _place_of(index: int, dims: Sequence[int], place: Place) -> Place:
-    """The place of an element, by its index in the flat list."""
     if len(dims) > MAXIMUM_RANK:
         return place.at(index)
     indices = []

@@ -75,7 +75,6 @@ _COMMENT_OR_COMMA = re.compile(
 
 
 def _without_comments(text: str) -> str:
-    """Replace comments and trailing commas by spaces."""
     return _COMMENT_OR_COMMA.sub(_blank, text)
 
 
@@ -261,7 +260,6 @@ def _after_gap(text: str, position: int) -> int:
 
 
 def _skip(text: str, position: int) -> int:
-    """The position after the value at `position`."""
     if text[position] not in "{[":
         match = (_STRING if text[position] == '"' else _PLAIN).match(text, position)
         return match.end() if match else len(text)
