@@ -9,7 +9,7 @@ from typing import Final
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.limits import NAME_TABLE_BYTES
-from onnxjson.model.name_patterns import has_wildcards, regular_expression, wildcards
+from onnxjson.model.name_patterns import Wildcards, has_wildcards, regular_expression
 from onnxjson.storage.identity import reading_error
 
 _KINDS: Final = {"dim": "dimension", "metadata": "key of metadata"}
@@ -153,7 +153,7 @@ def matching(text: str, names: Sequence[str], kind: str) -> list[str]:
     else:
         found = [name for name in names if name == text]
         if not found and has_wildcards(text):
-            like = wildcards(text)
+            like = Wildcards(text)
             found = [name for name in names if like.matches(name)]
     if not found:
         some = listed([f'"{visible(name)}"' for name in names], 5)

@@ -2,7 +2,7 @@
 
 An address follows the records of `onnxjson.model.document`, not the layout of a text: field names of onnx.proto,
 members of lists by position from 0, members of ``attribute`` of a node by name where the name is unique in the node,
-else as ``#position``. ``~0`` stands for ``~`` and ``~1`` for ``/``, as in RFC 6901::
+else as ``#position``. ``~0`` means ``~`` and ``~1`` means ``/``, as in RFC 6901::
 
     /graph/node/3/attribute/then_branch/g/node/0
     /functions/2/node/1/attribute/alpha
@@ -254,7 +254,7 @@ def value_at(model: Model, slot: Slot) -> Any:
     """Return the value that a model has in a slot, as in a conflict.
 
     Raises:
-        AddressError: nothing stands there.
+        AddressError: nothing is there.
     """
     if not slot.name:
         return model

@@ -79,7 +79,7 @@ def listed(items: Sequence[str], shown: int = 3, separator: str = ", ", *, word:
     Args:
         items: visible already.
         shown: the number of items that are named.
-        separator: stands between them.
+        separator: between two of them.
         word: joins the last two where all are named, "or" for example; the separator if empty.
     """
     left = len(items) - shown

@@ -1,6 +1,6 @@
 """The model in memory: one frozen record for each of the 28 messages of onnx.proto, nothing lost.
 
-Fields have the names and the order of onnx.proto (the class names lose "Proto"). How a field stands here:
+Fields have the names and the order of onnx.proto (the class names lose "Proto"). The values of fields:
 
 * an absent singular field is ``None``; an empty repeated field is ``()`` (or ``b""``), which protobuf cannot tell
   from absent;
@@ -9,13 +9,13 @@ Fields have the names and the order of onnx.proto (the class names lose "Proto")
 * ``bytes`` is ``bytes``; the bytes of tensors are ``Data``: in memory, or in a file until they are asked for;
 * ``float`` and ``double`` are the IEEE bytes, little-endian (4 or 8 a number, repeated ones joined), so that records
   compare by bits: -0.0 is not 0.0, a NaN equals itself, and the payload of a NaN stays. `onnxjson.model.messages`
-  gives Python values;
+  returns Python values;
 * packed integers of tensors (``int32_data``, ``int64_data``, ``uint64_data``) are their varints as serialised;
-  `onnxjson.model.tensors` gives values;
+  `onnxjson.model.elements` returns values;
 * ``unknown_fields`` holds, as serialised, what onnx.proto does not name.
 
 A change makes a new record that shares what it does not touch (``msgspec.structs.replace``). Records hold no
-references back, so they are left out of the garbage collector's books: 100,000 nodes cause no pauses.
+references back, so the garbage collector does not track them: 100,000 nodes cause no pauses.
 """
 
 import msgspec
@@ -191,7 +191,7 @@ class Attribute(Record, frozen=True, gc=False):
 
 
 class IntIntListEntry(Record, frozen=True, gc=False):
-    """A device index and the group of devices it stands for."""
+    """A device index and the group of devices that it represents."""
 
     key: int | None = None
     value: tuple[int, ...] = ()

@@ -139,7 +139,7 @@ def shortest(value: float, comes_back: Callable[[float], bool]) -> str:
 
     Args:
         value: finite and not zero.
-        comes_back: whether a decimal, read as binary64, stands for the element.
+        comes_back: whether a decimal, read as binary64, represents the element.
     """
     for digits in range(17):
         text = f"{value:.{digits}e}"
@@ -364,6 +364,3 @@ SMALL_FORMATS: Final = {number: form for number, form in FLOATS.items() if form.
 
 WIDE_FLOATS: Final = frozenset(number for number, form in FLOATS.items() if form.size >= 16)
 """Float types of at least 16 bits: the ones that models compute with, not only store."""
-
-ONNX_ELEMENT_NAMES: Final[dict[int, str]] = {number: dtype.onnx_name.lower() for number, dtype in DTYPES.items()}
-"""The names in the type strings of onnx.defs, such as ``float`` in ``tensor(float)``."""

@@ -5,7 +5,7 @@ from its lowest bit (two, four, or four elements in three bytes), the last byte 
 real and imaginary part.
 
 Protobuf packs an integer of ``int32_data``, ``int64_data`` and ``uint64_data`` as a base-128 varint of its 64 bits, in
-two's complement: a negative one takes ten bytes. Each is as short as it can be; other spellings are not canonical.
+two's complement: a negative one has ten bytes. Each is as short as it can be; other spellings are not canonical.
 """
 
 import math
@@ -329,7 +329,7 @@ def _few_fixed(data: bytes, code: str) -> bytes | None:
         return struct.pack(f"<{len(data)}{code}", *data)
     try:
         values = read_varints(data, signed=code not in "IQ")
-        # Unsigned narrow types stand in int32_data, so they are read as signed; a negative one then does not fit.
+        # Unsigned narrow types are in int32_data, so they are read as signed; a negative one then does not fit.
         fixed = struct.pack(f"<{len(values)}{code}", *values)
     except (WireError, struct.error):
         return None

@@ -198,7 +198,7 @@ class Index:
     def consuming_nodes(self, scope: Scope, name: str) -> Iterator[int | None]:
         """Yield the positions of the nodes of `scope` that consume a value of it, themselves or in a subgraph.
 
-        None stands for an output of the graph; one position may appear several times.
+        None represents an output of the graph; one position may appear several times.
         """
         for use in self.consumers(scope, name):
             within, position = use.scope, use.position

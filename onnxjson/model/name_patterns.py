@@ -1,6 +1,6 @@
 """Patterns of names: wildcards, and regular expressions that end at a time limit.
 
-A script from somewhere else may hold an expression that takes exponential time on some names. Regular expressions
+A script from elsewhere may have an expression that needs exponential time for some names. Regular expressions
 therefore run in the package ``regex``, which can stop, and all names together have `limits.PATTERN_SECONDS`. The syntax
 is that of `re`; whole names must match, so ``^`` at the start and ``$`` at the end change nothing.
 """
@@ -24,7 +24,11 @@ def has_wildcards(text: str) -> bool:
 
 
 class Wildcards:
-    """A text in which ``*`` stands for any characters, ``?`` for one, and everything else for itself."""
+    """A text in which ``*`` matches any characters, ``?`` one, and everything else itself.
+
+    Raises:
+        SelectorError: the text is too long.
+    """
 
     def __init__(self, text: str) -> None:
         _check_length(text)
@@ -39,15 +43,6 @@ class Wildcards:
     def matches(self, name: str) -> bool:
         """Whether the whole name fits; names of more than `limits.PATTERN_NAME_CHARACTERS` never do."""
         return len(name) <= limits.PATTERN_NAME_CHARACTERS and self._fullmatch(name) is not None
-
-
-def wildcards(text: str) -> Wildcards:
-    """Return the pattern of a text with wildcards.
-
-    Raises:
-        SelectorError: the text is too long.
-    """
-    return Wildcards(text)
 
 
 class NamePattern:

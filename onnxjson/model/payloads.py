@@ -38,7 +38,7 @@ class SourceFile:
         A `descriptor` that is already open on it is taken over instead; it is closed with this object.
 
         Raises:
-            MissingInputError: it is no regular file.
+            MissingInputError: it is not a regular file.
             OSError: the system cannot open it.
         """
         self.path = path

@@ -51,7 +51,7 @@ def renamed(index: Index, names: Names) -> Model:
 
 
 def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] | None = None) -> Model:
-    """Return the model of an index without some constants, in whose place other values are used.
+    """Return the model of an index without some constants, which other values replace.
 
     Args:
         index: of the model, which stays as it is.
@@ -61,12 +61,12 @@ def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] |
     effective = _effective(index, names)
 
     def change(scope: Scope, graph: Body) -> Body:
-        gone = names.get(scope)
-        if gone and isinstance(graph, Graph):
+        removed = names.get(scope)
+        if removed and isinstance(graph, Graph):
             graph = msgspec.structs.replace(
                 graph,
-                initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in gone]),
-                value_info=tuple([value for value in graph.value_info if value.name not in gone]),
+                initializer=tuple([tensor for tensor in graph.initializer if tensor.name not in removed]),
+                value_info=tuple([value for value in graph.value_info if value.name not in removed]),
             )
         graph = _with_names(graph, effective[scope]) if effective[scope] else graph
         new = (added or {}).get(scope)
@@ -92,7 +92,7 @@ def collisions(index: Index, names: Names) -> list[str]:
     for scope, mapping in names.items():
         others = [each for each in scope.chain() if each is not scope]
         within = list(inside(index, scope))
-        loose = _loose_names(index, [scope, *within], set(mapping.values()))
+        undefined = _undefined_names(index, [scope, *within], set(mapping.values()))
         for old, new in mapping.items():
             if old == new:
                 continue
@@ -106,7 +106,7 @@ def collisions(index: Index, names: Names) -> list[str]:
                 for each in owners(other, new):
                     text = f'"{visible(old)}" of {scope.address} would be "{visible(new)}", as "{visible(each)}" of '
                     wrong[f"{text}{other.address} is"] = None
-            if new in loose:
+            if new in undefined:
                 wrong[f'"{visible(new)}" is used and not defined; "{visible(old)}" would take its place'] = None
     return list(wrong)
 
@@ -118,7 +118,7 @@ def _by_new_name(mapping: Mapping[str, str]) -> dict[str, list[str]]:
     return found
 
 
-def _loose_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
+def _undefined_names(index: Index, scopes: Sequence[Scope], names: set[str]) -> set[str]:
     """Return the names among `names` that graphs use although they are undefined."""
     found: set[str] = set()
     for scope in scopes:

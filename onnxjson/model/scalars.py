@@ -22,7 +22,7 @@ _LONGEST_DECIMAL = 400
 
 
 class WrittenFloat(float):
-    """A JSON number with a point or exponent that float64 takes for an integer; its digits say whether it is one."""
+    """A JSON number with a point or exponent that is an integer as float64; its digits decide whether it is one."""
 
     __slots__ = ("spelling",)
 

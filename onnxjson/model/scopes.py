@@ -188,8 +188,8 @@ class Scope:
         """The types that the graph states, by name; inputs before outputs before value_info."""
         types: dict[str, Type] = {}
         graph = self.graph
-        said = graph.value_info if isinstance(graph, Function) else (*graph.input, *graph.output, *graph.value_info)
-        for value in said:
+        stated = graph.value_info if isinstance(graph, Function) else (*graph.input, *graph.output, *graph.value_info)
+        for value in stated:
             if value.name and value.type is not None:
                 types.setdefault(value.name, value.type)
         return types

@@ -27,7 +27,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef, Scope
-from onnxjson.model.name_patterns import has_wildcards, regular_expression, wildcards
+from onnxjson.model.name_patterns import Wildcards, has_wildcards, regular_expression
 from onnxjson.model.selector_terms import (
     Selector,
     Term,
@@ -232,7 +232,7 @@ class _Search:
                 return list(dict.fromkeys([ref for ref, _ in having]))
             found = [ref for ref, attribute in having if has_value(attribute, wanted.text)]
             if not found and not wanted.quoted and has_wildcards(wanted.text):
-                like = cache(wildcards(wanted.text).matches)
+                like = cache(Wildcards(wanted.text).matches)
                 found = [ref for ref, attribute in having if like(attribute_text(attribute) or "")]
             return list(dict.fromkeys(found))
         return []
@@ -314,7 +314,7 @@ def _ways(value: Value) -> Iterator[_Way]:
     """Yield the ways to look for a value: as it is, and if that finds nothing, with wildcards."""
     yield _Way(value.text, value.text.__eq__)
     if not value.quoted and has_wildcards(value.text):
-        yield _Way(None, cache(wildcards(value.text).matches))
+        yield _Way(None, cache(Wildcards(value.text).matches))
 
 
 def _value_refs(scope: Scope, names: Sequence[str]) -> Iterator[TensorRef]:

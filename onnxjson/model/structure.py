@@ -166,8 +166,8 @@ class _Checker:
             if position not in ring or scope.later[name] not in ring:
                 self._not_sorted(name, scope.later[name], f"{address}/node/{position}/input/{slot}")
 
-    def _produced_twice(self, name: str, maker: str | int, address: str) -> None:
-        who = maker if isinstance(maker, str) else f"an output of node {maker}"
+    def _produced_twice(self, name: str, producer: str | int, address: str) -> None:
+        who = producer if isinstance(producer, str) else f"an output of node {producer}"
         message = f'"{visible(name)}" is made twice: {who} has that name already'
         self._add("duplicate-output", address, message, "give one of them another name")
 
@@ -222,8 +222,8 @@ class _Checker:
                 return
         self._undefined("undefined-input", address, f'nothing makes the input "{visible(name)}"', name, scope)
 
-    def _not_sorted(self, name: str, maker: int, address: str) -> None:
-        message = f'"{visible(name)}" is used before node {maker} makes it'
+    def _not_sorted(self, name: str, producer: int, address: str) -> None:
+        message = f'"{visible(name)}" is used before node {producer} makes it'
         self._add("not-sorted", address, message, "move that node up")
 
     def _output(self, name: str | None, address: str, kind: str, scope: _Scope) -> None:

@@ -29,7 +29,7 @@ class Histogram(NamedTuple):
 
 
 class Statistics(NamedTuple):
-    """Of numbers (for complex ones: of their magnitudes; for bools: of 0 and 1). None where there is no finite one."""
+    """Statistics of numbers (complex: of their magnitudes; bool: of 0 and 1). None where there is no finite one."""
 
     elements: int
     finite: int
@@ -48,7 +48,7 @@ class Statistics(NamedTuple):
 
 
 class StringStatistics(NamedTuple):
-    """Of strings; lengths are in bytes, None where there are none."""
+    """Statistics of strings; lengths are in bytes, None where there are none."""
 
     elements: int
     empty: int
@@ -225,7 +225,7 @@ _MOST_DISTINCT: Final = 4096
 
 
 class Spread(NamedTuple):
-    """Of numbers (for complex ones: of their magnitudes; for bools: of 0 and 1)."""
+    """Distribution of numbers (complex: of their magnitudes; bool: of 0 and 1)."""
 
     quantiles: tuple[tuple[float, float], ...]
     """Shares from 0 to 1 and the value below which that share of the finite elements lies; between two elements the

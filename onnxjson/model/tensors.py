@@ -1,8 +1,8 @@
 """The elements of a tensor: where a TensorProto stores them, as bytes, and as numpy arrays; whether there are enough.
 
 A TensorProto holds its elements in ``raw_data``, in one of five typed fields, in ``string_data``, or in another file.
-`raw_bytes` gives the bytes that ``raw_data`` would hold wherever they stand, for tensors that the short form of the
-text (docs/format.md, section 7) can tell exactly; `with_storage` puts them back.
+`raw_bytes` returns the bytes that ``raw_data`` would hold wherever they are, for tensors that the short form of the
+text (docs/format.md, section 7) can represent exactly; `with_storage` puts them back.
 """
 
 from collections.abc import Iterator
@@ -75,8 +75,8 @@ def raw_bytes(tensor: Tensor) -> tuple[Data, str | None] | None:
     Returns:
         the bytes, lazy where the tensor's are (typed integers are read), and the name of the typed field that holds
         them or None for ``raw_data``; no elements in no field count as the typed field of the dtype. None where the
-        short form of the text does not tell this tensor exactly: no dtype or dims that it can write, a segment, a data
-        location, several payloads or the wrong one, a length that does not fit, integers that are not canonical,
+        short form of the text cannot represent this tensor exactly: no dtype or dims that it can write, a segment, a
+        data location, several payloads or the wrong one, a length that does not fit, integers that are not canonical,
         strings.
     """
     data_type = tensor.data_type
@@ -142,7 +142,7 @@ def to_numpy(tensor: Tensor) -> "NDArray[Any]":
     strings are an object array of ``str``, or of ``bytes`` where these are not UTF-8.
 
     Raises:
-        DecodeError: the elements stand in another file, or do not fit dtype and dims.
+        DecodeError: the elements are in another file, or do not fit dtype and dims.
         ChangedUnderneathError, FileError: lazy bytes cannot be read.
     """
     import numpy

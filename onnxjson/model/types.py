@@ -1,6 +1,6 @@
 """The one-line grammar of types, both ways: ``float32[N,3,?]``, ``seq(int64[])``, ``dtype(99)``.
 
-docs/format.md section 5 is its specification. A type that the grammar cannot say has no text here (`None`); it is
+docs/format.md section 5 is its specification. A type that the grammar cannot represent has no text here (`None`); it is
 written in the full form of its message instead.
 """
 
@@ -30,7 +30,7 @@ _TOKEN = re.compile(
     r"|(?P<mark>[\[\](),?])|(?P<other>[^ ])|$)"
 )
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_UNSAYABLE = re.compile("['\\\\\ud800-\udfff]")
+_NOT_IN_QUOTES = re.compile("['\\\\\ud800-\udfff]")
 _DIM_FITS = "`?`, a name or a number from 0"
 
 
@@ -53,7 +53,7 @@ def parse_data_type(name: str) -> int:
     """Return the number of TensorProto.DataType for a name as the text or as onnx spells it.
 
     Raises:
-        TypeSyntaxError: no data type has this name; ``fits`` gives the nearest names.
+        TypeSyntaxError: no data type has this name; ``fits`` has the nearest names.
     """
     number = DATA_TYPES.get(name)
     if number is not None:
@@ -68,7 +68,7 @@ def format_type(value: Type) -> str | None:
     """Return the text of a type, or `None` where the grammar cannot represent exactly this record."""
     try:
         return _format(value, 0)
-    except _UnsayableError:
+    except _UnrepresentableError:
         return None
 
 
@@ -111,13 +111,13 @@ def parse_tensor_type(text: str) -> tuple[int, tuple[int, ...]]:
     return data_type, dims
 
 
-class _UnsayableError(Exception):
+class _UnrepresentableError(Exception):
     """The grammar has no text for this record."""
 
 
 def _format(value: Type, depth: int) -> str:
     if value.denotation is not None or value.unknown_fields or depth > TYPE_DEPTH:
-        raise _UnsayableError
+        raise _UnrepresentableError
     kinds = (
         value.tensor_type,
         value.sequence_type,
@@ -128,7 +128,7 @@ def _format(value: Type, depth: int) -> str:
     )
     present = [kind for kind in kinds if kind is not None]
     if len(present) != 1 or present[0].unknown_fields:
-        raise _UnsayableError
+        raise _UnrepresentableError
     match present[0]:
         case TensorType() as tensor:
             return _format_tensor(tensor)
@@ -143,31 +143,31 @@ def _format(value: Type, depth: int) -> str:
         case OpaqueType() as opaque:
             return f"opaque({_format_opaque_name(opaque.domain)},{_format_opaque_name(opaque.name)})"
         case _:
-            raise _UnsayableError
+            raise _UnrepresentableError
 
 
 def _format_tensor(tensor: TensorType | SparseTensorType) -> str:
     if tensor.elem_type is None:
-        raise _UnsayableError
+        raise _UnrepresentableError
     name = format_data_type(tensor.elem_type)
     if tensor.shape is None:
         return name
     if tensor.shape.unknown_fields:
-        raise _UnsayableError
+        raise _UnrepresentableError
     return f"{name}[{','.join(map(_format_dim, tensor.shape.dim))}]"
 
 
 def _format_dim(dim: Dimension) -> str:
     if dim.denotation is not None or dim.unknown_fields:
-        raise _UnsayableError
+        raise _UnrepresentableError
     if dim.dim_param is not None:
         if dim.dim_value is not None:
-            raise _UnsayableError
+            raise _UnrepresentableError
         return dim.dim_param if _IDENTIFIER.fullmatch(dim.dim_param) else _quote(dim.dim_param)
     if dim.dim_value is None:
         return "?"
     if dim.dim_value < 0:
-        raise _UnsayableError
+        raise _UnrepresentableError
     return str(dim.dim_value)
 
 
@@ -176,8 +176,8 @@ def _format_opaque_name(name: str | None) -> str:
 
 
 def _quote(name: str) -> str:
-    if _UNSAYABLE.search(name):
-        raise _UnsayableError
+    if _NOT_IN_QUOTES.search(name):
+        raise _UnrepresentableError
     return f"'{name}'"
 
 
@@ -292,9 +292,9 @@ class _Parser:
     def _quoted(self) -> str:
         start = self._start()
         name = self.take()[1:-1]
-        if unsayable := _UNSAYABLE.search(name):
+        if wrong := _NOT_IN_QUOTES.search(name):
             raise TypeSyntaxError(
-                start + 1 + unsayable.start(),
+                start + 1 + wrong.start(),
                 "a character that no quoted name can hold (a backslash or half of a surrogate pair)",
                 "write the type in full, as an object",
             )
@@ -356,7 +356,7 @@ class _Parser:
         if self.kind() != "digits":
             raise self.error(fits)
         digits = self.peek()
-        # At most 19 digits are converted: Python's int() of a long text takes quadratic time and refuses 4301 digits.
+        # At most 19 digits are converted: Python's int() of a long text needs quadratic time and refuses 4301 digits.
         number = int(digits) if len(digits) <= 20 else None
         if number is None or not smallest <= number <= largest:
             raise self.error(fits if digits.startswith("-") else f"a number up to {largest}")

@@ -10,7 +10,7 @@ import msgspec
 from onnxjson.codecs.reading.strings import base64_bytes
 from onnxjson.model import addresses, elements, tensors
 from onnxjson.model.constants import attribute_tensor, is_constant_node
-from onnxjson.model.display import visible
+from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor
 from onnxjson.model.dtypes import BITS, BOOL, COMPLEX_PARTS, DATA_TYPE_NAMES, STRING
 from onnxjson.model.errors import DecodeError, EncodeError, LimitError, MissingInputError, SelectorError
@@ -189,9 +189,8 @@ def from_base64(text: str | bytes, kind: Kind, *, name: str | None = None) -> Te
     dims = kind.dims if kind.dims is not None else (_count(kind.data_type, len(data)),)
     needed = elements.byte_length(kind.data_type, math.prod(dims)) or 0
     if len(data) != needed:
-        raise DecodeError(
-            f"the base64 has {_bytes(len(data))}, but {Kind(kind.data_type, dims)} needs {_bytes(needed)}"
-        )
+        found, fits = counted(len(data), "byte"), counted(needed, "byte")
+        raise DecodeError(f"the base64 has {found}, but {Kind(kind.data_type, dims)} needs {fits}")
     count = math.prod(dims)
     _check_padding(data, count, BITS[kind.data_type], dtype)
     if kind.data_type == BOOL and (other := data.translate(None, b"\0\1")):
@@ -206,7 +205,9 @@ def _count(data_type: int, length: int) -> int:
     if size < 8:
         raise DecodeError(f"the last byte of {name} may be padded; add the number of elements, such as {name}[3]")
     if length * 8 % size:
-        raise DecodeError(f"the base64 has {_bytes(length)}, which is not a whole number of {name} ({size // 8} each)")
+        raise DecodeError(
+            f"the base64 has {counted(length, 'byte')}, which is not a whole number of {name} ({size // 8} each)"
+        )
     return length * 8 // size
 
 
@@ -217,10 +218,6 @@ def _check_padding(data: bytes, count: int, size: int, dtype: str) -> None:
             f"the highest {padding} bits of the last byte (0x{data[-1]:02x}) are 0b{bits:0{padding}b}; "
             f"they only pad {count:,} elements of {dtype} and must be zero"
         )
-
-
-def _bytes(number: int) -> str:
-    return f"{number:,} byte" + ("" if number == 1 else "s")
 
 
 _INT: Final = 7

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import defs, helper
 
-from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, DTYPES, INTEGERS, ONNX_ELEMENT_NAMES, SIGNED, STORAGE
+from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, DTYPES, INTEGERS, SIGNED, STORAGE
 from onnxjson.model.tensors import numpy_dtype
 
 
@@ -39,4 +39,4 @@ def test_element_names_are_those_in_the_type_strings_of_operators() -> None:
         for text in each.allowed_type_strs
         if text.startswith("tensor(")
     }
-    assert used <= set(ONNX_ELEMENT_NAMES.values())
+    assert used <= {dtype.onnx_name.lower() for dtype in DTYPES.values()}

@@ -10,8 +10,8 @@ from onnxjson.model import limits
 from onnxjson.model.errors import LimitError, SelectorError
 from onnxjson.model.limits import PATTERN_CHARACTERS, PATTERN_NAME_CHARACTERS
 from onnxjson.model.name_patterns import (
+    Wildcards,
     regular_expression,
-    wildcards,
 )
 
 PATTERNS = [
@@ -51,13 +51,13 @@ def test_pattern_matches_the_whole_names_that_re_matches(pattern: str) -> None:
 
 
 def test_wildcards_are_star_and_question_mark_and_nothing_else() -> None:
-    assert wildcards("/layer?/*").matches("/layer1/conv/Conv")
-    assert not wildcards("/layer?/*").matches("/layer10/conv")
-    assert wildcards("a[0].b").matches("a[0].b")
-    assert not wildcards("a[0].b").matches("a0.b")
-    assert wildcards("*\\*").matches("x\\y")
-    assert not wildcards("a").matches("ab")
-    assert wildcards("*").matches("\n")
+    assert Wildcards("/layer?/*").matches("/layer1/conv/Conv")
+    assert not Wildcards("/layer?/*").matches("/layer10/conv")
+    assert Wildcards("a[0].b").matches("a[0].b")
+    assert not Wildcards("a[0].b").matches("a0.b")
+    assert Wildcards("*\\*").matches("x\\y")
+    assert not Wildcards("a").matches("ab")
+    assert Wildcards("*").matches("\n")
 
 
 EXPLODING = ["(a|a)*[bc]", "(a|aa|a)*[bc]"]
@@ -82,7 +82,7 @@ def test_all_names_together_have_one_limit(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.timeout(120)
 def test_many_wildcards_take_no_time() -> None:
-    compiled = wildcards("*a" * 100 + "*b")
+    compiled = Wildcards("*a" * 100 + "*b")
     assert not compiled.matches("a" * 5000)
 
 
@@ -94,8 +94,8 @@ def test_hundred_thousand_names_take_a_moment() -> None:
 
 
 def test_name_that_is_too_long_matches_nothing() -> None:
-    assert wildcards("*").matches("a" * PATTERN_NAME_CHARACTERS)
-    assert not wildcards("*").matches("a" * (PATTERN_NAME_CHARACTERS + 1))
+    assert Wildcards("*").matches("a" * PATTERN_NAME_CHARACTERS)
+    assert not Wildcards("*").matches("a" * (PATTERN_NAME_CHARACTERS + 1))
 
 
 @pytest.mark.parametrize(
@@ -160,4 +160,4 @@ def test_wildcards_match_what_fnmatch_matches_on_random_texts() -> None:
     for _ in range(3000):
         pattern = "".join(rng.choices("ab*?", k=rng.randrange(8)))
         name = "".join(rng.choices("ab\n", k=rng.randrange(9)))
-        assert wildcards(pattern).matches(name) == fnmatch.fnmatchcase(name, pattern), (pattern, name)
+        assert Wildcards(pattern).matches(name) == fnmatch.fnmatchcase(name, pattern), (pattern, name)

@@ -26,7 +26,7 @@ from onnxjson.model.payloads import Payload
 T = TypeVar("T")
 
 COMMENTS_CODE: Final = "comments-not-kept"
-"""The code of the warning that `comment_warnings` gives."""
+"""The code of the warning of `comment_warnings`."""
 
 
 def read_document(

@@ -25,7 +25,7 @@ from onnxjson.model.messages import DATA_LOCATIONS, FIELDS
 from onnxjson.model.payloads import Data, Digest
 from onnxjson.model.scalars import ElementError
 from onnxjson.model.tensors import with_storage
-from onnxjson.model.types import TypeSyntaxError, parse_tensor_type, parse_type
+from onnxjson.model.types import TypeSyntaxError, format_tensor_type, parse_tensor_type, parse_type
 
 _remembered_type = lru_cache(maxsize=4096)(parse_type)
 
@@ -213,7 +213,7 @@ def _check_length(raw: Data, data_type: int, dims: tuple[int, ...], place: Place
     needed = elements.byte_length(data_type, elements.element_count(dims))
     if len(raw) == needed:
         return True
-    message = f"the base64 has {len(raw):,} bytes; {_shape_text(data_type, dims)} needs {_count(needed or 0)}"
+    message = f"the base64 has {len(raw):,} bytes; {format_tensor_type(data_type, dims)} needs {_count(needed or 0)}"
     context.error(place, "wrong-length", message)
     return False
 
@@ -294,10 +294,6 @@ def _place_of(index: int, dims: Sequence[int], place: Place) -> Place:
     for position in reversed(indices):
         place = place.at(position)
     return place
-
-
-def _shape_text(data_type: int, dims: Sequence[int]) -> str:
-    return f"{DATA_TYPE_NAMES[data_type]}[{','.join(map(str, dims))}]"
 
 
 def _count(number: int) -> str:
