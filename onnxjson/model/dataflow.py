@@ -70,11 +70,8 @@ def producers_among(nodes: Sequence[Node]) -> list[set[int]]:
 def topological_order(needs: Sequence[set[int]]) -> list[int]:
     """Return positions in an order in which producers come first, each as near to its old place as possible.
 
-    Args:
-        needs: for each position those that must come before it, as `producers_among` returns them.
-
-    Returns:
-        All positions; without those on a cycle and those behind one.
+    `needs` has for each position those that must come before it, as `producers_among` returns them. Positions on a
+    cycle, and those behind one, are left out.
     """
     followers: dict[int, list[int]] = {}
     waiting = [len(each) for each in needs]

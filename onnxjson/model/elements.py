@@ -267,12 +267,7 @@ def varints(values: Iterable[int]) -> bytes:
 
 
 def read_varints(data: bytes, signed: bool, bits: int = 64) -> list[int]:
-    """The integers of packed varints, as protobuf reads them.
-
-    Args:
-        data: the varints, canonical or not.
-        signed: whether to read two's complement.
-        bits: 64, or 32 for ``int32_data``: higher bits are dropped.
+    """Return the integers of packed varints, as protobuf reads them; with 32 `bits`, higher ones are dropped.
 
     Raises:
         WireError: the last one is cut off, or one runs on for more than ten bytes.

@@ -53,10 +53,7 @@ def renamed(index: Index, names: Names) -> Model:
 def merged(index: Index, names: Names, added: Mapping[Scope, Sequence[Tensor]] | None = None) -> Model:
     """Return the model of an index without some constants, which other values replace.
 
-    Args:
-        index: of the model, which stays as it is.
-        names: by graph: names of initializers of it -> names that are known there.
-        added: by graph: constants that it gets.
+    By graph, `names` has initializers -> the names that replace them, and `added` new constants.
     """
     effective = _effective(index, names)
 

@@ -46,12 +46,7 @@ class NodeRefs(Sequence[NodeRef]):
     """Nodes as numbers: 100,000 objects would need 8 MB and slow the garbage collector down."""
 
     def __init__(self, scopes: "Sequence[Scope]", numbers: Sequence[int]) -> None:
-        """Store the numbers of nodes.
-
-        Args:
-            scopes: the graphs of the index.
-            numbers: for each node the number of its graph, shifted by `POSITION_BITS`, plus its position.
-        """
+        """Store for each node the number of its graph, shifted by `POSITION_BITS`, plus its position."""
         self._scopes = scopes
         self.numbers = numbers
 
@@ -223,11 +218,9 @@ class Scope:
             vars(self).update({name: known[name] for name in names if name in known and name not in unlike})
 
     def follow(self, graph: Graph | Function, positions: Sequence[int] = ()) -> None:
-        """Use a changed graph: tables are corrected, not built again.
+        """Use a changed graph with as many nodes and the same subgraphs; `positions` are the nodes that differ.
 
-        Args:
-            graph: has as many nodes as before, with the same subgraphs.
-            positions: the nodes that differ.
+        Tables are corrected, not built again.
         """
         before, self.graph = self.graph, graph
         known = vars(self)

@@ -110,11 +110,8 @@ def _from_entries(data: bytes, code: str, count: int) -> bytes | None:
 def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> dict[str, Any]:
     """Return the keyword argument of `Tensor` that puts elements into a field; the inverse of `raw_bytes`.
 
-    Args:
-        raw: the elements as ``raw_data`` holds them; their length must fit (`onnxjson.model.elements.byte_length`).
-        data_type: a number that `STORAGE` has.
-        storage: the name of the typed field, or None for ``raw_data``.
-        count: how many elements there are.
+    `storage` is the name of the typed field, or None for ``raw_data``; the length of the elements must fit.
+
 
     Raises:
         ElementError: bits that pad the last byte are not zero, where the field has no room for them.

@@ -80,10 +80,8 @@ def loads(
 ) -> Model:
     """Load the model in a text: onnxjson/1 or proto-JSON.
 
-    Args:
-        text: the text.
-        weights_from: a model, or the file of one, that has the bytes of digests.
-        folder: where the folder of blobs is.
+    `weights_from` is a model, or the file of one, that has the bytes of digests; `folder` has the folder of blobs.
+
 
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.

@@ -89,11 +89,9 @@ class Resolver:
     ) -> ExternalSlice:
         """Open the bytes that `external_data` of a tensor names.
 
-        Args:
-            pairs: the entries of `external_data`.
-            needed_bytes: number of bytes that dtype and dims need; None if they do not determine it.
-            tensor: its name, for messages.
-            where: the start of messages, if the data is not external data of a tensor.
+        `needed_bytes` is the number that dtype and dims need, None if they do not determine it. `tensor`, or `where`
+        for data that is not that of a tensor, begins messages.
+
 
         Raises:
             UntrustedError: a model must not name the location, the file or the range.

@@ -127,15 +127,11 @@ def internalize(
 
 
 def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHOLD) -> Externalized:
-    """Move big tensors of a model to one new data file.
+    """Move tensors of at least `threshold` bytes to one new data file, which must not exist; empty ones stay.
+
 
     When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Each tensor
     starts at a multiple of 4096 bytes. Strings, tensors in typed fields (``float_data`` ...) and external data stay.
-
-    Args:
-        model: is not changed.
-        data_file: the new file; must not exist.
-        threshold: size in bytes from which a tensor is moved; empty tensors never are.
 
     Raises:
         OutputError: the file exists, the model already names it, or its name is not valid as a location.
