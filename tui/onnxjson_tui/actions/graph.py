@@ -2,8 +2,6 @@
 
 from typing import Final
 
-import msgspec
-
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -26,29 +24,35 @@ _MOST_CHOICES: Final = 20_000
 async def producer(bench: Bench, given: Given) -> None:
     """Go to the producer of an input: the input of the count, the only one, or the one that the user chooses."""
     here = require_here(bench)
-    slots = [slot for slot, name in enumerate(here.node.input) if name]
-    producers = {slot: _producer(bench.session.index, here, slot) for slot in slots}
+    producers = _producers(bench.session.index, here)
     slot = _wanted_slot(bench, given, "input")
     if slot is None:
-        reached = [each for each in slots if producers[each] is not None]
+        reached = {each: ref for each, ref in producers.items() if ref is not None}
         if not reached:
             bench.say("no node produces an input of this one; gd shows what defines them")
             return
-        if len({producers[each] for each in reached}) == 1:
-            slot = reached[0]
-        else:
-            chosen = await bench.choose("Go to the producer of", [_input(here, each, producers) for each in slots])
-            if chosen is None:
-                return
-            slot = int(chosen)
-    if slot not in producers:
-        bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
+        if len(set(reached.values())) == 1:
+            slot = next(iter(reached))
+    choices = [_input(here, each, ref, refused="no node produces it") for each, ref in producers.items()]
+    slot = await _ask_slot(bench, here, slot, "Go to the producer of", choices)
+    if slot is None:
         return
     found = producers[slot]
     if found is None:
         bench.say(f"in[{slot}] is {_origin(bench.session.index, here, slot)}; gd shows it")
     else:
         bench.go(found.address)
+
+
+async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, choices: list[Choice]) -> int | None:
+    """Return a slot, which the user chooses if it is None; report one that the node does not have."""
+    if slot is None:
+        chosen = await bench.choose(title, choices)
+        return None if chosen is None else int(chosen)
+    if any(each.key == str(slot) for each in choices):
+        return slot
+    bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
+    return None
 
 
 async def consumers(bench: Bench, given: Given) -> None:
@@ -84,31 +88,19 @@ async def consumers(bench: Bench, given: Given) -> None:
 
 
 async def _definition(bench: Bench, given: Given) -> None:
-    here = require_here(bench)
-    slots = [slot for slot, name in enumerate(here.node.input) if name]
-    if not slots:
+    here, index = require_here(bench), bench.session.index
+    producers = _producers(index, here)
+    if not producers:
         bench.say("this node has no inputs")
         return
     slot = _wanted_slot(bench, given, "input")
-    if slot is None and len(slots) == 1:
-        slot = slots[0]
+    if slot is None and len(producers) == 1:
+        slot = next(iter(producers))
+    choices = [_input(here, each, ref, detail=_origin(index, here, each)) for each, ref in producers.items()]
+    slot = await _ask_slot(bench, here, slot, "Show what defines", choices)
     if slot is None:
-        producers = {each: _producer(bench.session.index, here, each) for each in slots}
-        choices = [msgspec.structs.replace(_input(here, each, producers), refused="") for each in slots]
-        described = [
-            choice
-            if producers[each] is not None
-            else msgspec.structs.replace(choice, detail=_origin(bench.session.index, here, each))
-            for choice, each in zip(choices, slots, strict=True)
-        ]
-        chosen = await bench.choose("Show what defines", described)
-        if chosen is None:
-            return
-        slot = int(chosen)
-    if slot not in slots:
-        bench.say(f"there is no in[{slot}]: the node has {counted(len(here.node.input), 'input')}", "bad")
         return
-    found = _producer(bench.session.index, here, slot)
+    found = producers[slot]
     if found is not None:
         bench.go(found.address)
     else:
@@ -268,8 +260,9 @@ def _wanted_slot(bench: Bench, given: Given, kind: str) -> int | None:
     return None
 
 
-def _producer(index: Index, here: NodeRef, slot: int) -> NodeRef | None:
-    return index.producer(here.scope, here.node.input[slot])
+def _producers(index: Index, here: NodeRef) -> dict[int, NodeRef | None]:
+    """Return the slots of the inputs of a node, and the nodes that produce them."""
+    return {slot: index.producer(here.scope, name) for slot, name in enumerate(here.node.input) if name}
 
 
 def _origin(index: Index, here: NodeRef, slot: int) -> str:
@@ -287,12 +280,10 @@ def _kind(home: Scope, name: str) -> str:
     return f"{words}, {visible(format_type(found) or '?', _LONGEST)}" if found is not None else words
 
 
-def _input(here: NodeRef, slot: int, producers: "dict[int, NodeRef | None]") -> Choice:
-    name = visible(here.node.input[slot], _LONGEST)
-    found = producers[slot]
-    if found is None:
-        return Choice(str(slot), f"in[{slot}] {name}", "", "no node produces it")
-    return Choice(str(slot), f"in[{slot}] {name}", _called(found))
+def _input(here: NodeRef, slot: int, found: NodeRef | None, *, detail: str = "", refused: str = "") -> Choice:
+    """Return an input as a choice, with its producer; without one, with other details or why it is refused."""
+    label = f"in[{slot}] {visible(here.node.input[slot], _LONGEST)}"
+    return Choice(str(slot), label, detail, refused) if found is None else Choice(str(slot), label, _called(found))
 
 
 def _called(ref: NodeRef) -> str:

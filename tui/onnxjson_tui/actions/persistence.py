@@ -1,7 +1,6 @@
 """Undo and redo, save, open another file, export a script, leave."""
 
 import asyncio
-from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -11,7 +10,6 @@ from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Action, Given
 from onnxjson_tui.names.completion import expanded
 from onnxjson_tui.screens import saving
-from onnxjson_tui.session.answers import Changed
 from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.bench import Bench
 
@@ -22,18 +20,13 @@ _SHOWN: Final = 10
 """Unsaved steps that are listed when the user leaves."""
 
 
-def _step(bench: Bench, step: Callable[[], Changed | None], given: Given, word: str, nothing: str) -> None:
-    """Undo or redo as many steps as the count."""
-    last: Changed | None = None
-    is_restructured = False
-    done = 0
-    while done < (given.number or 1) and (changed := step()) is not None:
-        last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
+def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
+    """Redo as many steps as the count, or undo them for a negative count."""
+    last, done = bench.step(count)
     if last is None:
         bench.say(nothing)
-        return
-    bench.changed(last._replace(is_restructured=is_restructured))
-    bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
+    else:
+        bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
 async def save(bench: Bench, given: Given) -> None:
@@ -157,12 +150,12 @@ def _suspend(bench: Bench, given: Given) -> None:
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "undo", "undo the last step", ("u",),
-        lambda bench, given: _step(bench, bench.session.undo, given, "undone", "nothing to undo"), "Edit",
+        lambda bench, given: _step(bench, -(given.number or 1), "undone", "nothing to undo"), "Edit",
         changes=True, footer="undo",
     ),
     Action(
         "redo", "redo a step", ("ctrl+r", "U"),
-        lambda bench, given: _step(bench, bench.session.redo, given, "redone", "nothing to redo"), "Edit", changes=True,
+        lambda bench, given: _step(bench, given.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
     ),
     Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(

@@ -204,22 +204,12 @@ class HistoryPage(Page[Bench]):
 
     def choose(self, number: int) -> None:
         """Undo or redo until the step of the row is the newest."""
-        session = self.bench.session
-        wanted = len(session.history) - number
-        last = None
-        is_restructured = False
-        count = abs(session.history.position - wanted)
-        while session.history.position != wanted:
-            changed = session.undo() if session.history.position > wanted else session.redo()
-            if changed is None:
-                break
-            last, is_restructured = changed, is_restructured or changed.is_restructured
+        history = self.bench.session.history
+        last, done = self.bench.step(len(history) - number - history.position)
         if last is None:
             self.bench.say("this is the current step")
-            return
-        self.bench.changed(last._replace(is_restructured=is_restructured))
-        word = "undone" if last.kind == "undone" else "redone"
-        self.bench.say(f"{counted(count, 'step')} {word}")
+        else:
+            self.bench.say(f"{counted(done, 'step')} {'undone' if last.kind == 'undone' else 'redone'}")
 
     def copied(self, number: int) -> str:
         """Return the commands of a step, one per line; its title if it has none."""

@@ -193,6 +193,16 @@ class Bench(GraphScreen):
             page.model_changed()
         self.draw_bars()
 
+    def step(self, count: int) -> tuple[Changed | None, int]:
+        """Redo steps, or undo them for a negative count; return the last change, and the number of steps."""
+        last, is_restructured, done = None, False, 0
+        repeat = self.session.undo if count < 0 else self.session.redo
+        while done < abs(count) and (changed := repeat()) is not None:
+            last, is_restructured, done = changed, is_restructured or changed.is_restructured, done + 1
+        if last is not None:
+            self.changed(last._replace(is_restructured=is_restructured))
+        return last, done
+
     def _follow(self, needed: Redrawn) -> None:
         """Update what a change may have altered in all nodes, although it moved none of them."""
         scope, revision, former = self.scope, self.session.revision, self._followed

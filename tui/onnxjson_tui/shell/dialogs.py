@@ -78,8 +78,12 @@ class AnsweringScreen(Screen[ScreenResultType]):
         self.dismiss(result)
 
 
-class ListScreen(AnsweringScreen[ScreenResultType]):
-    """A screen with a list, and a few keys that need no counts and no sequences."""
+# ModalScreen comes first, since Textual takes a style sheet from the first of several bases.
+class Dialog(ModalScreen[ScreenResultType], AnsweringScreen[ScreenResultType]):
+    """A screen with a frame, a title and a line of keys, drawn over the screen that asks."""
+
+    frame = "dialog tall wide"
+    """Classes of the style sheet for its size."""
 
     LIST: ClassVar[str] = "#dialog-rows"
     """Selector of the list that moves with the keys that `keys` does not name."""
@@ -89,10 +93,7 @@ class ListScreen(AnsweringScreen[ScreenResultType]):
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Return the keys of the screen, as `pressed_key` names them, and what each one does now."""
-        return {}
-
-    def ignored_key(self) -> None:
-        """Handle a key that means nothing here."""
+        return dict.fromkeys(("escape", "ctrl+c"), partial(self.dismiss, None))
 
     def on_key(self, event: events.Key) -> None:
         """Run what `keys` assigns to the key; otherwise move the list, or leave the key to the field."""
@@ -100,10 +101,8 @@ class ListScreen(AnsweringScreen[ScreenResultType]):
         run = self.keys().get(key)
         if run is not None:
             run()
-        elif not self._moved(key):
-            if self.HAS_FIELD:
-                return
-            self.ignored_key()
+        elif not self._moved(key) and self.HAS_FIELD:
+            return
         event.stop()
         event.prevent_default()
 
@@ -111,14 +110,6 @@ class ListScreen(AnsweringScreen[ScreenResultType]):
         """Move the list if the key is one that moves lists; return whether it is."""
         lists = self.query(self.LIST).results(LineList)
         return any(lines.move_with_key(" " if key == "space" else key, is_typing=self.HAS_FIELD) for lines in lists)
-
-
-# ModalScreen comes first, since Textual takes a style sheet from the first of several bases.
-class Dialog(ModalScreen[ScreenResultType], ListScreen[ScreenResultType]):
-    """A screen with a frame, a title and a line of keys, drawn over the screen that asks."""
-
-    frame = "dialog tall wide"
-    """Classes of the style sheet for its size."""
 
     def compose(self) -> ComposeResult:
         """Title, content, keys."""
@@ -211,10 +202,6 @@ class PickerScreen(Dialog[str | None]):
         else:
             self.dismiss(choice.key)
 
-    def keys(self) -> Mapping[str, Callable[[], object]]:
-        """Cancel."""
-        return dict.fromkeys(("escape", "ctrl+c"), partial(self.dismiss, None))
-
 
 class ConfirmScreen(Dialog[str]):
     """Asks one question; the first answer is the default."""
@@ -301,7 +288,7 @@ class TextScreen(Dialog[None]):
 
     def keys(self) -> Mapping[str, Callable[[], object]]:
         """Close."""
-        return dict.fromkeys(("escape", "q", "enter", "ctrl+c"), partial(self.dismiss, None))
+        return {**super().keys(), **dict.fromkeys(("q", "enter"), partial(self.dismiss, None))}
 
 
 def preview_lines(preview: Preview, base: str, target: str, width: int, *, details: bool = False) -> list[Line]:

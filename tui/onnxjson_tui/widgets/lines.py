@@ -178,10 +178,6 @@ class LineList(ScrollView, can_focus=True):
         if first < last and column < width:
             self.refresh(Region(column, first - top, 1, last - first))
 
-    def row_changed(self, number: int) -> None:
-        """Redraw one row."""
-        self.refresh_line(number)
-
     def _measure(self, more: int = 0) -> None:
         self.virtual_size = Size(self.scrollable_content_region.width, len(self._rows) + more)
 
