@@ -8,7 +8,7 @@ import pytest
 
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.spelling import parse_line
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.names.form_filling import Filling
 from onnxjson_tui.screens.form import FormScreen
 from onnxjson_tui.shell.dialogs import ConfirmScreen, PickerScreen, PreviewScreen
@@ -35,7 +35,7 @@ async def until(found: Bench, is_so: Callable[[], bool]) -> None:
 
 async def open_form(found: Bench, name: str, *, is_looked_at: bool = True) -> FormScreen:
     bench, app = found.bench, found.app
-    bench.do(next(each for each in ACTIONS if each.id == "edit-form"), Given(text=name))
+    bench.do(next(each for each in ACTIONS if each.id == "edit-form"), Arguments(text=name))
     await until(found, lambda: isinstance(app.screen, FormScreen) and bool(app.screen._controls))
     screen = app.screen
     assert isinstance(screen, FormScreen)

@@ -7,7 +7,7 @@ import pytest
 from onnxjson.model.index import Index
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
-from onnxjson_tui.keys.action import Given, KeyReader
+from onnxjson_tui.keys.action import Arguments, KeyReader
 from onnxjson_tui.keys.key_list import GROUPS, PANES, all_keys, key_lines
 from onnxjson_tui.names.model_names import Names
 from onnxjson_tui.workbench.catalogue import ACTIONS, markdown
@@ -99,7 +99,7 @@ def test_every_action_that_changes_something_is_refused_where_that_is_forbidden(
         before = bytes_of(found.session.model)
         for action in ACTIONS:
             if action.changes:
-                found.bench.do(action, Given())
+                found.bench.do(action, Arguments())
                 await found.pilot.pause()
                 assert "read-only" in found.footer, action.id
         await found.press(":")

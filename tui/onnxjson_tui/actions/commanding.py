@@ -15,7 +15,7 @@ from onnxjson.editing.spelling import parse_line
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import argument_kinds, command_offers, hint, offers_text
 from onnxjson_tui.names.editable_names import rename_node, rename_value, value_selector
 from onnxjson_tui.session.answers import Preview
@@ -108,7 +108,7 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
     elif line.startswith("/") and len(line) > 1:
         search = action_of(bench, "search")
         assert search is not None
-        bench.do(search, Given(text=line if len(line) > 2 and line.endswith("/") else line[1:]))
+        bench.do(search, Arguments(text=line if len(line) > 2 and line.endswith("/") else line[1:]))
     else:
         action = action_of(bench, word)
         if action is None:
@@ -118,23 +118,23 @@ def _run(bench: Bench, line: str, again: Callable[[BaseException], None]) -> Non
         bench.do(action, _given(action, word, rest))
 
 
-def _given(action: Action[Bench], word: str, rest: str) -> Given:
+def _given(action: Action[Bench], word: str, rest: str) -> Arguments:
     """Return the argument of an action.
 
     Raises:
         ParameterError: the action accepts no argument, or requires one.
     """
     if action.argument:
-        return Given(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
+        return Arguments(text=_unquoted(rest) if {"PATH", "DIR"} & set(argument_kinds(action.argument)) else rest)
     if action.takes_letter:
         if len(rest) != 1:
             raise ParameterError(f"{word} needs one letter, such as {word} a")
-        return Given(letter=rest)
+        return Arguments(letter=rest)
     if rest.isascii() and rest.isdigit() and len(rest) <= 9:
-        return Given(number=int(rest))
+        return Arguments(number=int(rest))
     if rest:
         raise ParameterError(f"{word} has no arguments, so remove {visible(rest, 40)}")
-    return Given()
+    return Arguments()
 
 
 def _unquoted(text: str) -> str:
@@ -233,7 +233,8 @@ def _is_tensor(parameter: Parameter) -> bool:
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
-        "command", "type a command", (":",), lambda bench, given: ask(bench, given.text), "Find", footer="command",
+        "command", "type a command", (":",), lambda bench, arguments: ask(bench, arguments.text), "Find",
+        footer="command",
         help="An edit as on the command line, the name of an action, 120 for node 120, /conv to search, @/graph/node/3 "
         "to go there. In edits . is the node under the cursor and % the selection. tab completes.",
     ),

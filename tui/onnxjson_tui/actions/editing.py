@@ -11,7 +11,7 @@ from onnxjson.editing.nodes import Rewire
 from onnxjson.model.display import counted, listed, visible
 from onnxjson.model.errors import EditError, OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope, Use
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import (
     name_mistake,
     node_selector,
@@ -107,7 +107,7 @@ async def previewed(bench: Bench, find: Callable[[], Preview]) -> bool:
 # Names
 
 
-async def _rename(bench: Bench, given: Given) -> None:
+async def _rename(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     await ready(bench)
     choices = [Choice("node", "node", visible(ref.node.name or "", 300) or "(has no name)")]
@@ -162,7 +162,7 @@ async def ask_value_name(bench: Bench, scope: Scope, old: str, kind: str = "valu
 # Inputs
 
 
-async def _rewire(bench: Bench, given: Given) -> None:
+async def _rewire(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     model = bench.session.model
     await ready(bench)
@@ -170,8 +170,8 @@ async def _rewire(bench: Bench, given: Given) -> None:
     if not known:
         bench.say(f"{visible(ref.node.op_type or 'the node', 60)} has no inputs", "changed")
         return
-    slot = given.number if given.number is not None else known[0].position
-    if given.number is None and len(known) > 1:
+    slot = arguments.number if arguments.number is not None else known[0].position
+    if arguments.number is None and len(known) > 1:
         chosen = await bench.choose("Which input", slot_choices(model, ref))
         if chosen is None:
             return
@@ -197,7 +197,7 @@ async def rewire_input(bench: Bench, ref: NodeRef, slot: int) -> None:
 # Deleting
 
 
-async def _delete(bench: Bench, given: Given) -> None:
+async def _delete(bench: Bench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return
@@ -210,7 +210,7 @@ async def _delete(bench: Bench, given: Given) -> None:
     await _choose_bypass(bench, ref, uses, may_leave_out=True)
 
 
-async def _delete_and_bridge(bench: Bench, given: Given) -> None:
+async def _delete_and_bridge(bench: Bench, arguments: Arguments) -> None:
     if bench.session.places.selected:
         await _delete_selection(bench)
         return

@@ -10,7 +10,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import AddressError, DecodeError, Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span, Style
 from onnxjson.rendering.tables import wrapped
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.screens.saving import ago
 from onnxjson_tui.session.answers import Preview
@@ -33,7 +33,7 @@ _EXPRESSED: Final = 3_000
 """Nodes of a model up to which a change is expressed as edits, which the history lists as commands."""
 
 
-async def _edit_text(bench: Bench, given: Given) -> None:
+async def _edit_text(bench: Bench, arguments: Arguments) -> None:
     from onnxjson.editing.round_trip import ModelEditing
 
     session = bench.session
@@ -49,7 +49,7 @@ async def _edit_text(bench: Bench, given: Given) -> None:
     await _EditorLoop(bench, editing, draft).run()
 
 
-async def _take_up(bench: Bench, given: Given) -> None:
+async def _take_up(bench: Bench, arguments: Arguments) -> None:
     from onnxjson.editing.drafts import open_draft, unsaved_drafts
     from onnxjson.editing.round_trip import ModelEditing
 

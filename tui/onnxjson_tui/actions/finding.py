@@ -9,7 +9,7 @@ from onnxjson.model.errors import OnnxJsonError, SelectorError
 from onnxjson.model.index import Scope
 from onnxjson.model.selector_terms import parse
 from onnxjson.model.selectors import select_nodes
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import selector_offers
 from onnxjson_tui.rows.node_text import Direction, NodeText, Wanted, step, wanted
 from onnxjson_tui.rows.nodes import filtered
@@ -72,24 +72,24 @@ class _Search:
         _go_on(bench, self._origin - 1, 1, 1)
 
 
-def _search(bench: Bench, given: Given) -> None:
+def _search(bench: Bench, arguments: Arguments) -> None:
     if bench.scope is None:
         bench.say("there are no nodes")
         return
     looking = _Search(bench)
-    if given.text:
-        looking.done(given.text)
+    if arguments.text:
+        looking.done(arguments.text)
         return
     bench.prompt.ask("/", looking.done, changed=looking.changed)
 
 
-def _same_operator(bench: Bench, given: Given) -> None:
+def _same_operator(bench: Bench, arguments: Arguments) -> None:
     number = bench.nodes.cursor
 
     def look(text: NodeText) -> None:
         if number < len(text):
             bench.finder.wanted = Wanted(text.operator(number), "operator")
-            _go_on(bench, number, given.number or 1, 1)
+            _go_on(bench, number, arguments.number or 1, 1)
 
     bench.finder.with_text(look)
 
@@ -238,9 +238,9 @@ class _Filter:
         filter_by(bench, typed)
 
 
-def _filter_nodes(bench: Bench, given: Given) -> None:
-    if given.text:
-        filter_by(bench, given.text)
+def _filter_nodes(bench: Bench, arguments: Arguments) -> None:
+    if arguments.text:
+        filter_by(bench, arguments.text)
         return
     if bench.scope is None:
         bench.say("there are no nodes")
@@ -275,7 +275,7 @@ def clear_filter(bench: Bench) -> None:
         bench.show_only("", None)
 
 
-def _give_up(bench: Bench, given: Given) -> None:
+def _give_up(bench: Bench, arguments: Arguments) -> None:
     jobs = [job for job in bench.jobs.running if not job.is_kept and job.group != "rows"]
     if jobs:
         for job in jobs:
@@ -300,11 +300,11 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action(
         "next-match", "next match", ("n",),
-        lambda bench, given: _go_on(bench, bench.nodes.cursor, given.number or 1, 1), "Find",
+        lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, 1), "Find",
     ),
     Action(
         "previous-match", "previous match", ("N",),
-        lambda bench, given: _go_on(bench, bench.nodes.cursor, given.number or 1, -1), "Find",
+        lambda bench, arguments: _go_on(bench, bench.nodes.cursor, arguments.number or 1, -1), "Find",
     ),
     Action("same-operator", "next node of the same operator", ("*",), _same_operator, "Find"),
     Action(

@@ -11,7 +11,7 @@ from onnxjson.model.index import NodeRef
 from onnxjson.model.operators import operator_signature
 from onnxjson.rendering.node import opset_of
 from onnxjson_tui.actions.editing import ready, require_here
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import fresh_name, is_plain, item_line, node_selector, selector_of_value
 from onnxjson_tui.names.form_feedback import Also
 from onnxjson_tui.names.form_filling import Filling, prefilled
@@ -43,8 +43,8 @@ def edit_choices() -> list[Choice]:
     ]
 
 
-async def _edit_form(bench: Bench, given: Given) -> None:
-    name = given.text.split()[0] if given.text else await bench.choose("Edits", edit_choices(), is_wide=True)
+async def _edit_form(bench: Bench, arguments: Arguments) -> None:
+    name = arguments.text.split()[0] if arguments.text else await bench.choose("Edits", edit_choices(), is_wide=True)
     if name is not None:
         await fill_in(bench, name)
 
@@ -81,7 +81,7 @@ async def fill_in(
     return preview
 
 
-async def _insert_after(bench: Bench, given: Given) -> None:
+async def _insert_after(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     await ready(bench)
     outputs = [name for name in ref.node.output if name]
@@ -99,15 +99,15 @@ async def _insert_after(bench: Bench, given: Given) -> None:
     await fill_in(bench, "add-node", texts, focus="input", title=f"Insert {visible(operator, 40)} after")
 
 
-async def _insert_before(bench: Bench, given: Given) -> None:
+async def _insert_before(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     await ready(bench)
     used = [slot for slot, name in enumerate(ref.node.input) if name]
     if not used:
         bench.say("the node has no inputs", "changed")
         return
-    slot = given.number if given.number in used else used[0]
-    if given.number not in used and len(used) > 1:
+    slot = arguments.number if arguments.number in used else used[0]
+    if arguments.number not in used and len(used) > 1:
         choices = [Choice(str(each), f"input {each}", visible(ref.node.input[each], 300)) for each in used]
         chosen = await bench.choose("Before which input", choices)
         if chosen is None:

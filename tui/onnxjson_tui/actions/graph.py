@@ -8,7 +8,7 @@ from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import function_key, operator_key, operator_name
 from onnxjson.model.types import format_type
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import value_address
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.choices import Choice
@@ -21,11 +21,11 @@ _MOST_CHOICES: Final = 20_000
 """Places that are listed in a dialog."""
 
 
-async def producer(bench: Bench, given: Given) -> None:
+async def producer(bench: Bench, arguments: Arguments) -> None:
     """Go to the producer of an input: the input of the count, the only one, or the one that the user chooses."""
     here = require_here(bench)
     producers = _producers(bench.session.index, here)
-    slot = _wanted_slot(bench, given, "input")
+    slot = _wanted_slot(bench, arguments, "input")
     if slot is None:
         reached = {each: ref for each, ref in producers.items() if ref is not None}
         if not reached:
@@ -55,10 +55,10 @@ async def _ask_slot(bench: Bench, here: NodeRef, slot: int | None, title: str, c
     return None
 
 
-async def consumers(bench: Bench, given: Given) -> None:
+async def consumers(bench: Bench, arguments: Arguments) -> None:
     """Go to a consumer of an output; ask which one if there are several."""
     here = require_here(bench)
-    wanted = _wanted_slot(bench, Given(), "output")
+    wanted = _wanted_slot(bench, Arguments(), "output")
     choices: list[Choice] = []
     for slot, name in enumerate(here.node.output):
         if not name or wanted not in (None, slot):
@@ -74,11 +74,11 @@ async def consumers(bench: Bench, given: Given) -> None:
     nodes = list(dict.fromkeys([each.key for each in choices if not each.refused]))
     if not nodes:
         bench.say("it is an output of the graph" if choices else "the outputs of this node have no consumers")
-    elif given.number is not None:
-        if given.number > len(nodes):
+    elif arguments.number is not None:
+        if arguments.number > len(nodes):
             bench.say(f"there are only {counted(len(nodes), 'consumer')}", "bad")
         else:
-            bench.go(nodes[max(given.number, 1) - 1])
+            bench.go(nodes[max(arguments.number, 1) - 1])
     elif len(nodes) == 1:
         bench.go(nodes[0])
     else:
@@ -87,13 +87,13 @@ async def consumers(bench: Bench, given: Given) -> None:
             bench.go(chosen)
 
 
-async def _definition(bench: Bench, given: Given) -> None:
+async def _definition(bench: Bench, arguments: Arguments) -> None:
     here, index = require_here(bench), bench.session.index
     producers = _producers(index, here)
     if not producers:
         bench.say("this node has no inputs")
         return
-    slot = _wanted_slot(bench, given, "input")
+    slot = _wanted_slot(bench, arguments, "input")
     if slot is None and len(producers) == 1:
         slot = next(iter(producers))
     choices = [_input(here, each, ref, detail=_origin(index, here, each)) for each, ref in producers.items()]
@@ -120,7 +120,7 @@ def show_value(bench: Bench, scope: Scope, name: str) -> None:
     bench.say(f"{visible(name, _LONGEST)} is {_kind(home, name)} with {counted(uses, 'consumer')}")
 
 
-async def enter(bench: Bench, given: Given) -> None:
+async def enter(bench: Bench, arguments: Arguments) -> None:
     """Enter a graph of the node, or the function that it calls."""
     here = require_here(bench)
     inner = [child for child in here.scope.children if child.owner == here]
@@ -132,15 +132,15 @@ async def enter(bench: Bench, given: Given) -> None:
         bench.say("this node has no graphs and calls no function")
         return
     chosen: str | None = inner[0].address
-    if given.number is not None and 0 < given.number <= len(inner):
-        chosen = inner[given.number - 1].address
+    if arguments.number is not None and 0 < arguments.number <= len(inner):
+        chosen = inner[arguments.number - 1].address
     elif len(inner) > 1:
         chosen = await bench.choose("Enter", [_graph(each) for each in inner])
     if chosen is not None:
         bench.go(chosen)
 
 
-async def _leave(bench: Bench, given: Given) -> None:
+async def _leave(bench: Bench, arguments: Arguments) -> None:
     scope = bench.scope
     if scope is None:
         return
@@ -174,11 +174,11 @@ def _calls(bench: Bench, scope: Scope) -> list[NodeRef]:
     return [ref for ref in found if operator_key(ref.node) == key][:_MOST_CHOICES]
 
 
-def _jump(bench: Bench, given: Given, *, is_back: bool) -> None:
+def _jump(bench: Bench, arguments: Arguments, *, is_back: bool) -> None:
     """Go back or forward by as many places as the count."""
     jumps = bench.session.places.jumps
     place = None
-    for _ in range(given.number or 1):
+    for _ in range(arguments.number or 1):
         following = jumps.back(_place(bench)) if is_back else jumps.forward()
         if following is None:
             break
@@ -195,35 +195,35 @@ def _place(bench: Bench) -> str:
     return here.address if here is not None else bench.scope.address if bench.scope is not None else ""
 
 
-def mark(bench: Bench, given: Given) -> None:
+def mark(bench: Bench, arguments: Arguments) -> None:
     """Mark the node with a letter."""
-    if bench.here is None or not given.letter.isalpha():
+    if bench.here is None or not arguments.letter.isalpha():
         bench.say("a mark is a letter for a node", "bad")
         return
-    bench.session.places.marks[given.letter] = bench.here.address
+    bench.session.places.marks[arguments.letter] = bench.here.address
     bench.draw_outline()
-    bench.say(f"mark {given.letter} set; '{given.letter} goes back to it")
+    bench.say(f"mark {arguments.letter} set; '{arguments.letter} goes back to it")
 
 
-def _to_mark(bench: Bench, given: Given) -> None:
+def _to_mark(bench: Bench, arguments: Arguments) -> None:
     places = bench.session.places
-    if given.letter == "'":
+    if arguments.letter == "'":
         last = places.jumps.last
         if last is None:
             bench.say("there is no earlier place")
         else:
             bench.go(last)
         return
-    address = places.marks.get(given.letter)
+    address = places.marks.get(arguments.letter)
     if address is None:
         known = " ".join(sorted(places.marks))
-        bench.say(f"there is no mark {visible(given.letter)}" + (f"; there are {known}" if known else ""), "bad")
+        bench.say(f"there is no mark {visible(arguments.letter)}" + (f"; there are {known}" if known else ""), "bad")
     else:
         bench.go(address)
 
 
-def _show_cone(bench: Bench, given: Given) -> None:
-    here, way = require_here(bench), given.text.strip()
+def _show_cone(bench: Bench, arguments: Arguments) -> None:
+    here, way = require_here(bench), arguments.text.strip()
     if way not in ("in", "out"):
         bench.say(":cone in lists what this node depends on, :cone out what depends on it", "bad" if way else "plain")
         return
@@ -248,10 +248,10 @@ def _show_cone(bench: Bench, given: Given) -> None:
 # Words for places
 
 
-def _wanted_slot(bench: Bench, given: Given, kind: str) -> int | None:
+def _wanted_slot(bench: Bench, arguments: Arguments, kind: str) -> int | None:
     """Return the slot of the count, or that under the cursor of the inspector."""
-    if given.number is not None:
-        return given.number
+    if arguments.number is not None:
+        return arguments.number
     rows = bench.inspector.rows
     if bench.pane == "inspector" and isinstance(rows, InspectorRows) and bench.inspector.cursor < len(rows.entries):
         entry: Entry = rows.entries[bench.inspector.cursor]
@@ -316,9 +316,11 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("leave-graph", "leave the graph for the node that contains it", ("-",), _leave, "Graph"),
     Action(
         "back", "back to the previous place", ("ctrl+o", "["),
-        lambda bench, given: _jump(bench, given, is_back=True), "Graph",
+        lambda bench, arguments: _jump(bench, arguments, is_back=True), "Graph",
     ),
-    Action("forward", "forward again", ("]",), lambda bench, given: _jump(bench, given, is_back=False), "Graph"),
+    Action(
+        "forward", "forward again", ("]",), lambda bench, arguments: _jump(bench, arguments, is_back=False), "Graph"
+    ),
     Action("mark", "mark the node with a letter", ("m",), mark, "Graph", takes_letter=True),
     Action(
         "to-mark", "go to a mark; '' goes to the last place", ("'",), _to_mark, "Graph", takes_letter=True

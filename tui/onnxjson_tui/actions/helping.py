@@ -9,7 +9,7 @@ from onnxjson.editing.declaration import summary
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson_tui.actions.commanding import MARK, ask, run_line
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.keys.key_list import all_keys, key_lines, sentence
 from onnxjson_tui.names.model_names import MOST, Named, Names
 from onnxjson_tui.rows.choices import Choice, ChoiceRows
@@ -79,7 +79,7 @@ _MOST_RECENT: Final = 20
 """Earlier commands that are offered."""
 
 
-async def _open_palette(bench: Bench, given: Given) -> None:
+async def _open_palette(bench: Bench, arguments: Arguments) -> None:
     chosen = await bench.app.push_screen_wait(PaletteScreen(bench, commands(bench)))
     if chosen is not None:
         _run(bench, chosen)
@@ -165,13 +165,13 @@ def text_width(bench: Bench) -> int:
     return max(min(_WIDEST, bench.app.size.width * 96 // 100) - _BORDER, 30)
 
 
-def keys(bench: Bench, given: Given) -> None:
+def keys(bench: Bench, arguments: Arguments) -> None:
     """List the keys of the pane, then those of all panes."""
     lines = key_lines(bench.actions, bench.pane, text_width(bench))
     bench.app.push_screen(TextScreen("Keys", lines, hint="esc close   arrows scroll   f1 manual"))
 
 
-def _manual(bench: Bench, given: Given) -> None:
+def _manual(bench: Bench, arguments: Arguments) -> None:
     lines: list[Line] = []
     for block in MANUAL.split("\n\n"):
         title, _, text = block.partition("\n")
@@ -180,7 +180,7 @@ def _manual(bench: Bench, given: Given) -> None:
     bench.app.push_screen(TextScreen("The workbench", lines[:-1], hint="esc close   arrows scroll   ? keys"))
 
 
-def messages(bench: Bench, given: Given) -> None:
+def messages(bench: Bench, arguments: Arguments) -> None:
     """Show earlier messages, the newest first."""
     lines: list[Line] = []
     for text, tone in reversed(bench.messages):

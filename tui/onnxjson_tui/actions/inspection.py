@@ -18,7 +18,7 @@ from onnxjson.rendering.tables import cells, padded, wrapped
 from onnxjson.rendering.values import tensor_type_text, value_type
 from onnxjson_tui.actions.commanding import run_line
 from onnxjson_tui.actions.editing import require_here
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import complete_path
 from onnxjson_tui.pages.changes import ChangesPage
 from onnxjson_tui.pages.problems import ProblemsPage
@@ -100,7 +100,7 @@ def _cut(line: str, width: int) -> list[str]:
     return [line[start : start + width] for start in range(0, len(line), width)]
 
 
-async def _tensor(bench: Bench, given: Given) -> None:
+async def _tensor(bench: Bench, arguments: Arguments) -> None:
     here = require_here(bench)
     found = tensors_of(bench, here)
     if not found:
@@ -108,7 +108,7 @@ async def _tensor(bench: Bench, given: Given) -> None:
         return
     constants = [each for each in found if each[1].tensor is not None]
     chosen: str | None = "0"
-    if len(constants) != 1 or given.number is not None:
+    if len(constants) != 1 or arguments.number is not None:
         most = max([cells(label) for label, _, _ in found])
         choices = [
             Choice(str(place), f"{padded(label, most)}  {visible(ref.name, 300)}", detail)
@@ -158,7 +158,7 @@ def _value(bench: Bench, index: Index, here: NodeRef, what: str, slot: int, name
         return None  # An undefined name is not a tensor.
 
 
-def statistics(bench: Bench, given: Given) -> None:
+def statistics(bench: Bench, arguments: Arguments) -> None:
     """Compute statistics of the tensor."""
     page = bench.drawer.page
     if isinstance(page, TensorPage):
@@ -167,7 +167,7 @@ def statistics(bench: Bench, given: Given) -> None:
         bench.say("statistics need a tensor; t on a node shows one")
 
 
-async def _take_slice(bench: Bench, given: Given) -> None:
+async def _take_slice(bench: Bench, arguments: Arguments) -> None:
     page = bench.drawer.page
     if not isinstance(page, TensorPage) or not page.slice:
         bench.say("a slice needs a tensor; t on a node shows one")
@@ -177,12 +177,12 @@ async def _take_slice(bench: Bench, given: Given) -> None:
         page.pick(text)
 
 
-def _scroll(bench: Bench, given: Given, *, step: int) -> None:
+def _scroll(bench: Bench, arguments: Arguments, *, step: int) -> None:
     if bench.drawer.page is not None:
-        bench.drawer.page.sideways(step * (given.number or 1))
+        bench.drawer.page.sideways(step * (arguments.number or 1))
 
 
-async def _edit_tensor(bench: Bench, given: Given) -> None:
+async def _edit_tensor(bench: Bench, arguments: Arguments) -> None:
     page = bench.drawer.page
     text = page.command() if isinstance(page, TensorPage) else ""
     if not text:
@@ -193,13 +193,13 @@ async def _edit_tensor(bench: Bench, given: Given) -> None:
         run_line(bench, line.strip())
 
 
-def check(bench: Bench, given: Given) -> None:
+def check(bench: Bench, arguments: Arguments) -> None:
     """Run the checker and the shape inference of onnx."""
     bench.drawer.open(ProblemsPage.name)
     bench.drawer.find(ProblemsPage).ask_onnx()
 
 
-def _only_errors(bench: Bench, given: Given) -> None:
+def _only_errors(bench: Bench, arguments: Arguments) -> None:
     page = bench.drawer.page
     if isinstance(page, ProblemsPage):
         page.turn_warnings()
@@ -207,13 +207,13 @@ def _only_errors(bench: Bench, given: Given) -> None:
         bench.say("f5 shows the problems, which may have warnings")
 
 
-def _read_row(bench: Bench, given: Given) -> None:
+def _read_row(bench: Bench, arguments: Arguments) -> None:
     page = bench.drawer.page
     if isinstance(page, ProblemsPage):
         page.read(bench.drawer.lines.cursor)
 
 
-def _show_documentation(bench: Bench, given: Given) -> None:
+def _show_documentation(bench: Bench, arguments: Arguments) -> None:
     here = require_here(bench)
     model = bench.session.model
     # In a thread, since onnx is imported for the first answer.
@@ -226,19 +226,19 @@ def _show_documentation(bench: Bench, given: Given) -> None:
     )
 
 
-async def _neighbourhood(bench: Bench, given: Given) -> None:
+async def _neighbourhood(bench: Bench, arguments: Arguments) -> None:
     here = require_here(bench)
     chosen = await bench.app.push_screen_wait(
-        NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=given.number)
+        NeighbourhoodScreen(here, bench.jobs, bench.terminal.glyphs, hops=arguments.number)
     )
     if chosen is not None:
         bench.go(chosen)
 
 
-async def compare(bench: Bench, given: Given) -> None:
+async def compare(bench: Bench, arguments: Arguments) -> None:
     """Compare with a file or a revision; ask with which one."""
-    if given.text.strip():
-        await _show(bench, comparison_with(bench, given.text.strip()))
+    if arguments.text.strip():
+        await _show(bench, comparison_with(bench, arguments.text.strip()))
         return
     is_changed = bench.session.is_changed
     choices = [
@@ -277,11 +277,11 @@ async def _show(bench: Bench, screen: ComparisonScreen) -> None:
         bench.go(address)
 
 
-async def _run_pass(bench: Bench, given: Given) -> None:
+async def _run_pass(bench: Bench, arguments: Arguments) -> None:
     from onnxjson.optimizing.passes.catalogue import entries
     from onnxjson_tui.screens.passes import SpecScreen, pass_choices, run_screen
 
-    spec: str | None = given.text.strip()
+    spec: str | None = arguments.text.strip()
     if not spec:
         hint = "enter options   esc cancel   type to search"
         name = await bench.choose("Run a pass", pass_choices(), hint=hint)
@@ -293,10 +293,10 @@ async def _run_pass(bench: Bench, given: Given) -> None:
         await _show(bench, run_screen(bench, spec))
 
 
-async def _trace(bench: Bench, given: Given) -> None:
+async def _trace(bench: Bench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.tracing import trace_of_folder
 
-    folder = given.text or await bench.ask("trace in folder ", complete=complete_path)
+    folder = arguments.text or await bench.ask("trace in folder ", complete=complete_path)
     if folder and folder.strip():
         bench.app.push_screen(trace_of_folder(folder.strip(), bench.terminal))
 
@@ -322,11 +322,11 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     ),
     Action(
         "next-change", "next node changed since the last save", ("}",),
-        lambda bench, given: bench.drawer.find(ChangesPage).next_node(given.number or 1), "See",
+        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(arguments.number or 1), "See",
     ),
     Action(
         "previous-change", "previous changed node", ("{",),
-        lambda bench, given: bench.drawer.find(ChangesPage).next_node(-(given.number or 1)), "See",
+        lambda bench, arguments: bench.drawer.find(ChangesPage).next_node(-(arguments.number or 1)), "See",
     ),
     Action(
         "run-pass", "run a pass and see its diff before applying it", ("p",), _run_pass, "See", argument="[PASS]",

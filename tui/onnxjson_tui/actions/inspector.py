@@ -14,7 +14,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson_tui.actions.editing import ask, ask_value_name, make, ready, rename_this, require_here, rewire_input
 from onnxjson_tui.actions.forms import fill_in
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import (
     node_selector,
     parse_typed,
@@ -40,7 +40,7 @@ def entry_here(bench: Bench) -> Entry | None:
     return rows.entries[bench.inspector.cursor]
 
 
-async def _open_entry(bench: Bench, given: Given) -> None:
+async def _open_entry(bench: Bench, arguments: Arguments) -> None:
     entry = entry_here(bench)
     if entry is None:
         return
@@ -49,10 +49,10 @@ async def _open_entry(bench: Bench, given: Given) -> None:
     elif bench.session.readonly:
         bench.say(READ_ONLY, "bad")
     else:
-        await _edit_entry(bench, given)
+        await _edit_entry(bench, arguments)
 
 
-async def _edit_entry(bench: Bench, given: Given) -> None:
+async def _edit_entry(bench: Bench, arguments: Arguments) -> None:
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     if entry is None:
@@ -78,7 +78,7 @@ async def _edit_entry(bench: Bench, given: Given) -> None:
             bench.say("a consumer is edited at its own place; enter goes there", "plain")
 
 
-async def _remove_entry(bench: Bench, given: Given) -> None:
+async def _remove_entry(bench: Bench, arguments: Arguments) -> None:
     entry, ref = entry_here(bench), require_here(bench)
     await ready(bench)
     words = node_selector(bench.session.index, ref)
@@ -157,7 +157,7 @@ async def edit_documentation(bench: Bench, ref: NodeRef) -> None:
         await make(bench, SetDoc(text=parse_typed(answer), node=words))
 
 
-def _to_inspector(bench: Bench, given: Given) -> None:
+def _to_inspector(bench: Bench, arguments: Arguments) -> None:
     bench.settle()
     rows = bench.inspector.rows
     bench.focus_pane("inspector")
@@ -226,7 +226,7 @@ class InterfaceScreen(Dialog[PortAction | None]):
             self.dismiss(PortAction(action, port, number))
 
 
-async def _interface(bench: Bench, given: Given) -> None:
+async def _interface(bench: Bench, arguments: Arguments) -> None:
     cursor = 0
     while True:
         screen = InterfaceScreen(ports_of(bench.session.index), cursor=cursor, readonly=bench.session.readonly)

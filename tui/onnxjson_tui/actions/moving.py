@@ -4,7 +4,7 @@ from typing import Final
 
 from onnxjson.model.operators import operator_name
 from onnxjson.model.selector_terms import spelled
-from onnxjson_tui.keys.action import Action, Given, Run
+from onnxjson_tui.keys.action import Action, Arguments, Run
 from onnxjson_tui.pages.tensor import TensorPage
 from onnxjson_tui.rows.outline_sections import OutlineLines, Row
 from onnxjson_tui.shell.bench import Bench
@@ -15,10 +15,14 @@ from onnxjson_tui.shell.keyed import MOTIONS, Motion
 def _mover(motion: Motion) -> Run[Bench]:
     """Return the action of a motion in the list that has the focus."""
 
-    def run(bench: Bench, given: Given) -> None:
-        motion.run(bench.lines, given.number or 1)
+    def run(bench: Bench, arguments: Arguments) -> None:
+        motion.run(bench.lines, arguments.number or 1)
 
     return run
+
+
+def _last(bench: Bench) -> int:
+    return len(bench.lines.rows) - 1
 
 
 def _leap(bench: Bench, number: int) -> None:
@@ -32,7 +36,7 @@ def _turn(bench: Bench, step: int) -> None:
     bench.focus_pane(panes[(panes.index(bench.pane) + step) % len(panes)])
 
 
-def _unfold(bench: Bench, given: Given) -> None:
+def _unfold(bench: Bench, arguments: Arguments) -> None:
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is not None and row.is_open is False:
@@ -41,7 +45,7 @@ def _unfold(bench: Bench, given: Given) -> None:
         bench.outline.move_by(1)
 
 
-def _fold(bench: Bench, given: Given) -> None:
+def _fold(bench: Bench, arguments: Arguments) -> None:
     lines = outline_rows(bench)
     row = lines.row(bench.outline.cursor)
     if row is None:
@@ -58,7 +62,7 @@ def turn_fold(bench: Bench, row: Row) -> None:
     bench.draw_outline()
 
 
-def _to_scope(bench: Bench, given: Given) -> None:
+def _to_scope(bench: Bench, arguments: Arguments) -> None:
     row = outline_rows(bench).row(bench.outline.cursor)
     if row is None:
         return
@@ -92,12 +96,12 @@ def outline_rows(bench: Bench) -> OutlineLines:
     return lines
 
 
-def _choose_in_drawer(bench: Bench, given: Given) -> None:
+def _choose_in_drawer(bench: Bench, arguments: Arguments) -> None:
     if bench.drawer.page is not None:
         bench.drawer.page.choose(bench.drawer.lines.cursor)
 
 
-def _maximize(bench: Bench, given: Given) -> None:
+def _maximize(bench: Bench, arguments: Arguments) -> None:
     bench.toggle_class("full")
     bench.nodes.focus()
 
@@ -105,9 +109,9 @@ def _maximize(bench: Bench, given: Given) -> None:
 def page_opener(name: str) -> Run[Bench]:
     """Return the action that opens a page of the drawer, or closes the drawer if the page is open."""
 
-    def run(bench: Bench, given: Given) -> None:
+    def run(bench: Bench, arguments: Arguments) -> None:
         if bench.drawer.page is bench.drawer.pages[name]:
-            close(bench, given)
+            close(bench, arguments)
         else:
             bench.drawer.open(name)
             bench.call_after_refresh(bench.focus_pane, "drawer")
@@ -115,27 +119,27 @@ def page_opener(name: str) -> Run[Bench]:
     return run
 
 
-def close(bench: Bench, given: Given) -> None:
+def close(bench: Bench, arguments: Arguments) -> None:
     """Close the drawer."""
     bench.drawer.close()
     bench.focus_pane("nodes")
 
 
-def _enlarge_drawer(bench: Bench, given: Given) -> None:
+def _enlarge_drawer(bench: Bench, arguments: Arguments) -> None:
     bench.toggle_class("whole-drawer")
 
 
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     *[Action(each.id, each.title, each.keys, _mover(each), "Move") for each in MOTIONS],
-    Action("first", "first row", ("g g", "home"), lambda bench, given: _leap(bench, given.number or 0), "Move"),
+    Action("first", "first row", ("g g", "home"), lambda bench, arguments: _leap(bench, arguments.number or 0), "Move"),
     Action(
         "last", "last row; 120G goes to node 120", ("G", "end"),
-        lambda bench, given: _leap(bench, len(bench.lines.rows) - 1 if given.number is None else given.number), "Move",
+        lambda bench, arguments: _leap(bench, _last(bench) if arguments.number is None else arguments.number), "Move",
     ),
-    Action("to-top", "scroll the row to the top", ("z t",), lambda bench, given: bench.lines.centre(0.0), "Move"),
-    Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, given: bench.lines.centre(1.0), "Move"),
-    Action("next-pane", "next pane", ("tab",), lambda bench, given: _turn(bench, 1), "Panes"),
-    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, given: _turn(bench, -1), "Panes"),
+    Action("to-top", "scroll the row to the top", ("z t",), lambda bench, _: bench.lines.centre(0.0), "Move"),
+    Action("to-bottom", "scroll the row to the bottom", ("z b",), lambda bench, _: bench.lines.centre(1.0), "Move"),
+    Action("next-pane", "next pane", ("tab",), lambda bench, _: _turn(bench, 1), "Panes"),
+    Action("previous-pane", "previous pane", ("shift+tab",), lambda bench, _: _turn(bench, -1), "Panes"),
     Action("maximize", "give the nodes the whole width", ("+", "_"), _maximize, "Panes"),
     Action("unfold", "open the section or scope", ("l", "right"), _unfold, "Move", "outline"),
     Action("fold", "close it, or go to its parent", ("h", "left"), _fold, "Move", "outline"),

@@ -7,7 +7,7 @@ from typing import Final
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.completion import expanded
 from onnxjson_tui.screens import saving
 from onnxjson_tui.session.session import Session
@@ -29,10 +29,10 @@ def _step(bench: Bench, count: int, word: str, nothing: str) -> None:
         bench.say(f"{word}: {last.step.title}" + (f"  ({counted(done, 'step')})" if done > 1 else ""))
 
 
-async def save(bench: Bench, given: Given) -> None:
+async def save(bench: Bench, arguments: Arguments) -> None:
     """Save to the opened file, or to a given path."""
-    if given.text:
-        await saving.save(bench, expanded(given.text))
+    if arguments.text:
+        await saving.save(bench, expanded(arguments.text))
         return
     if not bench.session.is_changed and bench.session.opened.path is not None:
         bench.say(f"{bench.session.opened.name} is already saved; :save-as writes another file")
@@ -40,26 +40,26 @@ async def save(bench: Bench, given: Given) -> None:
     await saving.save(bench)
 
 
-async def _save_as(bench: Bench, given: Given) -> None:
+async def _save_as(bench: Bench, arguments: Arguments) -> None:
     here = bench.session.opened.path
     path = await saving.ask_path(
-        bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=given.text
+        bench, "save as (.onnx, .onnx.json)", "" if here is None else str(here), (), given=arguments.text
     )
     if path is not None:
         await saving.save(bench, path)
 
 
-async def _save_and_quit(bench: Bench, given: Given) -> None:
+async def _save_and_quit(bench: Bench, arguments: Arguments) -> None:
     if not bench.session.is_changed or await saving.save(bench):
         _end(bench)
 
 
-async def _leave(bench: Bench, given: Given) -> None:
+async def _leave(bench: Bench, arguments: Arguments) -> None:
     if await may_leave(bench, "leave"):
         _end(bench)
 
 
-def _discard_and_quit(bench: Bench, given: Given) -> None:
+def _discard_and_quit(bench: Bench, arguments: Arguments) -> None:
     if bench.session.is_saving:
         bench.say("the model is being saved; leave afterwards", "changed")
         return
@@ -109,11 +109,11 @@ def _unsaved(bench: Bench) -> list[Line]:
     return [*lines, *[(Span(f"  {visible(step.title, 300)}"),) for step in since[-_SHOWN:]]]
 
 
-async def _open_other(bench: Bench, given: Given) -> None:
+async def _open_other(bench: Bench, arguments: Arguments) -> None:
     from onnxjson_tui.screens.opening import OpeningScreen
     from onnxjson_tui.shell.programs import enter, opened
 
-    name: str | None = given.text
+    name: str | None = arguments.text
     if not name:
         name = await bench.app.push_screen_wait(OpeningScreen(bench.session.opened.folder))
     if not name:
@@ -128,21 +128,21 @@ async def _open_other(bench: Bench, given: Given) -> None:
         found.close()
 
 
-async def _export(bench: Bench, given: Given) -> None:
+async def _export(bench: Bench, arguments: Arguments) -> None:
     session = bench.session
     if not session.history.made:
         bench.say("there are no edits to export")
         return
     exported = await bench.jobs.awaited("export", "converting the steps to edits", session.export_script)
     if not exported.script.edits:
-        await saving.tell_no_script(bench, exported.left_out)
+        await saving.report_no_script(bench, exported.left_out)
         return
-    path = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json", given=given.text)
+    path = await saving.ask_path(bench, "export edits to (.json, .py)", "edits.json", given=arguments.text)
     if path is not None:
         await saving.write_edits(bench, path, exported.script, exported.left_out)
 
 
-def _suspend(bench: Bench, given: Given) -> None:
+def _suspend(bench: Bench, arguments: Arguments) -> None:
     bench.session.sync()
     bench.app.action_suspend_process()
 
@@ -150,12 +150,12 @@ def _suspend(bench: Bench, given: Given) -> None:
 ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action(
         "undo", "undo the last step", ("u",),
-        lambda bench, given: _step(bench, -(given.number or 1), "undone", "nothing to undo"), "Edit",
+        lambda bench, arguments: _step(bench, -(arguments.number or 1), "undone", "nothing to undo"), "Edit",
         changes=True, footer="undo",
     ),
     Action(
         "redo", "redo a step", ("ctrl+r", "U"),
-        lambda bench, given: _step(bench, given.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
+        lambda bench, arguments: _step(bench, arguments.number or 1, "redone", "nothing to redo"), "Edit", changes=True,
     ),
     Action("save", "save", ("ctrl+s",), save, "Keep", changes=True, footer="save", argument="[PATH]"),
     Action(

@@ -18,7 +18,7 @@ from onnxjson.model.document import Node
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.rendering.tables import size
 from onnxjson_tui.actions.editing import make, previewed, ready, require_here
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.editable_names import node_selector
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.answers import Preview
@@ -28,15 +28,15 @@ _LIMIT: Final = 74_000
 """Maximum bytes of base64 that terminals accept for the clipboard (OSC 52)."""
 
 
-def _toggle(bench: Bench, given: Given) -> None:
+def _toggle(bench: Bench, arguments: Arguments) -> None:
     require_here(bench)
     lines = bench.nodes
-    for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (given.number or 1), len(lines.rows)))):
+    for address in _addresses(bench, range(lines.cursor, min(lines.cursor + (arguments.number or 1), len(lines.rows)))):
         bench.session.places.toggle(address)
     _show(bench)
 
 
-def _select_range(bench: Bench, given: Given) -> None:
+def _select_range(bench: Bench, arguments: Arguments) -> None:
     require_here(bench)
     places, cursor = bench.session.places, bench.nodes.cursor
     other = next(
@@ -47,9 +47,9 @@ def _select_range(bench: Bench, given: Given) -> None:
     _show(bench)
 
 
-def _select_all(bench: Bench, given: Given) -> None:
-    if given.text:
-        bench.session.select(given.text)
+def _select_all(bench: Bench, arguments: Arguments) -> None:
+    if arguments.text:
+        bench.session.select(arguments.text)
         _show(bench)
     else:
         _select(bench, range(len(bench.nodes.rows)))
@@ -61,7 +61,7 @@ def _select(bench: Bench, numbers: range) -> None:
     _show(bench)
 
 
-async def _repeat(bench: Bench, given: Given) -> None:
+async def _repeat(bench: Bench, arguments: Arguments) -> None:
     session = bench.session
     step = next((each for each in reversed(session.history.made) if each.edits), None)
     if step is None:
@@ -194,11 +194,11 @@ def write_file(data: bytes) -> Path:
     return Path(name)
 
 
-async def _copy(bench: Bench, given: Given) -> None:
+async def _copy(bench: Bench, arguments: Arguments) -> None:
     ref = require_here(bench)
     found = {each.key: each for each in copies_of(bench.session.index, ref)}
-    if given.text in found:
-        chosen: str | None = given.text
+    if arguments.text in found:
+        chosen: str | None = arguments.text
     else:
         choices = [Choice(each.key, each.label, visible(each.text, 300)) for each in found.values()]
         chosen = await bench.choose("Copy", choices, is_wide=True)
@@ -206,7 +206,7 @@ async def _copy(bench: Bench, given: Given) -> None:
         copy_text(bench, found[chosen].text, found[chosen].label)
 
 
-def _copy_row(bench: Bench, given: Given) -> None:
+def _copy_row(bench: Bench, arguments: Arguments) -> None:
     page = bench.drawer.page
     text = "" if page is None else page.copied(bench.drawer.lines.cursor)
     if text:
@@ -220,7 +220,7 @@ ACTIONS: Final[tuple[Action[Bench], ...]] = (
     Action("select-range", "select from the last selected node to this one", ("V",), _select_range, "Edit"),
     Action("select-all", "select all listed nodes, or what a selector finds", (), _select_all, "Edit",
            argument="[SELECTOR]"),
-    Action("select-none", "select nothing", (), lambda bench, given: _select(bench, range(0)), "Edit"),
+    Action("select-none", "select nothing", (), lambda bench, arguments: _select(bench, range(0)), "Edit"),
     Action("repeat", "repeat the last edit on this node or the selection", (".",), _repeat, "Edit", changes=True),
     Action(
         "copy", "copy a name, the JSON, the command ...", ("y",), _copy, "Edit", footer="copy",

@@ -9,7 +9,7 @@ Pane = Literal["everywhere", "nodes", "outline", "inspector", "drawer"]
 Group = Literal["Move", "Panes", "Find", "Graph", "Edit", "See", "Keep", "Help"]
 
 
-class Given(NamedTuple):
+class Arguments(NamedTuple):
     """What was typed before and after the keys or the name of an action."""
 
     number: int | None = None
@@ -23,7 +23,7 @@ class Given(NamedTuple):
 _Bench = TypeVar("_Bench")
 """The screen that an action runs on."""
 
-Run = Callable[[_Bench, Given], Coroutine[Any, Any, None] | None]
+Run = Callable[[_Bench, Arguments], Coroutine[Any, Any, None] | None]
 
 
 class Action(NamedTuple, Generic[_Bench]):
@@ -47,7 +47,7 @@ class Action(NamedTuple, Generic[_Bench]):
     help: str = ""
     """Details for the key list, after the title."""
     argument: str = ""
-    """Kind of `Given.text`; "" for an action without an argument.
+    """Kind of `Arguments.text`; "" for an action without an argument.
 
     ``PATH``, ``DIR``, ``SELECTOR``, ``EDIT``, ``PASS``, ``TEXT`` or a literal word; alternatives are separated by
     ``|``, and an optional argument is in brackets: ``[PATH]``, ``in|out``. Tab completes it where possible.
@@ -63,7 +63,7 @@ class KeyResult(NamedTuple):
     kind: Literal["nothing", "more", "action"]
     """The key has no meaning, more keys are expected, or an action is complete."""
     action: Action[Any] | None = None
-    given: Given = Given()
+    arguments: Arguments = Arguments()
 
 
 class KeyReader:
@@ -107,9 +107,9 @@ class KeyReader:
             scope: the pane that has the focus; its keys take precedence over global ones.
         """
         if self._waiting is not None:
-            action, given = self._waiting, Given(self._count, key)
+            action, arguments = self._waiting, Arguments(self._count, key)
             self.forget()
-            return KeyResult("action", action, given) if len(key) == 1 else KeyResult("nothing")
+            return KeyResult("action", action, arguments) if len(key) == 1 else KeyResult("nothing")
         if not self._pressed and key.isascii() and key.isdigit():
             if len(self._digits) < _MOST_DIGITS:
                 self._digits += key
@@ -130,6 +130,6 @@ class KeyReader:
         if action is None or action.takes_letter:
             self._waiting, self._pressed = action, pressed
             return KeyResult("more")
-        given = Given(self._count)
+        arguments = Arguments(self._count)
         self.forget()
-        return KeyResult("action", action, given)
+        return KeyResult("action", action, arguments)

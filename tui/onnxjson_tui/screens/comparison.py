@@ -8,7 +8,7 @@ from typing import Literal, cast
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span, plain
 from onnxjson.rendering.tables import cells, shortened
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, compared, compared_edits, of_diff, opened_side
 from onnxjson_tui.session.opening import Unreadable
@@ -103,7 +103,7 @@ class ComparisonScreen(DifferenceScreen):
 
     # Keys
 
-    def _leave(self, given: Given) -> None:
+    def _leave(self, arguments: Arguments) -> None:
         if self.about.has_focus:
             self.rows.focus()
             return
@@ -114,7 +114,7 @@ class ComparisonScreen(DifferenceScreen):
             self._stop()
         self.close(address)
 
-    def _go_to(self, given: Given) -> None:
+    def _go_to(self, arguments: Arguments) -> None:
         found = self.at_cursor()
         if found is None or self.compared is None:
             return
@@ -141,7 +141,7 @@ class ComparisonScreen(DifferenceScreen):
 
         self.jobs.start("open", f"opening {visible(name)}", lambda: opened(name, readonly=False), shown)
 
-    def _accept(self, given: Given) -> None:
+    def _accept(self, arguments: Arguments) -> None:
         if self._apply is None or (self.compared is not None and self.compared.equal):
             self.say("there is nothing to apply here", "changed")
         elif self.compared is not None:
@@ -149,7 +149,7 @@ class ComparisonScreen(DifferenceScreen):
             self._end(None)
             accept(found)
 
-    def _swap(self, given: Given) -> None:
+    def _swap(self, arguments: Arguments) -> None:
         now = self.compared
         if now is None or self._apply is not None:
             self.say("this comparison cannot be reversed", "changed")
@@ -158,7 +158,7 @@ class ComparisonScreen(DifferenceScreen):
         self._side = "base" if self._side == "target" else "target"
         self.jobs.start("compare", "comparing in reverse", lambda: compared(base, target), self._found)
 
-    def _prove(self, given: Given) -> None:
+    def _prove(self, arguments: Arguments) -> None:
         now = self.compared
         if now is None or now.diff is None:
             self.say("there is no rewrite to run", "changed")
@@ -183,7 +183,7 @@ class ComparisonScreen(DifferenceScreen):
 
         self.jobs.start("prove", "running both sides of the rewrites", work, proved)
 
-    async def _export(self, given: Given) -> None:
+    async def _export(self, arguments: Arguments) -> None:
         found = self.compared
         if found is None or found.report is None:
             self.say("there is nothing to write yet", "changed")

@@ -10,7 +10,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.side_texts import ConflictRows, named, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
@@ -90,13 +90,13 @@ class ConflictsScreen(KeyedScreen[None]):
 
     # Keys
 
-    def _take_base(self, given: Given) -> None:
+    def _take_base(self, arguments: Arguments) -> None:
         self._choose("base")
 
-    def _take_ours(self, given: Given) -> None:
+    def _take_ours(self, arguments: Arguments) -> None:
         self._choose("ours")
 
-    def _take_theirs(self, given: Given) -> None:
+    def _take_theirs(self, arguments: Arguments) -> None:
         self._choose("theirs")
 
     def _choose(self, choice: Choice) -> None:
@@ -113,13 +113,13 @@ class ConflictsScreen(KeyedScreen[None]):
         self.say(f"{choice} for {named(here)}", "good")
         self._to_next()
 
-    def _undo(self, given: Given) -> None:
+    def _undo(self, arguments: Arguments) -> None:
         if not self._order:
             self.say("no choice to undo")
             return
         self._take_back(self._order[-1])
 
-    def _forget(self, given: Given) -> None:
+    def _forget(self, arguments: Arguments) -> None:
         here = self.here
         if here is not None and here.id in self.settling.choices:
             self._take_back(here.id)
@@ -149,15 +149,15 @@ class ConflictsScreen(KeyedScreen[None]):
                 self.conflicts.move_to(number)
                 return
 
-    def _next_conflict(self, given: Given) -> None:
+    def _next_conflict(self, arguments: Arguments) -> None:
         if not self.settling.remaining:
             self.say("no conflict is left; w saves", "good")
         self._to_next()
 
-    def _switch(self, given: Given) -> None:
+    def _switch(self, arguments: Arguments) -> None:
         self.move_focus((self.conflicts, self.sides))
 
-    async def _save(self, given: Given) -> None:
+    async def _save(self, arguments: Arguments) -> None:
         if self.settling.remaining:
             left = counted(self.settling.remaining, "conflict")
             question = f"{left} left. The file keeps them, and is not a model until they are resolved."
@@ -181,7 +181,7 @@ class ConflictsScreen(KeyedScreen[None]):
 
         self.jobs.start("save", f"saving {visible(str(settling.path))}", settling.save, saved)
 
-    async def _leave(self, given: Given) -> None:
+    async def _leave(self, arguments: Arguments) -> None:
         question, may_save = self._reason_to_stay()
         answer = "leave"
         if question:

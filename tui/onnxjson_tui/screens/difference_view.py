@@ -11,7 +11,7 @@ from onnxjson.rendering.diff_report import EFFECTS, VERDICTS
 from onnxjson.rendering.diff_text import detail_text, place_of, title_of, verdict_style
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, wrapped
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
 from onnxjson_tui.rows.side_texts import Pair, beside_lines, paired, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared
@@ -128,7 +128,7 @@ class DifferenceScreen(KeyedScreen[Any]):
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""
         if event.lines is self.rows:
-            self._open_row(Given())
+            self._open_row(Arguments())
 
     def word_of(self, key: ScreenKey) -> str:
         """Return what enter does with the row under the cursor."""
@@ -190,35 +190,35 @@ class DifferenceScreen(KeyedScreen[Any]):
         else:
             self.dismiss(result)
 
-    def _open_row(self, given: Given) -> None:
+    def _open_row(self, arguments: Arguments) -> None:
         row = self.row
         if row is None or row.event < 0:
             return
         if row.kind == "event":
             self._set_open(row.event, open_it=row.event not in self.shown.opened)
         else:
-            self._go_to(given)
+            self._go_to(arguments)
 
-    def _go_to(self, given: Given) -> None:
+    def _go_to(self, arguments: Arguments) -> None:
         """Go to the node of the row."""
 
-    def _unfold(self, given: Given) -> None:
+    def _unfold(self, arguments: Arguments) -> None:
         row = self.row
         if row is not None and row.kind == "event" and row.event not in self.shown.opened:
             self._set_open(row.event, open_it=True)
         else:
             self.rows.move_by(1)
 
-    def _fold(self, given: Given) -> None:
+    def _fold(self, arguments: Arguments) -> None:
         row = self.row
         if row is not None and row.event >= 0:
             self._set_open(row.event, open_it=False)
 
-    def _unfold_all(self, given: Given) -> None:
+    def _unfold_all(self, arguments: Arguments) -> None:
         if self.compared is not None:
             self._show_again(opened=frozenset(range(len(self.compared.events))))
 
-    def _fold_all(self, given: Given) -> None:
+    def _fold_all(self, arguments: Arguments) -> None:
         self._show_again(opened=frozenset())
 
     def _set_open(self, event: int, *, open_it: bool) -> None:
@@ -227,11 +227,11 @@ class DifferenceScreen(KeyedScreen[Any]):
         self.shown = self.shown._replace(opened=frozenset(opened))
         self.build(event)
 
-    def _next_change(self, given: Given) -> None:
-        self._to_change(given.number or 1)
+    def _next_change(self, arguments: Arguments) -> None:
+        self._to_change(arguments.number or 1)
 
-    def _previous_change(self, given: Given) -> None:
-        self._to_change(-(given.number or 1))
+    def _previous_change(self, arguments: Arguments) -> None:
+        self._to_change(-(arguments.number or 1))
 
     def _to_change(self, count: int) -> None:
         found, here = self.difference, self.rows.cursor
@@ -248,20 +248,20 @@ class DifferenceScreen(KeyedScreen[Any]):
         else:
             self.rows.move_to(target)
 
-    def _toggle_quiet(self, given: Given) -> None:
+    def _toggle_quiet(self, arguments: Arguments) -> None:
         self._show_again(without_quiet=not self.shown.without_quiet)
 
-    def _toggle_operators(self, given: Given) -> None:
+    def _toggle_operators(self, arguments: Arguments) -> None:
         self._show_again(all_operators=not self.shown.all_operators)
 
-    def _toggle_text(self, given: Given) -> None:
+    def _toggle_text(self, arguments: Arguments) -> None:
         self._shows_text = not self._shows_text
         self.settle()
 
-    def _switch(self, given: Given) -> None:
+    def _switch(self, arguments: Arguments) -> None:
         self.move_focus((self.rows, self.about))
 
-    async def _filter(self, given: Given) -> None:
+    async def _filter(self, arguments: Arguments) -> None:
         text = await self.ask("filter ", text=self.shown.wanted, complete=self._words)
         if text is not None:
             self._show_again(wanted=text.strip())
@@ -285,16 +285,16 @@ class DifferenceScreen(KeyedScreen[Any]):
         if made.shown.wanted and not made.visible_events:
             self.say(f"no event matches {made.shown.wanted}; f and an empty line show everything", "changed")
 
-    async def _search(self, given: Given) -> None:
+    async def _search(self, arguments: Arguments) -> None:
         text = await self.ask("/")
         if text is not None:
             self._sought = text or self._sought
             self._find(1)
 
-    def _next_match(self, given: Given) -> None:
+    def _next_match(self, arguments: Arguments) -> None:
         self._find(1)
 
-    def _previous_match(self, given: Given) -> None:
+    def _previous_match(self, arguments: Arguments) -> None:
         self._find(-1)
 
     def _find(self, step: int) -> None:

@@ -167,7 +167,7 @@ def _kept(at: int, length: int, window: int) -> int:
     return max(min(at, length - window), 0)
 
 
-class _Made(NamedTuple):
+class _Layout(NamedTuple):
     """A drawing of the nodes around a node."""
 
     hops: int
@@ -175,7 +175,7 @@ class _Made(NamedTuple):
     drawn: Drawing
 
 
-def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Made:
+def _lay_out(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None) -> _Layout:
     """Draw the nodes at most `hops` steps away.
 
     With `room` (columns and rows), draw narrower, then with fewer steps, then in two rows, until the node and all its
@@ -184,9 +184,9 @@ def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None)
     while True:
         found = surroundings(ref, hops)
         for between in (WIDE, NARROW):
-            made = _Made(hops, found, drawing(found.boxes, found.edges, glyphs, between=between))
-            if room is None or _fits(made, *room):
-                return made
+            layout = _Layout(hops, found, drawing(found.boxes, found.edges, glyphs, between=between))
+            if room is None or _fits(layout, *room):
+                return layout
         assert room is not None
         if hops == 1:
             break
@@ -194,13 +194,13 @@ def _made(ref: NodeRef, hops: int, glyphs: Glyphs, room: tuple[int, int] | None)
     below = in_two_rows(found.edges, found.positions.index(ref.position))
     for between in (WIDE, NARROW) if below else ():
         drawn = drawing(found.boxes, found.edges, glyphs, between=between, below=below)
-        if _fits(made._replace(drawn=drawn), *room):
-            return made._replace(drawn=drawn)
-    return made
+        if _fits(layout._replace(drawn=drawn), *room):
+            return layout._replace(drawn=drawn)
+    return layout
 
 
-def _fits(made: _Made, width: int, height: int) -> bool:
-    part, drawn = made.drawn.extent(made.found.near), made.drawn
+def _fits(layout: _Layout, width: int, height: int) -> bool:
+    part, drawn = layout.drawn.extent(layout.found.near), layout.drawn
     across = drawn.width <= width or part.right - part.left + 2 * _MARK <= width
     return across and (len(drawn.rows) <= height or part.bottom - part.top + 2 <= height)
 
@@ -240,12 +240,12 @@ class NeighbourhoodScreen(Dialog[str | None]):
         ref, hops, glyphs = self._ref, self._wanted, self._glyphs
         room = (self.app.size.width - _AROUND[0], self.app.size.height - _AROUND[1]) if fitting else None
         self._title("drawing ...")
-        self._jobs.start("neighbourhood", "drawing", lambda: _made(ref, hops, glyphs, room), self._drawn)
+        self._jobs.start("neighbourhood", "drawing", lambda: _lay_out(ref, hops, glyphs, room), self._drawn)
 
-    def _drawn(self, made: _Made) -> None:
+    def _drawn(self, layout: _Layout) -> None:
         if not self.is_mounted:
             return
-        self._hops, found, drawn = made
+        self._hops, found, drawn = layout
         self._found = found
         self.query_one(DrawingView).show(drawn, found.positions.index(self._ref.position), found.near)
         said = [

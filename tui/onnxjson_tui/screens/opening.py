@@ -15,7 +15,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import Finding, OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, clipped, shortened, size, wrapped
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.names.completion import expanded, members
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.session.opening import Unreadable, recent_files
@@ -356,13 +356,13 @@ class FindingsScreen(KeyedScreen[int]):
 
     # Keys
 
-    def _leave(self, given: Given) -> None:
+    def _leave(self, arguments: Arguments) -> None:
         self.app.exit(self._found.exit_code)
 
-    def _suspend(self, given: Given) -> None:
+    def _suspend(self, arguments: Arguments) -> None:
         self.app.action_suspend_process()
 
-    async def _edit(self, given: Given) -> None:
+    async def _edit(self, arguments: Arguments) -> None:
         if not self._found.is_text:
             self.say(f"a binary file of {size(self._found.path.stat().st_size)} cannot be edited as text", "bad")
         elif self._readonly:
@@ -371,16 +371,16 @@ class FindingsScreen(KeyedScreen[int]):
             finding = self._rows[self.findings.cursor]
             place = (finding.line, finding.column) if finding.line else None
             programs.edit_file(self.app, self._found.path, place)
-            await self._read_again(given)
+            await self._read_again(arguments)
 
-    async def _read_again(self, given: Given) -> None:
+    async def _read_again(self, arguments: Arguments) -> None:
         found = await self._read(str(self._found.path))
         if isinstance(found, Unreadable):
             self._show(found)
         else:
             enter(self.app, found, readonly=self._readonly)
 
-    async def _open_other(self, given: Given) -> None:
+    async def _open_other(self, arguments: Arguments) -> None:
         name = await self.app.push_screen_wait(OpeningScreen(self._found.path.parent))
         if name is not None:
             enter(self.app, await self._read(name), readonly=self._readonly)

@@ -74,7 +74,7 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
             overwrite, copy = False, None
             continue
         if answer.kind == "saved":
-            _tell_saved(bench, answer, time.monotonic() - started)
+            _report_saved(bench, answer, time.monotonic() - started)
             return True
         match await bench.app.push_screen_wait(save_question(answer)):
             case "copy" | "leave" as wanted:
@@ -95,7 +95,7 @@ async def save(bench: Bench, path: Path | None = None, *, overwrite: bool = Fals
                 return False
 
 
-def _tell_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
+def _report_saved(bench: Bench, answer: SaveAnswer, seconds: float) -> None:
     written = size(answer.path.stat().st_size)
     form = bench.session.opened.format
     # The form is named if the extension does not determine it.
@@ -193,7 +193,7 @@ def _merged_lines(preview: Preview) -> list[Line]:
     return preview_lines(preview, "yours", "merged", _WIDTH) if preview.patch else [(Span("  nothing", "quiet"),)]
 
 
-async def tell_no_script(bench: Bench, left_out: Sequence[str]) -> None:
+async def report_no_script(bench: Bench, left_out: Sequence[str]) -> None:
     """Report that there is nothing to export, and why."""
     text = "no script was written: no step can be expressed as edits"
     await bench.confirm(text.capitalize(), [("o", "ok", "ok")], lines=_reasons(left_out))
@@ -319,7 +319,7 @@ async def _show(bench: Bench, journal: Abandoned) -> None:
 async def _export(bench: Bench, journal: Abandoned) -> None:
     script, left_out = journal.script()
     if not script.edits:
-        await tell_no_script(bench, left_out)
+        await report_no_script(bench, left_out)
         return
     path = await ask_path(bench, "export to", f"{Path(journal.header.name).name or 'model'}.edits.json")
     if path is not None:

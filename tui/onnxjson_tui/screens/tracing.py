@@ -14,7 +14,7 @@ from onnxjson.optimizing.trace_storing import load_trace
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened, wrapped
 from onnxjson.rendering.trace_text import headline, story_lines, subjects_of
-from onnxjson_tui.keys.action import Given
+from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.trace_stops import Stop, StopRows, stops
 from onnxjson_tui.screens.difference_view import DIFFERENCE_KEYS, DifferenceScreen
 from onnxjson_tui.session.comparing import Compared, Side, of_sizes
@@ -130,27 +130,27 @@ class TraceScreen(DifferenceScreen):
 
     # Keys
 
-    def next_pass(self, given: Given) -> None:
+    def next_pass(self, arguments: Arguments) -> None:
         """Go to the next pass, or part of one."""
-        self.stops.move_by(given.number or 1)
+        self.stops.move_by(arguments.number or 1)
 
-    def previous_pass(self, given: Given) -> None:
+    def previous_pass(self, arguments: Arguments) -> None:
         """Go to the previous pass, or part of one."""
-        self.stops.move_by(-(given.number or 1))
+        self.stops.move_by(-(arguments.number or 1))
 
-    def _switch(self, given: Given) -> None:
+    def _switch(self, arguments: Arguments) -> None:
         self.move_focus((self.stops, self.rows, self.about))
 
-    def _open_row(self, given: Given) -> None:
+    def _open_row(self, arguments: Arguments) -> None:
         if self.stops.has_focus:
             self.rows.focus()
         else:
-            super()._open_row(given)
+            super()._open_row(arguments)
 
-    def _go_to(self, given: Given) -> None:
-        self._toggle_text(given)
+    def _go_to(self, arguments: Arguments) -> None:
+        self._toggle_text(arguments)
 
-    def _where(self, given: Given) -> None:
+    def _where(self, arguments: Arguments) -> None:
         found, trace, stop = self.at_cursor(), self.trace, self._stop
         if found is None or trace is None or stop is None:
             self.say("there is no node in this row")
@@ -167,7 +167,7 @@ class TraceScreen(DifferenceScreen):
 
         self.jobs.start("where", "following the nodes", work, found_stories)
 
-    def _leave(self, given: Given) -> None:
+    def _leave(self, arguments: Arguments) -> None:
         self.jobs.drop_all()
         self.close()
 

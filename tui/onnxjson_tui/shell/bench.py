@@ -7,7 +7,7 @@ from textual import events
 
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line
-from onnxjson_tui.keys.action import Action, Given
+from onnxjson_tui.keys.action import Action, Arguments
 from onnxjson_tui.names.model_names import Names
 from onnxjson_tui.rows.node_text import NodeText, Wanted
 from onnxjson_tui.session.answers import Changed, Preview
@@ -233,12 +233,12 @@ class Bench(GraphScreen):
 
     # Actions
 
-    def do(self, action: Action[Any], given: Given = Given()) -> None:  # noqa: B008 - immutable
+    def do(self, action: Action[Any], arguments: Arguments = Arguments()) -> None:  # noqa: B008 - immutable
         """Run an action, unless it changes a read-only model; report its error."""
         if action.changes and self.session.readonly:
             self.say(READ_ONLY, "bad")
         else:
-            super().do(action, given)
+            super().do(action, arguments)
 
     def on_line_list_chosen(self, event: LineList.Chosen) -> None:
         """Treat a double click as enter."""

@@ -14,7 +14,7 @@ from textual.timer import Timer
 from onnxjson.model.display import visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, padded
-from onnxjson_tui.keys.action import Action, Given, KeyReader, Pane
+from onnxjson_tui.keys.action import Action, Arguments, KeyReader, Pane
 from onnxjson_tui.keys.key_list import key_hints, shown_keys
 from onnxjson_tui.rows.choices import Choice
 from onnxjson_tui.shell.dialogs import AnsweringScreen, ConfirmScreen, PickerScreen, TextScreen, pressed_key
@@ -223,14 +223,14 @@ class KeyedScreen(AnsweringScreen[_T]):
         else:
             self.draw_bars()
         if result.kind == "action" and result.action is not None:
-            self.do(result.action, result.given)
+            self.do(result.action, result.arguments)
         elif result.kind == "nothing":
             self.say(f"{visible(key)} does nothing here; ? lists the keys")
 
-    def do(self, action: Action[Any], given: Given = Given()) -> None:  # noqa: B008 - immutable
+    def do(self, action: Action[Any], arguments: Arguments = Arguments()) -> None:  # noqa: B008 - immutable
         """Run an action; report its error."""
         try:
-            work = action.run(self, given)
+            work = action.run(self, arguments)
         except Exception as error:
             self.failed(error)
             return
@@ -252,13 +252,13 @@ class KeyedScreen(AnsweringScreen[_T]):
         """Draw the bars for another width."""
         self.call_after_refresh(self.draw_bars)
 
-    def _show_keys(self, given: Given) -> None:
+    def _show_keys(self, arguments: Arguments) -> None:
         self.app.push_screen(TextScreen("Keys", key_lines(self.KEYS)))
 
-    def _first(self, given: Given) -> None:
+    def _first(self, arguments: Arguments) -> None:
         self.lines.move_by(-len(self.lines.rows))
 
-    def _last(self, given: Given) -> None:
+    def _last(self, arguments: Arguments) -> None:
         self.lines.move_by(len(self.lines.rows))
 
     # Questions
@@ -310,9 +310,9 @@ class KeyedScreen(AnsweringScreen[_T]):
         lines.focus()
 
 
-def _mover(motion: Motion) -> Callable[[KeyedScreen[Any], Given], None]:
-    def run(screen: KeyedScreen[Any], given: Given) -> None:
-        motion.run(screen.lines, given.number or 1)
+def _mover(motion: Motion) -> Callable[[KeyedScreen[Any], Arguments], None]:
+    def run(screen: KeyedScreen[Any], arguments: Arguments) -> None:
+        motion.run(screen.lines, arguments.number or 1)
 
     return run
 
