@@ -4,13 +4,14 @@ Two models that are compared get the same values, each in its own dtype.
 """
 
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
 from onnxjson.model.display import visible
-from onnxjson.model.document import Graph, Model, Node, Tensor, Type
+from onnxjson.model.document import Graph, Model, Tensor, Type
 from onnxjson.model.dtypes import BITS, DATA_TYPES, STRING
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError
@@ -22,13 +23,12 @@ from onnxjson.running.random_values import (
     INDEX_TYPES,
     Spread,
     constant_array,
-    indexed_axis_size,
     random_array,
     random_within,
     role_elements,
     role_of,
 )
-from onnxjson.running.value_types import InferredTypes, Input, Shapes, innermost, tensor_type, unknown
+from onnxjson.running.value_types import AxisSizeOf, InferredTypes, Input, Shapes, innermost, tensor_type, unknown
 from onnxjson.running.values import Value, Values
 from onnxjson.running.worker import Worker
 
@@ -197,10 +197,10 @@ class Inputs:
         sizes = self._shapes.given(cycle)
         made: tuple[dict[str, Value], ...] = tuple([{} for _ in self._scopes])
         for number, each in enumerate(self.inputs):
-            generator = numpy.random.default_rng([*seed, number])
+            draw = _Draw(sizes, spread, numpy.random.default_rng([*seed, number]))
             value = next((given[name] for name in each.names if name is not None and name in given), None)
             if value is None:
-                value = self._random_value(each, sizes, spread, generator)
+                value = self._random_value(each, draw)
             for side, name in enumerate(each.names):
                 if name is not None:
                     made[side][name] = _cast(value, each.types[side])
@@ -208,9 +208,7 @@ class Inputs:
             made[side].update({name: value for name, value in given.items() if name in scope.initializers})
         return made
 
-    def _random_value(
-        self, each: Input, sizes: Mapping[Hashable, int], spread: Spread, generator: "Generator"
-    ) -> Value:
+    def _random_value(self, each: Input, draw: "_Draw") -> Value:
         known = [declared for declared in each.types if declared is not None]
         if not known:
             raise FeedError(f'the type of "{visible(each.name)}" is unknown; give it a value with --input')
@@ -219,55 +217,44 @@ class Inputs:
         if narrowest.map_type is not None or narrowest.sparse_tensor_type is not None:
             what = "a map" if narrowest.map_type is not None else "a sparse tensor"
             raise FeedError(f'"{visible(each.name)}" is {what}, for which there are no random values')
-        return self._of_type(each, narrowest, sizes, spread, generator)
+        return self._of_type(each, narrowest, draw)
 
-    def _of_type(
-        self, each: Input, declared: Type, sizes: Mapping[Hashable, int], spread: Spread, generator: "Generator"
-    ) -> Value:
+    def _of_type(self, each: Input, declared: Type, draw: "_Draw") -> Value:
         if declared.optional_type is not None and declared.optional_type.elem_type is not None:
-            return self._of_type(each, declared.optional_type.elem_type, sizes, spread, generator)
+            return self._of_type(each, declared.optional_type.elem_type, draw)
         if declared.sequence_type is not None and declared.sequence_type.elem_type is not None:
             inner = declared.sequence_type.elem_type
-            return tuple([self._of_type(each, inner, sizes, spread, generator) for _ in range(_ITEMS)])
+            return tuple([self._of_type(each, inner, draw) for _ in range(_ITEMS)])
         data_type = 0 if declared.tensor_type is None else declared.tensor_type.elem_type or 0
-        shape = self._shapes.of(each.name)
+        shape, name = self._shapes.of(each.name), visible(each.name)
         if shape is None:
-            name = visible(each.name)
             raise FeedError(f'the shape of "{name}" is unknown; give it a value, or set --shape {name}=...')
-        dims = self._shapes.sized(shape, sizes)
+        dims = self._shapes.dimensions.sized(shape, draw.sizes)
         if element_count(dims) * max(BITS.get(data_type, 8) // 8, 1) > RANDOM_INPUT_BYTES:
-            raise FeedError(
-                f'"{visible(each.name)}" would have the shape {list(dims)}; choose smaller sizes with --dim'
-            )
+            raise FeedError(f'"{name}" would have the shape {list(dims)}; choose smaller sizes with --dim')
         try:
-            return from_numpy(self._array(each, data_type, dims, sizes, spread, generator))
+            return from_numpy(self._array(each, data_type, dims, draw))
         except TypeError as error:
-            raise FeedError(f'"{visible(each.name)}": {error}') from None
+            raise FeedError(f'"{name}": {error}') from None
 
-    def _array(
-        self,
-        each: Input,
-        data_type: int,
-        dims: tuple[int, ...],
-        sizes: Mapping[Hashable, int],
-        spread: Spread,
-        generator: "Generator",
-    ) -> "NDArray[Any]":
-        requested = self._requested_elements(each, data_type, dims, generator)
+    def _array(self, each: Input, data_type: int, dims: tuple[int, ...], draw: "_Draw") -> "NDArray[Any]":
+        requested = self._requested_elements(each, data_type, dims, draw.generator)
         if requested is not None:
             return requested
         if data_type in INDEX_TYPES:
             for side, name in enumerate(each.names):
-                if name is None:
-                    continue
-                nodes = self._scopes[side].graph.node
-                role = role_of(name, nodes, self._axis_sizes(side, sizes))
+                nodes = self._scopes[side].graph.node if name is not None else ()
+                role = role_of(name or "", nodes, self._axis_size(side, draw.sizes))
                 if role is not None:
-                    return role_elements(*role, dims, generator).astype(numpy_dtype(data_type))
+                    return role_elements(*role, dims, draw.generator).astype(numpy_dtype(data_type))
             if "mask" in each.name.lower():
-                return _mask(dims, generator).astype(numpy_dtype(data_type))
+                return _mask(dims, draw.generator).astype(numpy_dtype(data_type))
         low, high = _BYTES.get(data_type, _SMALL)
-        return random_array(data_type, dims, generator, spread=spread, low=low, high=high)
+        return random_array(data_type, dims, draw.generator, spread=draw.spread, low=low, high=high)
+
+    def _axis_size(self, side: int, sizes: Mapping[Hashable, int]) -> AxisSizeOf:
+        dimensions = self._shapes.dimensions
+        return self._inferred[side].axis_size(self._scopes[side], side, partial(dimensions.size_of, given=sizes))
 
     def _requested_elements(
         self, each: Input, data_type: int, dims: tuple[int, ...], generator: "Generator"
@@ -290,23 +277,14 @@ class Inputs:
         named = [requests[name] for name in each.names if name is not None and name in requests]
         return named[0] if named else requests.get(EVERY)
 
-    def _axis_sizes(self, side: int, sizes: Mapping[Hashable, int]) -> Callable[[Node], int | None]:
-        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
 
-        def size(node: Node) -> int | None:
-            data = node.input[0]
-            found = tensor_type(self._inferred[side].type_of(self._scopes[side], data), side, data)
-            if found is None or not found[1]:
-                return None
-            known = []
-            for dimension in found[1]:
-                try:
-                    known.append(self._shapes.sized([dimension], sizes)[0])
-                except KeyError:
-                    known.append(0)
-            return indexed_axis_size(node, known)
+class _Draw(NamedTuple):
+    """How random values of one input are drawn."""
 
-        return size
+    sizes: Mapping[Hashable, int]
+    """Sizes of open dimensions."""
+    spread: Spread
+    generator: "Generator"
 
 
 def _bits(declared: Type) -> float:

@@ -13,8 +13,6 @@ from onnxjson.model.operators import plain_domain
 from onnxjson.model.tensors import from_numpy, numpy_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy
     from numpy.random import Generator
     from numpy.typing import NDArray
@@ -35,7 +33,7 @@ _INTEGERS: Final[dict[Spread, tuple[int, int]]] = {"normal": (-5, 5), "positive"
 
 def random_tensor(
     data_type: int,
-    dims: "Sequence[int]",
+    dims: Sequence[int],
     generator: "Generator",
     *,
     spread: Spread = "normal",
@@ -62,7 +60,7 @@ def random_tensor(
 
 def random_array(
     data_type: int,
-    dims: "Sequence[int]",
+    dims: Sequence[int],
     generator: "Generator",
     *,
     spread: Spread = "normal",
@@ -105,7 +103,6 @@ def integer_limits(dtype: "numpy.dtype[Any]") -> tuple[int, int] | None:
 
     if dtype.kind == "b":
         return 0, 1
-
     if dtype.kind in "iu":
         return int(numpy.iinfo(dtype).min), int(numpy.iinfo(dtype).max)
     try:
@@ -259,17 +256,12 @@ def role_elements(role: Role, limit: int, shape: tuple[int, ...], generator: "Ge
     """Return elements of a role, as int64."""
     import numpy
 
-    count = int(numpy.prod(shape, dtype=numpy.int64))
-    if role == "index":
-        return generator.integers(0, max(limit, 1), shape)
-    if role == "shape":
-        flat = numpy.ones(count, numpy.int64)
-        flat[:1] = -1
-        return flat.reshape(shape)
+    ranges = {"index": (0, max(limit, 1)), "size": (1, 4), "end": (2, 6)}
+    if role in ranges:
+        return generator.integers(*ranges[role], shape)
     if role == "axes":
-        return numpy.arange(count, dtype=numpy.int64).reshape(shape)
-    if role == "size":
-        return generator.integers(1, 4, shape)
-    if role == "end":
-        return generator.integers(2, 6, shape)
-    return numpy.full(shape, 1 if role == "ones" else 0, numpy.int64)
+        return numpy.arange(math.prod(shape), dtype=numpy.int64).reshape(shape)
+    elements = numpy.full(shape, int(role in ("ones", "shape")), numpy.int64)
+    if role == "shape":
+        elements.reshape(-1)[:1] = -1
+    return elements

@@ -5,12 +5,13 @@ small constants of both sides, and numbers close to them.
 """
 
 import struct
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from onnxjson.diffing.regions import Region
 from onnxjson.model.display import visible
-from onnxjson.model.document import Graph, Model, Node, Tensor
+from onnxjson.model.document import Graph, Model
 from onnxjson.model.dtypes import BITS, STRING, WIDE_FLOATS
 from onnxjson.model.elements import element_count
 from onnxjson.model.index import Scope
@@ -21,12 +22,11 @@ from onnxjson.running.random_values import (
     INDEX_TYPES,
     SPREADS,
     Spread,
-    indexed_axis_size,
     random_array,
     role_elements,
     role_of,
 )
-from onnxjson.running.value_types import SIZES, AxisSize, Dimensions, InferredTypes, tensor_type
+from onnxjson.running.value_types import SIZES, AxisSize, AxisSizeOf, Dimensions, InferredTypes, tensor_type
 from onnxjson.running.values import Values
 
 if TYPE_CHECKING:
@@ -224,7 +224,7 @@ class _Feeds:
         if data_type in INDEX_TYPES:
             for side in (0, 1):
                 for name in each.names[side]:
-                    role = role_of(name, self._nodes[side], self._axis_sizes(side, given))
+                    role = role_of(name, self._nodes[side], self._axis_size(side, given))
                     if role is not None:
                         return role_elements(*role, shape, generator)
         try:
@@ -232,20 +232,9 @@ class _Feeds:
         except TypeError as error:
             raise NotRunError(str(error)) from None
 
-    def _axis_sizes(self, side: int, given: Mapping[Hashable, int]) -> Callable[[Node], int | None]:
-        """Return a function for the size of the axis along which a node uses indices, None if unknown."""
-
-        def size(node: Node) -> int | None:
-            data = node.input[0]
-            found = tensor_type(self._sides[side].types.type_of(self._scopes[side], data), side, data)
-            if found is None or not found[1]:
-                return None
-            try:
-                return indexed_axis_size(node, self._dimensions.sized(found[1], given))
-            except KeyError:
-                return None
-
-        return size
+    def _axis_size(self, side: int, given: Mapping[Hashable, int]) -> AxisSizeOf:
+        size_of = partial(self._dimensions.size_of, given=given)
+        return self._sides[side].types.axis_size(self._scopes[side], side, size_of)
 
 
 def _cast(array: "NDArray[Any]", data_type: int) -> "NDArray[Any]":
@@ -285,12 +274,8 @@ def _numbers(graph: Graph) -> Iterator[float]:
                 if stored is not None and len(stored) <= 4 * _THRESHOLD_ELEMENTS:
                     yield from struct.unpack(f"<{len(stored) // 4}f", stored)
     for tensor in constants:
-        yield from _threshold_elements(tensor)
-
-
-def _threshold_elements(tensor: Tensor) -> Iterator[float]:
-    if tensor.data_type in WIDE_FLOATS and element_count(tensor.dims) <= _THRESHOLD_ELEMENTS:
-        yield from map(float, to_numpy(tensor).reshape(-1))
+        if tensor.data_type in WIDE_FLOATS and element_count(tensor.dims) <= _THRESHOLD_ELEMENTS:
+            yield from map(float, to_numpy(tensor).reshape(-1))
 
 
 def insert_thresholds(array: "NDArray[Any]", numbers: tuple[float, ...], generator: "Generator") -> "NDArray[Any]":

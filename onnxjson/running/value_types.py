@@ -13,18 +13,23 @@ import msgspec
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.constants import type_of_constant
 from onnxjson.model.display import suggest, visible
-from onnxjson.model.document import Dimension, Model, Tensor, TensorShape, TensorType, Type, ValueInfo
+from onnxjson.model.document import Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.elements import element_count
 from onnxjson.model.errors import FeedError, OnnxJsonError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.payloads import Digest
 from onnxjson.model.tensors import is_external
 from onnxjson.model.types import format_type
+from onnxjson.running.random_values import indexed_axis_size
 from onnxjson.running.worker import Worker
 
 AxisSize = int | Hashable
 """A size, or a key for a size that is not known."""
+
+AxisSizeOf = Callable[[Node], int | None]
+"""Function that returns the size of the axis along which a node uses indices, if it is known."""
 
 SIZES: Final[tuple[tuple[int, ...], ...]] = ((2, 3, 5, 4), (2,), (1,))
 """Sizes of open dimensions, in turn: different sizes reveal more, equal ones fit where two dimensions must agree."""
@@ -67,20 +72,23 @@ class Dimensions:
                     found[root] = None
         return list(found)
 
+    def size_of(self, dimension: AxisSize, given: Mapping[Hashable, int]) -> int | None:
+        """Return the size of a dimension, with sizes `given` for open ones; None if it has none."""
+        if isinstance(dimension, int):
+            return dimension
+        root = self._root(dimension)
+        return self._sizes.get(root, given.get(root))
+
     def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
         """Return a shape in numbers, with sizes `given` for open dimensions.
 
         Raises:
             KeyError: a dimension has no size.
         """
-        sizes = []
-        for dimension in shape:
-            if isinstance(dimension, int):
-                sizes.append(dimension)
-            else:
-                root = self._root(dimension)
-                sizes.append(self._sizes[root] if root in self._sizes else given[root])
-        return tuple(sizes)
+        sizes = [self.size_of(dimension, given) for dimension in shape]
+        if None in sizes:
+            raise KeyError(shape[sizes.index(None)])
+        return tuple([size for size in sizes if size is not None])
 
 
 def tensor_type(declared: Type | None, owner: Hashable, name: str) -> tuple[int, tuple[AxisSize, ...] | None] | None:
@@ -132,7 +140,24 @@ class InferredTypes:
     def _of_constant(scope: Scope, name: str) -> Type | None:
         home = Index.defining_scope(scope, name)
         tensor = None if home is None else home.initializer(name)
-        return _type_of_tensor(tensor) if isinstance(tensor, Tensor) else None
+        return type_of_constant(tensor) if isinstance(tensor, Tensor) else None
+
+    def axis_size(self, scope: Scope, owner: Hashable, size_of: Callable[[AxisSize], int | None]) -> AxisSizeOf:
+        """Return a function for the size of the axis along which a node uses indices, None if unknown.
+
+        Args:
+            scope: the graph of the node.
+            owner: see `tensor_type`.
+            size_of: returns the size of a dimension, None if unknown.
+        """
+
+        def size(node: Node) -> int | None:
+            found = tensor_type(self.type_of(scope, node.input[0]), owner, node.input[0])
+            if found is None or not found[1]:
+                return None
+            return indexed_axis_size(node, [size_of(each) or 0 for each in found[1]])
+
+        return size
 
     @cached_property
     def _inferred(self) -> dict[str, Scope]:
@@ -144,11 +169,6 @@ class InferredTypes:
             return {}
 
 
-def _type_of_tensor(tensor: Tensor) -> Type:
-    dims = tuple([Dimension(dim_value=dim) for dim in tensor.dims])
-    return Type(tensor_type=TensorType(elem_type=tensor.data_type, shape=TensorShape(dim=dims)))
-
-
 def _without_weights(model: Model) -> Model:
     """Return the model with inputs instead of the large constants of its main graph."""
     graph = model.graph
@@ -156,7 +176,7 @@ def _without_weights(model: Model) -> Model:
         return model
     large = [tensor for tensor in graph.initializer if _is_large(tensor)]
     names = {value.name for value in graph.input}
-    added = [ValueInfo(name=each.name, type=_type_of_tensor(each)) for each in large if each.name not in names]
+    added = [ValueInfo(name=each.name, type=type_of_constant(each)) for each in large if each.name not in names]
     kept = tuple([each for each in graph.initializer if not _is_large(each)])
     changed = msgspec.structs.replace(graph, initializer=kept, input=(*graph.input, *added))
     return msgspec.structs.replace(model, graph=changed)
@@ -194,7 +214,7 @@ class Shapes:
 
     def __init__(self, inputs: Sequence[Input], dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
         self._inputs = inputs
-        self._dimensions = Dimensions()
+        self.dimensions = Dimensions()
         self._names: dict[str, list[Hashable]] = {}
         """Open dimensions by name."""
         self._places: dict[str, list[Hashable]] = {}
@@ -210,14 +230,6 @@ class Shapes:
     def names(self) -> set[str]:
         """All names of open dimensions."""
         return {*self._names, *self._places}
-
-    def sized(self, shape: Sequence[AxisSize], given: Mapping[Hashable, int]) -> tuple[int, ...]:
-        """Return a shape in numbers, with sizes `given` for open dimensions.
-
-        Raises:
-            KeyError: a dimension has no size.
-        """
-        return self._dimensions.sized(shape, given)
 
     def _shape(self, each: Input) -> tuple[AxisSize, ...] | None:
         shape: tuple[AxisSize, ...] | None = None
@@ -235,7 +247,7 @@ class Shapes:
                 shape = found[1]
             elif len(shape) == len(found[1]):
                 for one, other in zip(shape, found[1], strict=True):
-                    self._dimensions.join(one, other)
+                    self.dimensions.join(one, other)
         return shape
 
     def _bind(self, dims: Mapping[str, int], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -248,7 +260,7 @@ class Shapes:
                     raise FeedError(f'axis {axis} of "{visible(head)}" is not open: {self.describe(head)}')
                 raise FeedError(unknown("open dimension", name, self._names))
             for dimension in dimensions:
-                if not self._dimensions.join(dimension, size):
+                if not self.dimensions.join(dimension, size):
                     raise FeedError(f'the dimension "{visible(name)}" cannot be {size}; it must be another size')
         for each in self._inputs:
             for own in each.names:
@@ -259,7 +271,7 @@ class Shapes:
         shape = self._shapes[each.name]
         fits = shape is None or (
             len(shape) == len(sizes)
-            and all([self._dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
+            and all([self.dimensions.join(one, size) for one, size in zip(shape, sizes, strict=True)])
         )
         if not fits:
             found = ",".join(map(str, sizes))
@@ -278,31 +290,26 @@ class Shapes:
             return False
         for one, size in zip(shape, dims, strict=True):
             # Equal names need not have equal sizes in given values; runtimes do not check that either.
-            if not self._dimensions.join(one, size) and isinstance(one, int):
+            if not self.dimensions.join(one, size) and isinstance(one, int):
                 return False
         return True
 
     def open_dimensions(self) -> list[Hashable]:
         """Return the dimensions without a size, in order of appearance, except those computed from others."""
         shapes = [shape for shape in self._shapes.values() if shape is not None]
-        return [each for each in self._dimensions.open_in(shapes) if _expression(each) is None]
+        return [each for each in self.dimensions.open_in(shapes) if _expression(each) is None]
 
     def sizes(self, cycle: Sequence[int]) -> dict[str, int]:
         """Return the size of each open dimension by name, with sizes of `cycle` in turn for those without one."""
         given = self.given(cycle)
-        found = {}
-        for name, dimensions in self._names.items():
-            try:
-                found[name] = self._dimensions.sized(dimensions[:1], given)[0]
-            except KeyError:
-                continue
-        return found
+        found = {name: self.dimensions.size_of(each[0], given) for name, each in self._names.items()}
+        return {name: size for name, size in found.items() if size is not None}
 
     def given(self, cycle: Sequence[int]) -> dict[Hashable, int]:
         """Return sizes for all open dimensions, those of `cycle` in turn."""
         given = {each: cycle[place % len(cycle)] for place, each in enumerate(self.open_dimensions())}
         shapes = [shape for shape in self._shapes.values() if shape is not None]
-        for each in self._dimensions.open_in(shapes):
+        for each in self.dimensions.open_in(shapes):
             if each not in given:
                 given[each] = self._evaluated(each, given, cycle[0])
         return given
@@ -318,7 +325,7 @@ class Shapes:
                 case ast.Constant(value=int(number)):
                     return number
                 case ast.Name(id=name):
-                    return self._dimensions.sized([(owner, name)], given)[0]
+                    return self.dimensions.sized([(owner, name)], given)[0]
                 case ast.BinOp(left=left, op=op, right=right):
                     return _OPERATORS[type(op)](size(left), size(right))
             raise KeyError

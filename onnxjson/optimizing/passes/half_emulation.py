@@ -158,6 +158,3 @@ def _widen_tensor(tensor: "TensorProto") -> None:
     if tensor.data_type == TensorProto.FLOAT16:
         array = numpy_helper.to_array(tensor).astype(numpy.float32)
         tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
-
-
-__all__ = ["CannotEmulateError", "emulate"]

@@ -234,6 +234,3 @@ def _quietly() -> Iterator[None]:
             yield
     finally:
         logging.disable(logging.NOTSET)
-
-
-__all__ = ["QuantizeDynamic", "QuantizeStatic"]
