@@ -118,22 +118,21 @@ class Onnxruntime:
         if names is not None and not names:
             return {}  # onnxruntime would return all outputs
         names = self._names if names is None else list(names)
-        if self._has_tensors and all(_is_plain(value) for value in values.values()):
-            feeds = {name: to_ort_value(value) for name, value in values.items() if isinstance(value, Tensor)}
-            found = self._session.run_with_ort_values(names, feeds)
-            return {name: from_ort_value(name, value) for name, value in zip(names, found, strict=True)}
-        # Strings, sequences and maps are passed as Python objects only.
-        arrays = self._session.run(names, {name: _to_python(value) for name, value in values.items()})
-        return {name: _value(name, value) for name, value in zip(names, arrays, strict=True)}
+        run, feeds, is_plain = self._call(values)
+        convert = from_ort_value if is_plain else _value
+        return {name: convert(name, value) for name, value in zip(names, run(names, feeds), strict=True)}
 
     def repeated(self, values: Values) -> Callable[[], object]:
         """See `OpenModel.repeated`."""
-        session, names = self._session, self._names
-        if self._has_tensors and all(_is_plain(value) for value in values.values()):
-            feeds = {name: to_ort_value(value) for name, value in values.items() if isinstance(value, Tensor)}
-            return lambda: session.run_with_ort_values(names, feeds)
-        objects = {name: _to_python(value) for name, value in values.items()}
-        return lambda: session.run(names, objects)
+        run, feeds, _ = self._call(values)
+        return lambda: run(self._names, feeds)
+
+    def _call(self, values: Values) -> tuple[Callable[..., Any], dict[str, Any], bool]:
+        """Return the function that runs the model, its values, and whether all of them are tensors of numbers."""
+        feeds = {name: _to_python(value) for name, value in values.items()}
+        # Strings, sequences and maps are passed as Python objects only.
+        is_plain = self._has_tensors and all(_is_plain(value) for value in values.values())
+        return self._session.run_with_ort_values if is_plain else self._session.run, feeds, is_plain
 
     def events(self) -> list[Mapping[str, Any]]:
         """End the profiler of onnxruntime and return its events."""
@@ -144,11 +143,7 @@ class Onnxruntime:
 
 
 def _require_providers(wanted: Sequence[str], found: Sequence[str], what: str) -> None:
-    """Raise unless all wanted providers are available; onnxruntime would silently use others.
-
-    Raises:
-        UnsupportedError: a provider is missing.
-    """
+    """Raise UnsupportedError unless all wanted providers are available; onnxruntime would silently use others."""
     for name in wanted:
         if name not in found:
             raise UnsupportedError(f"there is no {name} here; it {what} {', '.join(found)}")
@@ -239,11 +234,7 @@ def _to_python(value: Value) -> Any:
 
 
 def _value(name: str, found: Any) -> Value:
-    """Convert a result of an engine to a value.
-
-    Raises:
-        UnsupportedError: ONNX has no such type.
-    """
+    """Convert a result of an engine to a value; raise UnsupportedError if ONNX has no such type."""
     import numpy
 
     if found is None:

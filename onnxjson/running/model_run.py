@@ -19,18 +19,8 @@ from onnxjson.running.comparison import Comparison, Tolerance, compare_values, d
 from onnxjson.running.input_files import DataSet
 from onnxjson.running.inputs import InputOptions, Inputs, free_inputs
 from onnxjson.running.random_values import Spread
-from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, PackedModel, execute, pack_model
-from onnxjson.running.tasks import (
-    Failed,
-    NodeTime,
-    Opened,
-    Output,
-    Profiled,
-    Refused,
-    RunTask,
-    Settings,
-    Timed,
-)
+from onnxjson.running.sandbox import TIMEOUT, Listener, Outcome, execute, pack_model
+from onnxjson.running.tasks import Failed, NodeTime, Opened, Output, Profiled, Refused, RunTask, Settings, Timed
 from onnxjson.running.values import Value, as_array, as_value, packed_values, unpacked_values
 from onnxjson.running.worker import Worker
 
@@ -116,9 +106,8 @@ def percentile(times: Sequence[float], share: float) -> float | None:
         return None
     ordered = sorted(times)
     place = (len(ordered) - 1) * share / 100
-    low = int(place)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+    low, high = ordered[int(place)], ordered[min(int(place) + 1, len(ordered) - 1)]
+    return low + (high - low) * (place - int(place))
 
 
 def run(
@@ -219,7 +208,14 @@ def run_cases(
     sent = pack_model(model, folder, trust_links=trust_links)
     with nullcontext(worker) if worker is not None else Worker() as guarded:
         fed = _Feeds(model, guarded, input_options or InputOptions(), sets, seed, spread)
-        task = _task(sent, fed, settings, repeat=repeat, warm_up=warm_up, profile=profile)
+        task = RunTask(
+            subject=sent.subject,
+            settings=settings,
+            feeds=tuple(map(packed_values, fed.values)),
+            warm_up=warm_up,
+            repeat=repeat,
+            profiled=profile,
+        )
         outcome = execute(guarded, task, timeout=timeout, on_report=on_report, size=sent.size)
     return _result(outcome, fed, settings, tolerances)
 
@@ -250,19 +246,6 @@ class _Feeds:
             self.values += inputs.feeds(given, (seed, number), spread=spread)
             if not number:
                 self.sizes = inputs.sizes((1,))
-
-
-def _task(
-    sent: PackedModel, fed: _Feeds, settings: Settings, *, repeat: int = 0, warm_up: int = 0, profile: int = 0
-) -> RunTask:
-    return RunTask(
-        subject=sent.subject,
-        settings=settings,
-        feeds=tuple([packed_values(values) for values in fed.values]),
-        warm_up=warm_up,
-        repeat=repeat,
-        profiled=profile,
-    )
 
 
 def _result(outcome: Outcome, fed: _Feeds, settings: Settings, tolerances: Mapping[str, Tolerance] | None) -> RunResult:

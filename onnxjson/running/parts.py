@@ -96,7 +96,9 @@ def extract_part(
     functions = tuple(_called_functions(model, cut.nodes))
     opsets = _opsets(model, scope)
     inner = [node for outer in cut.nodes for node in walk(outer, Node)]
-    _require_no_reference(inner)
+    for attribute in [attribute for node in inner for attribute in node.attribute if attribute.ref_attr_name]:
+        name = visible(attribute.name or "")
+        raise NotRunError(f'attribute "{name}" refers to one of the function around it, so it has no value here')
     called = [node for function in functions for node in walk(function, Node)]
     default = next((each.version or 0 for each in opsets if plain_domain(each.domain) == ""), 0)
     _require_deterministic([*inner, *called], default, cut.all_constants())
@@ -219,16 +221,6 @@ def _require_deterministic(nodes: Iterable[Node], opset: int, constants: Mapping
             node.op_type in RANDOM or (node.op_type == "Dropout" and _is_training(node, opset, constants))
         ):
             raise NotRunError(f"{visible(node.op_type or '')} returns random results")
-
-
-def _require_no_reference(nodes: Iterable[Node]) -> None:
-    for node in nodes:
-        for attribute in node.attribute:
-            if attribute.ref_attr_name:
-                name = visible(attribute.name or "")
-                raise NotRunError(
-                    f'attribute "{name}" refers to one of the function around it, so it has no value here'
-                )
 
 
 def _is_training(dropout: Node, opset: int, constants: Mapping[str, Tensor]) -> bool:

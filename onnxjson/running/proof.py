@@ -5,26 +5,23 @@ basis of its verdict. Everything runs in the guarded process; the same seed lead
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
 from onnxjson.diffing.regions import Region
 from onnxjson.model.display import counted, visible
-from onnxjson.model.document import Tensor
 from onnxjson.model.errors import OnnxJsonError
-from onnxjson.model.payloads import Data
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, badness, compare_values
 from onnxjson.running.engines import INFERENCE_ERROR
-from onnxjson.running.parts import Elements, NotRunError, UnsettledError
+from onnxjson.running.parts import NotRunError, UnsettledError
 from onnxjson.running.region_growth import Surroundings
 from onnxjson.running.rewrites import ModelSide, Rewrite, rewrite
 from onnxjson.running.sandbox import Results, evaluate_all, evaluation_task
 from onnxjson.running.tasks import ENGINES, Engine, RunTask
 from onnxjson.running.value_types import SIZES, InferredTypes
-from onnxjson.running.values import Values
 from onnxjson.running.worker import Worker
 from onnxjson.running.worker_protocol import Limits
 
@@ -90,8 +87,7 @@ def prove(
         places: maximum number of evaluated places of an event, spread over all of them.
         engines: engines that may evaluate.
     """
-    with ExitStack() as stack:
-        worker = stack.enter_context(Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))))
+    with Worker(Limits(wall_seconds=timeout, processor_seconds=math.ceil(timeout))) as worker:
         tasks = _Evaluator(diff, worker, seed, engines, timeout)
         chosen = {
             number: _spread(len(event.members), places)
@@ -125,8 +121,8 @@ class _Evaluator:
         self._surroundings = Surroundings(diff.alignment, diff.regions.values())
         indices = diff.alignment.base, diff.alignment.target
         self._sides = [
-            ModelSide(index.model, InferredTypes(index, worker), _elements(diff, number))
-            for number, index in enumerate(indices)
+            ModelSide(index.model, InferredTypes(index, worker), partial(diff.elements, side))
+            for side, index in enumerate(indices)
         ]
 
     def findings(
@@ -135,39 +131,33 @@ class _Evaluator:
         """Return the result for each member."""
         regions = {member: self._diff.regions.get(member) for member in members}
         found = self._evaluate(regions, tolerances)
-        settled = {
-            member: wider
-            for member, region in regions.items()
-            if region is not None
-            and found[member].unsettled
-            and (wider := self._surroundings.include_derivations(region)) is not None
-        }
-        self._look_again(found, settled, tolerances)
-        regions |= settled
+        around = self._surroundings
+        known = {member: region for member, region in regions.items() if region is not None}
+        known |= self._look_again(found, known, around.include_derivations, tolerances)
         for number in range(SHAPE_WIDENINGS):
             # A rewrite that differs on any input may be correct for the outputs of the nodes before it, or together
             # with the nodes after it; nodes around a value with another shape belong to the change.
-            wider_ones = {
-                member: wider
-                for member, region in regions.items()
-                if region is not None
-                and found[member].unsettled
-                and (number < WIDENINGS or found[member].reshaped)
-                and (wider := self._surroundings.widen(region)) is not None
-            }
-            self._look_again(found, wider_ones, tolerances)
-            regions = {**wider_ones}
+            if number >= WIDENINGS:
+                known = {member: region for member, region in known.items() if found[member].reshaped}
+            known = self._look_again(found, known, around.widen, tolerances)
         return found
 
     def _look_again(
-        self, found: dict[_Member, _Finding], regions: Mapping[_Member, Region], tolerances: Mapping[str, Tolerance]
-    ) -> None:
-        """Evaluate wider regions, and keep results that are better than before."""
-        for member, finding in self._evaluate(regions, tolerances).items():
-            region, before = regions[member], found[member]
+        self,
+        found: dict[_Member, _Finding],
+        regions: Mapping[_Member, Region],
+        grown: Callable[[Region], Region | None],
+        tolerances: Mapping[str, Tolerance],
+    ) -> dict[_Member, Region]:
+        """Evaluate unsettled regions after they grew, and keep better results; return these regions."""
+        unsettled = {member: grown(region) for member, region in regions.items() if found[member].unsettled}
+        wider = {member: region for member, region in unsettled.items() if region is not None}
+        for member, finding in self._evaluate(wider, tolerances).items():
+            region, before = wider[member], found[member]
             if _is_better(finding, before):
                 alone = "" if before.worst is None else before.alone or _describe(before)
                 found[member] = finding._replace(alone=alone, nodes=max(len(region.base), len(region.target)))
+        return wider
 
     def _evaluate(
         self, regions: Mapping[_Member, Region | None], tolerances: Mapping[str, Tolerance]
@@ -199,21 +189,8 @@ class _Evaluator:
         return prepared, (base, target)
 
 
-def _elements(diff: Diff, side: int) -> Elements:
-    """Return the function that reads the elements of tensors from external files."""
-
-    def found(tensor: Tensor) -> Data | None:
-        return diff.elements(side, tensor)
-
-    return found
-
-
 def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mapping[str, Tolerance]) -> _Finding:
-    """Judge the results of both sides.
-
-    Raises:
-        NotRunError: they allow no verdict.
-    """
+    """Judge the results of both sides; raise NotRunError if they allow no verdict."""
     for results, side in ((base, "base"), (target, "target")):
         if results.engine is None:
             # Nodes that reject their inputs may have a producer that was changed too.
@@ -225,7 +202,8 @@ def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mappin
         one, other = base.runs[number], target.runs[number]
         assert not isinstance(one, str)
         assert not isinstance(other, str)
-        for slot, comparison in enumerate(_compare(prepared, one, other, tolerances)):
+        for slot, (name, its) in enumerate(zip(prepared.base.outputs, prepared.target.outputs, strict=True)):
+            comparison = compare_values(one[name], other[its], tolerances)
             seen = comparison.elements and (comparison.exact or comparison.largest_absolute is not None)
             conclusive = conclusive or bool(seen) or not comparison.equal
             if worst is None or badness(comparison) > badness(worst):
@@ -250,11 +228,7 @@ def _judge(prepared: Rewrite, base: Results, target: Results, tolerances: Mappin
 
 
 def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[int]:
-    """Return the runs to compare: those with sizes that both sides accept.
-
-    Raises:
-        UnsettledError: there are none, or the base accepts sizes that the target rejects.
-    """
+    """Return the runs with sizes that both sides accept; raise UnsettledError if only the base accepts some."""
     problem = narrower = ""
     good: list[int] = []
     for sizes in dict.fromkeys(run.sizes for run in prepared.runs):
@@ -266,9 +240,8 @@ def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[
             continue
         for number, (first, second) in zip(numbers, failed, strict=True):
             if first or second:
-                who = (
-                    "neither side accepts" if first and second else f"only the {'target' if first else 'base'} accepts"
-                )
+                only = f"only the {'target' if first else 'base'} accepts"
+                who = "neither side accepts" if first and second else only
                 reason = base.runs[number] if first else target.runs[number]
                 problem = problem or f"{who} the random inputs: {reason}"
                 if second and not first:
@@ -277,11 +250,6 @@ def _comparable_runs(prepared: Rewrite, base: Results, target: Results) -> list[
     if good and not narrower:
         return good
     raise UnsettledError(narrower if good else problem)
-
-
-def _compare(prepared: Rewrite, one: Values, other: Values, tolerances: Mapping[str, Tolerance]) -> list[Comparison]:
-    names = zip(prepared.base.outputs, prepared.target.outputs, strict=True)
-    return [compare_values(one[name], other[its], tolerances) for name, its in names]
 
 
 def _not_run(error: Exception) -> _Finding:
@@ -316,10 +284,7 @@ def _describe(finding: _Finding) -> str:
     """Describe the result for one member to the user."""
     if finding.worst is None:
         return finding.reason
-    if not finding.inputs:
-        tried = "evaluated once, without inputs"
-    else:
-        tried = f"on {counted(finding.runs, 'random input')}"
+    tried = f"on {counted(finding.runs, 'random input')}" if finding.inputs else "evaluated once, without inputs"
     tried += f" ({' and '.join(sorted(finding.engines))})"
     if finding.nodes:
         tried += f", within the {finding.nodes} nodes around it" + (f"; alone {finding.alone}" if finding.alone else "")

@@ -65,15 +65,12 @@ class Surroundings:
         pair = region.pair
         near: list[list[int]] = []
         for side, scope, inside in ((0, pair.base, region.base), (1, pair.target, region.target)):
-            near.append(
-                [scope.producers[name][0] for each in region.inputs if (name := each[side]) and name in scope.producers]
-            )
+            names = [name for each in region.inputs if (name := each[side])]
+            near.append([scope.producers[name][0] for name in names if name in scope.producers])
             made = _outputs_of(scope, inside)
-            for each in region.outputs:
-                if each[side] in made:
-                    near[side] += [
-                        place for place in self._indices[side].consuming_nodes(scope, each[side]) if place is not None
-                    ]
+            for name in [each[side] for each in region.outputs if each[side] in made]:
+                places = self._indices[side].consuming_nodes(scope, name)
+                near[side] += [place for place in places if place is not None]
         return self._grow(region, near)
 
     def include_derivations(self, region: Region) -> Region | None:
@@ -138,13 +135,9 @@ class Surroundings:
                 continue
             outputs = pair.base.graph.node[position].output, pair.target.graph.node[place].output
             for old, new in zip(*outputs, strict=False):
-                if not old or not new:
-                    continue
-                ours, theirs = (
-                    index.consuming_nodes(*each)
-                    for index, each in zip(self._indices, ((pair.base, old), (pair.target, new)), strict=True)
-                )
-                if any(each not in inside for each in ours) or any(each not in its_inside for each in theirs):
+                ours = set(self._indices[0].consuming_nodes(pair.base, old)) if old and new else set()
+                theirs = set(self._indices[1].consuming_nodes(pair.target, new)) if old and new else set()
+                if not ours <= inside or not theirs <= its_inside:
                     yield old, new
 
     def _consumed_outside(self, pair: GraphPair, old: str, new: str, base: set[int], target: set[int]) -> bool:

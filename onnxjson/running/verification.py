@@ -168,11 +168,7 @@ def verify(
 
 
 def _require_open(outcome: Outcome) -> None:
-    """Raise unless both models were opened, or the user interrupted it.
-
-    Raises:
-        EvaluationError: a model cannot be opened.
-    """
+    """Raise EvaluationError unless both models were opened, or the user interrupted it."""
     refused = next((each for each in outcome.reports if isinstance(each, Refused)), None)
     if refused is not None:
         raise EvaluationError(f"no engine runs {_SIDES[refused.side]}: {refused.problem}", refused.side)
@@ -284,9 +280,8 @@ class Verifier:
         sets = list(plan.sets) or [DataSet(f"seed {plan.seed + each}", {}, {}) for each in range(plan.seeds)]
         choices = [[(name, size) for size in sizes] for name, sizes in plan.dims.items()]
         for chosen in itertools.product(*choices):
-            input_options = msgspec.structs.replace(
-                plan.input_options, dims={**plan.input_options.dims, **dict(chosen)}
-            )
+            dims = {**plan.input_options.dims, **dict(chosen)}
+            input_options = msgspec.structs.replace(plan.input_options, dims=dims)
             for number, each in enumerate(sets):
                 inputs = Inputs(self.models.indices, interface.inputs, input_options, self.worker)
                 given = inputs.check_values(each.inputs)
@@ -303,10 +298,7 @@ class Verifier:
         kept = [number for number in range(len(self.trials)) if number not in useless]
         numbers = {number: place for place, number in enumerate(kept)}
         self.trials = [self.trials[number] for number in kept]
-        compared: dict[tuple[int, int], Compared] = {}
-        for report in outcome.reports:
-            if isinstance(report, Compared):
-                compared[numbers[report.run], report.pair] = report
+        compared = {(numbers[each.run], each.pair): each for each in outcome.reports if isinstance(each, Compared)}
         failed = {
             numbers[each.run]: each
             for each in outcome.reports
@@ -356,13 +348,11 @@ class Verifier:
         if not found:
             return OutputResult(name=names[0], target_name=names[1])
         worst = max(found, key=lambda each: badness(each.comparison))
-        tolerance = tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances})
-        dtypes = dict.fromkeys(worst.dtypes)
         return OutputResult(
             name=names[0],
             target_name=names[1],
-            dtype=" / ".join(dtypes),
-            tolerance=tolerance,
+            dtype=" / ".join(dict.fromkeys(worst.dtypes)),
+            tolerance=tolerance_of(worst.dtypes, {**TOLERANCES, **self.plan.tolerances}),
             compared=len(found),
             failed=sum(not each.comparison.close for each in found),
             worst=furthest([each.comparison for each in found]),

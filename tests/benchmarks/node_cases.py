@@ -16,13 +16,15 @@ from onnx.backend.test.case.test_case import TestCase
 
 import onnxjson
 from onnxjson.model.dtypes import DATA_TYPE_NAMES
-from onnxjson.model.errors import EvaluationError
-from onnxjson.running.comparison import TOLERANCES, Tolerance
+from onnxjson.running.comparison import TOLERANCES, Tolerance, compare_values
 from onnxjson.running.input_files import DataSet, value_of_message
-from onnxjson.running.model_run import RunResult, run_cases
-from onnxjson.running.tasks import Settings
-from onnxjson.running.values import Value, as_value, leaves
+from onnxjson.running.sandbox import TIMEOUT, Results, evaluate_all, pack_model
+from onnxjson.running.tasks import RunTask, Settings
+from onnxjson.running.values import Value, as_value, leaves, packed_values
 from onnxjson.running.worker import Worker
+
+BATCH: Final = 100
+"""Cases that are prepared together."""
 
 SETTINGS: Final = Settings(engines=("onnxruntime",), level="all")
 
@@ -54,28 +56,29 @@ def cases(pattern: str = "*") -> list[TestCase]:
 
 def judged(found: Sequence[TestCase], worker: Worker) -> Iterator[Verdict]:
     """What becomes of cases, in their order."""
-    for case in found:
-        each = _data_set(case)
-        model = onnxjson.from_proto(_readable(case))
-        result: RunResult | EvaluationError
-        try:
-            result = run_cases(model, None, [each], worker=worker, settings=SETTINGS, tolerances=_tolerances(case))
-        except EvaluationError as error:
-            result = error
-        values = [*each.inputs.values(), *each.outputs.values()]
-        yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(result))
+    for start in range(0, len(found), BATCH):
+        batch = found[start : start + BATCH]
+        sets = [_data_set(case) for case in batch]
+        tasks = []
+        for case, each in zip(batch, sets, strict=True):
+            subject = pack_model(onnxjson.from_proto(_readable(case)), None).subject
+            tasks.append(RunTask(subject=subject, settings=SETTINGS, feeds=(packed_values(each.inputs),)))
+        results = evaluate_all(worker, tasks, timeout=TIMEOUT)
+        for case, each, result in zip(batch, sets, results, strict=True):
+            values = [*each.inputs.values(), *each.outputs.values()]
+            yield Verdict(case.name, frozenset(_dtypes(values)), *_outcome(case, each, result))
 
 
-def _outcome(result: RunResult | EvaluationError) -> tuple[str, str]:
-    if isinstance(result, EvaluationError):
-        return "cannot load", str(result)
-    case = result.cases[0]
-    if case.problem:
-        return "cannot load" if "NOT_IMPLEMENTED" in case.problem else "fail", case.problem
-    for each in case.expected:
-        if not each.comparison.close:
-            said = each.comparison.problem or f"differs by up to {each.comparison.largest_absolute}"
-            return "fail", f"{each.name} {said}"
+def _outcome(case: TestCase, each: DataSet, result: Results) -> tuple[str, str]:
+    if result.engine is None:
+        return "cannot load", result.problem
+    (outputs,) = result.runs
+    if isinstance(outputs, str):
+        return "cannot load" if "NOT_IMPLEMENTED" in outputs else "fail", outputs
+    for name, expected in each.outputs.items():
+        comparison = compare_values(expected, outputs.get(name), _tolerances(case))
+        if not comparison.close:
+            return "fail", f"{name} {comparison.problem or f'differs by up to {comparison.largest_absolute}'}"
     return "pass", ""
 
 
