@@ -51,7 +51,6 @@ _LONGEST_LABEL: Final = 16
 _EDITED_IN_PLACE: Final = 64
 """Elements up to which the values can be edited in the prompt."""
 
-
 _COUNTING: Final = "tensor-statistics"
 """The group of the job that computes statistics."""
 
@@ -107,11 +106,10 @@ class TensorPage(Page[Bench]):
         if found is None:
             self._gone = f"{visible(ref.name or ref.address, 200)} was removed; t shows another one"
             self.ref, self._grid = None, None
-        elif found.tensor is ref.tensor:
-            self.ref = found
         else:
             self.ref = found
-            self._open()
+            if found.tensor is not ref.tensor:
+                self._open()
         self.redraw()
 
     def _found_again(self, ref: TensorRef) -> TensorRef | None:
@@ -119,10 +117,8 @@ class TensorPage(Page[Bench]):
         if ref.scope is not None and ref.name:
             scope = next((each for each in session.index.scopes if each.address == ref.scope.address), None)
             if scope is not None and ref.tensor is not None:
-                for field, places in (
-                    ("initializer", scope.initializers),
-                    ("sparse_initializer", scope.sparse_initializers),
-                ):
+                fields = (("initializer", scope.initializers), ("sparse_initializer", scope.sparse_initializers))
+                for field, places in fields:
                     if ref.name in places:
                         address = f"{scope.address}/{field}/{places[ref.name]}"
                         return TensorRef(ref.name, address, scope.initializer(ref.name), scope)
@@ -189,7 +185,7 @@ class TensorPage(Page[Bench]):
     def count(self) -> None:
         """Compute statistics of all elements in a thread."""
         grid = self._grid
-        if grid is None or self._is_counting:
+        if grid is None or self.bench.jobs.is_running(_COUNTING):
             return
         tensor = grid.tensor
         if tensor.data_type == STRING:
@@ -198,7 +194,7 @@ class TensorPage(Page[Bench]):
             return
 
         def look() -> None:
-            if not self._is_counting:
+            if not self.bench.jobs.is_running(_COUNTING):
                 raise _DroppedError
 
         def work() -> tuple[Statistics, Spread]:
@@ -207,10 +203,6 @@ class TensorPage(Page[Bench]):
         job = self.bench.jobs.start(_COUNTING, "computing statistics", work, self._counted, self._failed)
         job.dropped = self.redraw
         self.redraw()
-
-    @property
-    def _is_counting(self) -> bool:
-        return self.bench.jobs.is_running(_COUNTING)
 
     def _counted(self, found: tuple[Statistics, Spread]) -> None:
         self._statistics = found
@@ -269,10 +261,11 @@ class TensorPage(Page[Bench]):
         job = self.bench.jobs.start(
             "tensor", "reading values", lambda: [grid.read(key) for key in wanted], done, self._failed
         )
-        job.dropped = self._unwant
 
-    def _unwant(self) -> None:
-        self._wanted = frozenset()
+        def unwant() -> None:
+            self._wanted = frozenset()
+
+        job.dropped = unwant
 
     def command(self) -> str:
         """Return the beginning of the command that sets the values; "" if there are none."""
@@ -309,7 +302,7 @@ class TensorPage(Page[Bench]):
     def _statistics_lines(self, width: int) -> list[Line]:
         if self._grid is None:
             return []
-        if self._is_counting:
+        if self.bench.jobs.is_running(_COUNTING):
             return [(Span(" computing statistics ...   esc cancels", "changed"),)]
         if self._statistics is None:
             return [(Span(" S statistics and histogram   s slice   h l columns   e edit", "quiet"),)]
@@ -375,8 +368,7 @@ class TensorRows:
         self._page = page
         self._heads: dict[int, list[Line]] = {}
         self._lines: dict[tuple[int, int], Line] = {}
-        self._head_length = len(self._head(page.width))
-        self._length = self._head_length + page.value_count()
+        self._length = len(self._head(page.width)) + page.value_count()
 
     def __len__(self) -> int:
         return self._length
