@@ -112,7 +112,6 @@ def with_storage(raw: Data, data_type: int, storage: str | None, count: int) -> 
 
     `storage` is the name of the typed field, or None for ``raw_data``; the length of the elements must fit.
 
-
     Raises:
         ElementError: bits that pad the last byte are not zero, where the field has no room for them.
         ValueError: `storage` is not the typed field of the dtype.

@@ -82,7 +82,6 @@ def loads(
 
     `weights_from` is a model, or the file of one, that has the bytes of digests; `folder` has the folder of blobs.
 
-
     Raises:
         WeightsMissingError: `weights_from` does not have all the bytes that the text lacks.
         MissingInputError, UntrustedError: a blob is missing, or is not a file that a text may name.

@@ -92,7 +92,6 @@ class Resolver:
         `needed_bytes` is the number that dtype and dims need, None if they do not determine it. `tensor`, or `where`
         for data that is not that of a tensor, begins messages.
 
-
         Raises:
             UntrustedError: a model must not name the location, the file or the range.
             MissingInputError: the file, or a folder on its path, is missing.

@@ -129,7 +129,6 @@ def internalize(
 def externalize(model: Model, data_file: str | Path, *, threshold: int = THRESHOLD) -> Externalized:
     """Move tensors of at least `threshold` bytes to one new data file, which must not exist; empty ones stay.
 
-
     When this returns, the file is complete and on the disk; save the model in the same folder afterwards. Each tensor
     starts at a multiple of 4096 bytes. Strings, tensors in typed fields (``float_data`` ...) and external data stay.
 
