@@ -12,8 +12,8 @@ from onnxjson.codecs.text_file import looks_like_text
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
 from onnxjson.patching import Patch
-from onnxjson.patching.loading import read_patch
 from onnxjson.patching.patch import missing_files
+from onnxjson.patching.patch_text import read_patch
 from onnxjson.storage.identity import open_source
 
 if TYPE_CHECKING:

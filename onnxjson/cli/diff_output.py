@@ -146,7 +146,7 @@ def _write_script(diff: "Diff", options: Options) -> bool:
 
 
 def _write_patch(one: Side, other: Side, diff: "Diff", options: Options) -> None:
-    from onnxjson.patching.storing import write_patch
+    from onnxjson.patching.patch_text import write_patch
     from onnxjson.storage.saving import save_file
 
     with output.working("making the patch"):

@@ -11,14 +11,14 @@ import click
 from onnxjson.cli import failures, findings, options, output, reports
 from onnxjson.cli.paths import FilePath, SidePath, open_side
 from onnxjson.git.changed_models import unmerged
-from onnxjson.merging.storing import save, value_text
+from onnxjson.merging.conflicted_files import save, value_text
 from onnxjson.model.addresses import SIDES
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
 from onnxjson.storage import files
 
 if TYPE_CHECKING:
-    from onnxjson.merging.resolution_session import ResolutionSession
+    from onnxjson.merging.conflicted_files import ResolutionSession
     from onnxjson.merging.resolving import Choice
 
 # What merges is imported where it is needed: it takes 0.2 s, and `conflicts` does without.
@@ -146,7 +146,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: "Choice | None", 
     """
     if choice is None:
         raise click.UsageError("choose a side: --ours, --theirs or --base")
-    from onnxjson.merging.resolution_session import errors_of
+    from onnxjson.merging.conflicted_files import errors_of
     from onnxjson.merging.resolving import resolve
 
     with output.working(f"reading {path}"):
@@ -187,7 +187,7 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     """
     if len(paths) not in (1, 4):
         raise click.UsageError("name the file with conflicts, or base, ours, theirs and the file")
-    from onnxjson.merging.resolution_session import open_session
+    from onnxjson.merging.conflicted_files import open_session
 
     path = paths[-1]
     with output.working(f"reading {path}"):
@@ -218,7 +218,7 @@ def _finish(settling: "ResolutionSession") -> None:
 
 def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:
     """Report that a file was written and has errors, with the way back."""
-    from onnxjson.merging.resolution_session import recovery_hint
+    from onnxjson.merging.conflicted_files import recovery_hint
 
     output.findings(errors, limit=failures.SHOWN)
     output.talk(f"{what}; the file is written, and has {output.counted(len(errors), 'error')}: {recovery_hint(path)}",

@@ -6,6 +6,6 @@ regions, fused constants, rewiring, interfaces, weights. `unified` and `line_cha
 Not here: reports of a difference (`onnxjson.rendering`), proof that a rewrite computes the same (`onnxjson.running`),
 merging two changes (`onnxjson.merging`).
 
-Read first: `difference` (`onnxjson.diff`, the entry), `events` (the vocabulary; a new kind of event starts there),
-`describing` (the order of the search).
+Read first: `difference` (`onnxjson.diff`, the entry, and the order of the search), `events` (the vocabulary; a new kind
+of event starts there), `comparing` (pairs of graphs).
 """

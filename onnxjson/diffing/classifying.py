@@ -2,15 +2,16 @@
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from itertools import groupby
 from typing import Final
 
-from onnxjson.diffing.changes import Change
+from onnxjson.diffing.changes import Change, Region
 from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
+from onnxjson.diffing.details import attribute_value_text, common_place, place_of, scope_parts
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.region_changes import RegionDraft, cut_region
 from onnxjson.diffing.region_constants import constant_details
-from onnxjson.diffing.regions import Region
-from onnxjson.diffing.texts import attribute_value_text, common_place, place_of, scope_parts
+from onnxjson.model.dataflow import producers_among, topological_order
 from onnxjson.model.document import Node
 from onnxjson.model.operators import is_commutative, operator_key, operator_name
 
@@ -25,31 +26,24 @@ _MOST_OPERATORS: Final = 8
 """Maximum number of operators in a pattern; the others are counted."""
 
 
-def classify(context: DiffContext, draft: RegionDraft) -> None:
-    """Set kind, pattern, place and details of the change of a region."""
-    _Classification(context, draft).run()
+class Classification:
+    """Sets kind, pattern, place and details of the change of a region."""
 
-
-class _Classification:
     def __init__(self, context: DiffContext, draft: RegionDraft) -> None:
         self._context = context
         self._graph = draft.graph
         self._region = draft.region
         self._change = draft.change
         self._slots = draft.slots
-        graph, region = draft.graph, draft.region
-        self._base: list[Node] = [graph.nodes(BASE)[position] for position in region.base]
-        self._target: list[Node] = [graph.nodes(TARGET)[position] for position in region.target]
+        self._base: list[Node] = [self._graph.nodes(BASE)[position] for position in self._region.base]
+        self._target: list[Node] = [self._graph.nodes(TARGET)[position] for position in self._region.target]
 
     def run(self) -> None:
+        """Classify the region."""
         change, region = self._change, self._region
-        names = [ordered_operators(self._graph, side, region) for side in (BASE, TARGET)]
-        texts = [pattern_text(each) for each in names]
-        kind, pattern, details = self._kind(texts)
-        change.kind = kind
-        change.pattern = pattern
-        change.details = tuple(details)
-        change.place = self._place()
+        texts = [pattern_text(ordered_operators(self._graph, side, region)) for side in (BASE, TARGET)]
+        change.kind, change.pattern, details = self._kind(texts)
+        change.details, change.place = tuple(details), self._place()
         if len(self._base) + len(self._target) > 2:
             change.key = signature(self._graph, region, self._context.labels)
 
@@ -68,7 +62,7 @@ class _Classification:
         both = f"{texts[BASE]} -> {texts[TARGET]}"
         if not self._target:
             return self._removed(texts[BASE])
-        if self._is_quantized():
+        if _is_quantizing(self._target) and not _is_quantizing(self._base):
             return "quantized", both if self._base else texts[TARGET], self._constants()
         if not self._base:
             return self._added(texts[TARGET])
@@ -76,7 +70,7 @@ class _Classification:
         if inlined is not None:
             return inlined
         old, new = Counter(map(_bare_name, self._base)), Counter(map(_bare_name, self._target))
-        if self._is_blocked(self._target) and not self._is_blocked(self._base):
+        if _is_blocked(self._target) and not _is_blocked(self._base):
             return "layout-changed", both, self._constants()
         if old != new:
             if _without(old, _LAYOUT) == _without(new, _LAYOUT):
@@ -103,7 +97,7 @@ class _Classification:
         if kept := find_originals(graph, BASE, region):
             self._with_originals(BASE, kept)
             return "merged", text, aliases
-        if self._is_quantizing(self._base):
+        if _is_quantizing(self._base):
             return "quantized", f"{text} removed", aliases
         return "eliminated", text, aliases
 
@@ -166,18 +160,6 @@ class _Classification:
             return "function-outlined", both, []
         return None
 
-    @staticmethod
-    def _is_blocked(nodes: Sequence[Node]) -> bool:
-        """Whether some of the nodes use ONNX Runtime's blocked channel layout."""
-        return any(node.domain == _BLOCKED_DOMAIN for node in nodes)
-
-    def _is_quantized(self) -> bool:
-        return self._is_quantizing(self._target) and not self._is_quantizing(self._base)
-
-    @staticmethod
-    def _is_quantizing(nodes: Sequence[Node]) -> bool:
-        return any(_bare_name(node) in _QUANTIZING or _bare_name(node).startswith("QLinear") for node in nodes)
-
     def _constants(self) -> list[Detail]:
         return constant_details(self._context, self._graph, self._region)
 
@@ -201,21 +183,25 @@ def _bare_name(node: Node) -> str:
     return node.op_type or ""
 
 
+def _is_blocked(nodes: Sequence[Node]) -> bool:
+    """Whether some of the nodes use ONNX Runtime's blocked channel layout."""
+    return any(node.domain == _BLOCKED_DOMAIN for node in nodes)
+
+
+def _is_quantizing(nodes: Sequence[Node]) -> bool:
+    return any(_bare_name(node) in _QUANTIZING or _bare_name(node).startswith("QLinear") for node in nodes)
+
+
 def _without(names: Counter[str], left_out: frozenset[str]) -> Counter[str]:
     return Counter({name: count for name, count in names.items() if name not in left_out})
 
 
 def pattern_text(names: Sequence[str]) -> str:
     """Return operators as a pattern: ``MatMul+Add``, ``Gemm+2 Reshape``; repetitions are counted."""
-    parts: list[list[object]] = []
-    for name in names:
-        if parts and parts[-1][0] == name:
-            parts[-1][1] = int(str(parts[-1][1])) + 1
-        else:
-            parts.append([name, 1])
-    shown = [name if count == 1 else f"{count} {name}" for name, count in parts[:_MOST_OPERATORS]]
-    left = len(names) - sum(int(str(count)) for _, count in parts[:_MOST_OPERATORS])
-    return "+".join(map(str, [*shown, f"{left} more"] if left else shown))
+    runs = [(name, len(list(members))) for name, members in groupby(names)]
+    shown = [name if count == 1 else f"{count} {name}" for name, count in runs[:_MOST_OPERATORS]]
+    left = sum([count for _, count in runs[_MOST_OPERATORS:]])
+    return "+".join([*shown, f"{left} more"] if left else shown)
 
 
 def ordered_operators(graph: GraphComparison, side: int, region: Region) -> list[str]:
@@ -232,23 +218,10 @@ def _by_dependence(graph: GraphComparison, side: int, region: Region) -> tuple[l
     made = {
         name: (position, slot) for position in positions for slot, name in enumerate(nodes[position].output) if name
     }
-    order: list[int] = []
-    state: dict[int, bool] = {}
-    for start in positions:
-        pending = [start]
-        while pending:
-            position = pending[-1]
-            if position in state:
-                if not state[position]:
-                    state[position] = True
-                    order.append(position)
-                pending.pop()
-                continue
-            state[position] = False
-            for name in graph.consumed(side, position):
-                if name in made and made[name][0] not in state:
-                    pending.append(made[name][0])
-    return order, made
+    needs = producers_among([nodes[position] for position in positions])
+    order = topological_order(needs)
+    order += sorted(set(range(len(needs))) - set(order))  # nodes on a cycle
+    return [positions[each] for each in order], made
 
 
 def _depths(graph: GraphComparison, side: int, region: Region) -> dict[int, int]:
@@ -263,10 +236,7 @@ def _depths(graph: GraphComparison, side: int, region: Region) -> dict[int, int]
 def signature(graph: GraphComparison, region: Region, known: dict[Hashable, int]) -> Hashable:
     """Return a key that is equal for regions with the same operators, wired in the same way; attributes aside.
 
-    Args:
-        graph: the graphs.
-        region: a region of them.
-        known: numbers of computations seen before; use one mapping for all regions that are compared.
+    `known` numbers the computations seen before: one mapping for all regions that are compared.
     """
     return _side_signature(graph, BASE, region, known), _side_signature(graph, TARGET, region, known)
 

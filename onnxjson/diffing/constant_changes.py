@@ -6,13 +6,12 @@ from typing import Final
 import msgspec
 from msgspec.structs import astuple
 
-from onnxjson.diffing.changes import Change, one_sided_detail
+from onnxjson.diffing.changes import Change, one_sided, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
-from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details, unknown_field_details
-from onnxjson.diffing.list_changes import Bulk, compare_order, pair_by_name
-from onnxjson.diffing.texts import tensor_value_text
-from onnxjson.diffing.weight_changes import TensorChange, type_text
+from onnxjson.diffing.details import field_details, tensor_value_text, type_text, unknown_field_details
+from onnxjson.diffing.events import Detail
+from onnxjson.diffing.list_changes import Bulk, finish_list, pair_by_name, unpaired
+from onnxjson.diffing.weight_changes import TensorChange
 from onnxjson.model.document import Function, SparseTensor, Tensor
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.operators import operator_name
@@ -23,95 +22,70 @@ _DESCRIPTIVE: Final = ("name", "doc_string", "metadata_props")
 _ELEMENT_FIELDS: Final = tuple(f"/{each.name}" for each in FIELDS[Tensor] if each.name not in _DESCRIPTIVE)
 
 
-def compare_constants(context: DiffContext, graph: GraphComparison, bulk: Bulk) -> None:
+def compare_constants(graph: GraphComparison, bulk: Bulk) -> None:
     """Compare paired constants, and record the pairs."""
     base, target = graph.pair.base.graph, graph.pair.target.graph
     if not isinstance(base, Function) and not isinstance(target, Function):
-        _initializers(context, graph, bulk, base.initializer, target.initializer)
+        _initializers(graph, bulk, base.initializer, target.initializer)
         if base.sparse_initializer or target.sparse_initializer:
-            _sparse(context, graph, base.sparse_initializer, target.sparse_initializer)
-    _report_moved(context, graph)
+            _sparse(graph, base.sparse_initializer, target.sparse_initializer)
+    _report_moved(graph)
 
 
-def _initializers(
-    context: DiffContext, graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]
-) -> None:
+def _initializers(graph: GraphComparison, bulk: Bulk, base: tuple[Tensor, ...], target: tuple[Tensor, ...]) -> None:
     get, places = graph.values.get, graph.pair.target.initializers
-    pairs: list[tuple[int, int]] = []
-    skip = context.weights.mode == "skip"
+    found: dict[int, int] = {}
+    different: list[int] = []
+    skip = graph.context.weights.mode == "skip"
     for name, position in graph.pair.base.initializers.items():
         there = places.get(get(name) or "")
         if there is None:
             continue
-        pairs.append((position, there))
+        found[position] = there
         one, other = base[position], target[there]
         if one is other and one.data_location is None:
             continue
         fields, its = astuple(one), astuple(other)
-        if (
-            not skip
-            and not fields[_LOCATION]
-            and fields[:_NAME] == its[:_NAME]
-            and fields[_NAME + 1 :] == its[_NAME + 1 :]
-        ):
-            continue
-        _pair(context, graph, bulk, position, there, one, other)
-    if len(pairs) < min(len(base), len(target)):
-        found = dict(pairs)
+        is_same = fields[:_NAME] == its[:_NAME] and fields[_NAME + 1 :] == its[_NAME + 1 :]
+        if skip or fields[_LOCATION] or not is_same:
+            different.append(position)
+    if len(found) < min(len(base), len(target)):
+        known = set(found)
         pair_by_name([get(each.name or "") or each.name for each in base], [each.name for each in target], found)
-        for position in found.keys() - {position for position, _ in pairs}:
-            _pair(context, graph, bulk, position, found[position], base[position], target[found[position]])
-        pairs = sorted(found.items())
-    context.pairs[f"{graph.address}/initializer"] = pairs
-    compare_order(context, graph, "initializer", "initializers", pairs)
+        different += found.keys() - known
+    for position in different:
+        _pair(graph, bulk, position, found[position], base[position], target[found[position]])
+    finish_list(graph, "initializer", "initializers", found.items())
 
 
-def _pair(
-    context: DiffContext, graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor
-) -> None:
-    address, its_address = f"{graph.address}/initializer/{position}", f"{graph.target_address}/initializer/{there}"
-    found = context.weights.compare(one, other)
-    if found is not None:
-        change = _change(context, graph, found, one.name or "", address, its_address)
-        fields = [address + field for field in _ELEMENT_FIELDS]
-        context.ledger.claim(change, fields, [its_address + field for field in _ELEMENT_FIELDS])
-    elif context.weights.mode == "exact":
-        _other_fields(context, graph, one, other, (address, its_address))
+def _pair(graph: GraphComparison, bulk: Bulk, position: int, there: int, one: Tensor, other: Tensor) -> None:
+    paths = f"/initializer/{position}", f"/initializer/{there}"
+    weights = graph.context.weights
+    changed = weights.compare(one, other)
+    if changed is not None:
+        _change(graph, changed, one.name or "", paths, _ELEMENT_FIELDS)
+    elif weights.mode == "exact":
+        fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]
+        if fields:
+            details = [Detail(field[1:]) for field in fields]
+            graph.report("field-changed", "initializer", paths, details, place=one.name, fields=fields)
     if one.name != other.name and (not one.name or graph.values.get(one.name) != other.name):
         bulk.add(graph, "renamed", "tensors", ("initializer", "name"), [Detail("tensor", one.name, other.name)])
     bulk.add_documentation(graph, "initializer", "initializers", one, other)
-    if details := unknown_field_details(one, other):
-        pattern, order = "initializer.unknown_fields", (graph.number, -1)
-        addresses, fields = (address, its_address), ["/unknown_fields"]
-        context.ledger.report("field-changed", pattern, *addresses, details, place=one.name, order=order, fields=fields)
-
-
-def _other_fields(
-    context: DiffContext, graph: GraphComparison, one: Tensor, other: Tensor, addresses: tuple[str, str]
-) -> None:
-    """Report differences of fields in tensors whose elements are equal."""
-    fields = [field for field in _ELEMENT_FIELDS if getattr(one, field[1:]) != getattr(other, field[1:])]
-    if fields:
-        details, order = [Detail(field[1:]) for field in fields], (graph.number, -1)
-        context.ledger.report(
-            "field-changed", "initializer", *addresses, details, place=one.name, order=order, fields=fields
-        )
+    if unknown := unknown_field_details(one, other):
+        pattern, fields = "initializer.unknown_fields", ["/unknown_fields"]
+        graph.report("field-changed", pattern, paths, unknown, place=one.name, fields=fields)
 
 
 def _change(
-    context: DiffContext, graph: GraphComparison, found: TensorChange, name: str, address: str, its_address: str
+    graph: GraphComparison, found: TensorChange, name: str, paths: tuple[str, str], fields: tuple[str, ...] = ("",)
 ) -> Change:
-    addresses, order = (address, its_address), (graph.number, -1)
-    change = context.ledger.report(
-        found.kind, found.pattern, *addresses, found.details, place=name, order=order, fields=()
-    )
-    context.constants_changed(graph, name, change)
+    change = graph.report(found.kind, found.pattern, paths, found.details, place=name, fields=fields)
+    graph.context.constants_changed(graph, name, change)
     return change
 
 
-def _sparse(
-    context: DiffContext, graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]
-) -> None:
+def _sparse(graph: GraphComparison, base: tuple[SparseTensor, ...], target: tuple[SparseTensor, ...]) -> None:
     places = graph.pair.target.sparse_initializers
     found = {
         position: places[its_name]
@@ -120,50 +94,40 @@ def _sparse(
     }
     names = [[each.values.name if each.values is not None else None for each in side] for side in (base, target)]
     pair_by_name([graph.values.get(name or "") or name for name in names[0]], names[1], found)
-    pairs = sorted(found.items())
-    for position, there in pairs:
-        name = names[0][position] or ""
+    for position, there in sorted(found.items()):
         one, other = base[position], target[there]
-        address, its_address = [
-            f"{scope}/sparse_initializer/{place}"
-            for scope, place in ((graph.address, position), (graph.target_address, there))
-        ]
-        details: list[Detail] = []
-        if one.dims != other.dims:
-            details.append(Detail("dims", str(list(one.dims)), str(list(other.dims))))
-        for part in ("values", "indices"):
-            mine, its = getattr(one, part), getattr(other, part)
-            changed = context.weights.compare(mine, its) if mine is not None and its is not None else None
-            if changed is not None:
-                details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in changed.details]
-            elif (mine is None) != (its is None):
-                details.append(Detail(part, mine and type_text(mine), its and type_text(its)))
-        if details:
-            found_change = TensorChange("weights-changed", "", tuple(details))
-            change = _change(context, graph, found_change, name, address, its_address)
-            context.ledger.claim(change, [address], [its_address])
-        elif one != other:
-            _sparse_fields(context, graph, one, other, (address, its_address))
-    context.pairs[f"{graph.address}/sparse_initializer"] = pairs
-    compare_order(context, graph, "sparse_initializer", "sparse initializers", pairs)
+        paths = f"/sparse_initializer/{position}", f"/sparse_initializer/{there}"
+        if details := _sparse_details(graph, one, other):
+            _change(graph, TensorChange("weights-changed", "", tuple(details)), names[0][position] or "", paths)
+        elif one != other and not _is_renamed(graph, one, other):
+            details = list(field_details(one, other, "sparse initializer"))
+            graph.report("field-changed", "sparse initializer", paths, details, place=names[0][position])
+    finish_list(graph, "sparse_initializer", "sparse initializers", found.items())
 
 
-def _sparse_fields(
-    context: DiffContext, graph: GraphComparison, one: SparseTensor, other: SparseTensor, addresses: tuple[str, str]
-) -> None:
-    """Report other differences: names, documentation, unknown fields."""
-    name = one.values.name if one.values is not None else None
+def _sparse_details(graph: GraphComparison, one: SparseTensor, other: SparseTensor) -> list[Detail]:
+    details: list[Detail] = []
+    if one.dims != other.dims:
+        details.append(Detail("dims", str(list(one.dims)), str(list(other.dims))))
+    for part in ("values", "indices"):
+        mine, its = getattr(one, part), getattr(other, part)
+        changed = graph.context.weights.compare(mine, its) if mine is not None and its is not None else None
+        if changed is not None:
+            details += [Detail(f"{part}: {each.what}", each.base, each.target) for each in changed.details]
+        elif (mine is None) != (its is None):
+            details.append(Detail(part, mine and type_text(mine), its and type_text(its)))
+    return details
+
+
+def _is_renamed(graph: GraphComparison, one: SparseTensor, other: SparseTensor) -> bool:
+    """Whether only the names differ, which is reported with the other names."""
     its_name = other.values.name if other.values is not None else None
-    if one.values is not None and name != its_name and graph.values.get(name or "") == its_name:
-        renamed = msgspec.structs.replace(one.values, name=its_name)
-        if msgspec.structs.replace(one, values=renamed) == other:
-            return  # reported with the other names
-    details = field_details(one, other, "sparse initializer")
-    order = (graph.number, -1)
-    context.ledger.report("field-changed", "sparse initializer", *addresses, details, place=name, order=order)
+    if one.values is None or one.values.name == its_name or graph.values.get(one.values.name or "") != its_name:
+        return False
+    return msgspec.structs.replace(one, values=msgspec.structs.replace(one.values, name=its_name)) == other
 
 
-def _report_moved(context: DiffContext, graph: GraphComparison) -> None:
+def _report_moved(graph: GraphComparison) -> None:
     """Report constants that are a node in one model and an initializer (or an unpaired node) in the other."""
     scopes = graph.scopes
     for name, position in graph.lone_constants[BASE].items():
@@ -171,37 +135,30 @@ def _report_moved(context: DiffContext, graph: GraphComparison) -> None:
         if there is not None:
             place = graph.lone_constants[TARGET].get(there)
             if place is not None:
-                _move(context, graph, name, there, graph.node_address(position), graph.node_address(place, TARGET))
+                _move(graph, name, there, (f"/node/{position}", f"/node/{place}"))
             elif there in scopes[TARGET].initializers:
-                its_address = f"{graph.target_address}/initializer/{scopes[TARGET].initializers[there]}"
-                _move(context, graph, name, there, graph.node_address(position), its_address)
+                _move(graph, name, there, (f"/node/{position}", f"/initializer/{scopes[TARGET].initializers[there]}"))
     for there, position in graph.lone_constants[TARGET].items():
         name = graph.inverse.get(there, "")
         if name in scopes[BASE].initializers:
-            address = f"{graph.address}/initializer/{scopes[BASE].initializers[name]}"
-            _move(context, graph, name, there, address, graph.node_address(position, TARGET))
+            _move(graph, name, there, (f"/initializer/{scopes[BASE].initializers[name]}", f"/node/{position}"))
 
 
-def _move(
-    context: DiffContext, graph: GraphComparison, name: str, its_name: str, address: str, its_address: str
-) -> None:
+def _move(graph: GraphComparison, name: str, its_name: str, paths: tuple[str, str]) -> None:
     one, other = graph.constant(BASE, name), graph.constant(TARGET, its_name)
     if one is None or other is None:
         return
-    texts = ["Constant node" if "/node/" in each.removeprefix(start) else "initializer"
-             for each, start in ((address, graph.address), (its_address, graph.target_address))]  # fmt: skip
-    moved = Detail("stored as", texts[0], texts[1])
+    texts = ["Constant node" if path.startswith("/node/") else "initializer" for path in paths]
+    moved = Detail("stored as", *texts)
     found = None
     if isinstance(one.tensor, Tensor) and isinstance(other.tensor, Tensor):
-        found = context.weights.compare(one.tensor, other.tensor)
+        found = graph.context.weights.compare(one.tensor, other.tensor)
     if found is None or found.kind == "storage-changed":
-        found = TensorChange("storage-changed", f"{texts[0]} -> {texts[1]}", (moved,))
+        found = TensorChange("storage-changed", " -> ".join(texts), (moved,))
     else:
         found = TensorChange(found.kind, found.pattern, (moved, *found.details))
-    change = _change(context, graph, found, name, address, its_address)
     graph.moved_constants.add(name)
-    context.explained_names[graph, name] = change
-    context.ledger.claim(change, [address], [its_address])
+    graph.context.explained_names[graph, name] = _change(graph, found, name, paths)
 
 
 def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None:
@@ -230,40 +187,28 @@ def name_changed_constants(context: DiffContext, graph: GraphComparison) -> None
             change.pattern = f"{operator} input {place}" if operator else "unused constant"
 
 
-def compare_unpaired_constants(context: DiffContext, graph: GraphComparison) -> None:
+def compare_unpaired_constants(graph: GraphComparison) -> None:
     """Report constants that only one graph has and that no rewrite explains: they are unused."""
-    for side in (BASE, TARGET):
-        for address, name, tensor in _unpaired_constants(context, graph, side):
-            if context.ledger.claimed(address, side) is None:
-                text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
-                _report_unpaired_constant(context, graph, side, address, text)
+    for side, path, name, tensor in _unpaired_constants(graph):
+        if graph.context.ledger.claimed(graph.scopes[side].address + path, side) is None:
+            noun = "Constant" if path.startswith("/node/") else "initializer"
+            text = name if tensor is None else f"{name}: {tensor_value_text(tensor)}"
+            detail = one_sided_detail(side, noun, text)
+            graph.report("inserted" if side else "dead-code-removed", noun, one_sided(side, path), [detail])
 
 
-def _unpaired_constants(
-    context: DiffContext, graph: GraphComparison, side: int
-) -> Iterator[tuple[str, str, Tensor | None]]:
-    """Yield address, name and tensor of the unpaired constants of one side; no tensor for sparse ones and nodes."""
-    scope = graph.scopes[side]
-    body = scope.graph
-    moved = graph.moved_constants if side == BASE else {graph.values[name] for name in graph.moved_constants}
-    if not isinstance(body, Function):
-        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/initializer", ())}
-        for position, tensor in enumerate(body.initializer):
-            if position not in paired and tensor.name not in moved:
-                yield f"{scope.address}/initializer/{position}", tensor.name or "", tensor
-        paired = {pair[side] for pair in context.pairs.get(f"{graph.address}/sparse_initializer", ())}
-        for position, sparse in enumerate(body.sparse_initializer):
-            if position not in paired:
-                name = sparse.values.name if sparse.values else None
-                yield f"{scope.address}/sparse_initializer/{position}", name or "", None
-    for name, position in graph.lone_constants[side].items():
-        if name not in moved:
-            yield graph.node_address(position, side), name, None
-
-
-def _report_unpaired_constant(context: DiffContext, graph: GraphComparison, side: int, address: str, text: str) -> None:
-    noun = "Constant" if f"{graph.scopes[side].address}/node/" in address else "initializer"
-    detail = one_sided_detail(side, noun, text)
-    base, target = (address, None) if side == BASE else (None, address)
-    kind: Kind = "dead-code-removed" if side == BASE else "inserted"
-    context.ledger.report(kind, noun, base, target, [detail], order=(graph.number, -1))
+def _unpaired_constants(graph: GraphComparison) -> Iterator[tuple[int, str, str, Tensor | None]]:
+    """Yield side, path, name and tensor of unpaired constants; no tensor for sparse ones and nodes."""
+    moved = graph.moved_constants, {graph.values[name] for name in graph.moved_constants}
+    bodies = [None if isinstance(scope.graph, Function) else scope.graph for scope in graph.scopes]
+    for field in ("initializer", "sparse_initializer"):
+        lists = [() if body is None else getattr(body, field) for body in bodies]
+        for side, position, each in unpaired(
+            lists[0], lists[1], graph.context.pairs.get(f"{graph.address}/{field}", ())
+        ):
+            if isinstance(each, SparseTensor):
+                yield side, f"/{field}/{position}", (each.values.name if each.values else None) or "", None
+            elif each.name not in moved[side]:
+                yield side, f"/{field}/{position}", each.name or "", each
+    for side, nodes in enumerate(graph.lone_constants):
+        yield from [(side, f"/node/{place}", name, None) for name, place in nodes.items() if name not in moved[side]]

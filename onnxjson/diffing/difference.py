@@ -2,17 +2,26 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from onnxjson.diffing.changes import Grouped, group
+from onnxjson.diffing.changes import Change, Grouped, Region, group
+from onnxjson.diffing.classifying import Classification, find_layout_transposes
+from onnxjson.diffing.comparing import DiffContext, GraphComparison
+from onnxjson.diffing.constant_changes import compare_constants, compare_unpaired_constants, name_changed_constants
 from onnxjson.diffing.constant_elements import TensorSource
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
-from onnxjson.diffing.matching.alignment import Alignment
-from onnxjson.diffing.regions import Region
+from onnxjson.diffing.list_changes import Bulk, add_reordering, compare_names, count_order_breaks
+from onnxjson.diffing.matching.alignment import Alignment, align_by_names
+from onnxjson.diffing.model_changes import compare_annotations, compare_models, graph_fields
+from onnxjson.diffing.node_changes import NodeComparison, compare_metadata, join_attributes
+from onnxjson.diffing.region_changes import RegionDraft, RegionFinder, claim_region, report_rewiring
+from onnxjson.diffing.region_constants import absorb_neighbours, claim_constants
+from onnxjson.diffing.value_changes import compare_interface, compare_outputs, compare_value_infos
 from onnxjson.diffing.weight_changes import ConstantComparer
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model, Tensor
@@ -20,7 +29,6 @@ from onnxjson.model.tensors import is_external
 from onnxjson.model.walking import tensors_of
 
 if TYPE_CHECKING:
-    from onnxjson.diffing.comparing import DiffContext
     from onnxjson.model.payloads import Data
     from onnxjson.patching import Patch, Unit
 
@@ -57,7 +65,7 @@ class Diff:
         base: Model,
         target: Model,
         grouped: Grouped,
-        context: "DiffContext | None",
+        context: DiffContext | None,
         incomplete: Sequence[str] = (),
     ) -> None:
         self.base = base
@@ -81,9 +89,9 @@ class Diff:
         """Counterparts of graphs, nodes and values."""
         if self._context is not None:
             return self._context.alignment
-        from onnxjson.diffing.matching.alignment import same_alignment
+        from onnxjson.diffing.matching.aligning import align
 
-        return same_alignment(self.base, self.target)
+        return align_by_names(self.base, self.target) or align(self.base, self.target)
 
     @cached_property
     def matches(self) -> list[tuple[str, str]]:
@@ -140,18 +148,12 @@ class Diff:
 
     def with_verdicts(self, verdicts: Mapping[int, tuple[Verdict, str]]) -> "Diff":
         """Return the same diff with verdicts of its events, by their numbers: the verdict and its evidence."""
-        events = tuple(
-            [
-                msgspec.structs.replace(event, verdict=verdicts[number][0], evidence=verdicts[number][1])
-                if number in verdicts
-                else event
-                for number, event in enumerate(self.events)
-            ]
-        )
-        made = Diff(self.base, self.target, self._grouped._replace(events=events), self._context, self.incomplete)
-        for name in ("alignment", "matches", "patch", "shares"):
-            if name in self.__dict__:
-                made.__dict__[name] = self.__dict__[name]
+        events = list(self.events)
+        for number, (verdict, evidence) in verdicts.items():
+            events[number] = msgspec.structs.replace(events[number], verdict=verdict, evidence=evidence)
+        made = copy(self)  # with the properties that are known already
+        made.events = tuple(events)
+        made._grouped = self._grouped._replace(events=made.events)
         return made
 
 
@@ -184,15 +186,11 @@ def diff(
     """
     _require(ignore, IGNORABLE, "ignore")
     _require((weights,), WEIGHTS_COMPARISONS, "weights")
-    models, paths = [], []
-    for each in (base, target):
-        model, path = _load(each)
-        models.append(model)
-        paths.append(path)
+    (base, path), (target, its_path) = _load(base), _load(target)
     return diff_models(
-        models[0],
-        models[1],
-        paths=(paths[0], paths[1]),
+        base,
+        target,
+        paths=(path, its_path),
         ignore=ignore,
         weights=weights,
         rtol=rtol,
@@ -212,6 +210,7 @@ def diff_models(
     rtol: float = 1e-5,
     atol: float = 1e-8,
     trust_links: bool = False,
+    is_edited: bool = False,
 ) -> Diff:
     """Compare two models that are already loaded.
 
@@ -225,20 +224,23 @@ def diff_models(
         rtol: for "tolerance".
         atol: for "tolerance".
         trust_links: see `onnxjson.storage.external.Resolver`.
+        is_edited: whether `target` is an edited `base`; then names are enough where they are unambiguous, which is
+            faster.
     """
     if "weights" in ignore:
         weights = "skip"
     if base is target or (weights != "skip" and base == target and not _has_external(base)):
         return Diff(base, target, group((), ()), None)
-    from onnxjson.diffing.describing import describe
     from onnxjson.diffing.matching.aligning import align
     from onnxjson.diffing.matching.contents import layout
 
     names = names or (str(paths[0] or "the base"), str(paths[1] or "the target"))
     sources = [TensorSource(path, name, trust_links=trust_links) for path, name in zip(paths, names, strict=True)]
     contents = (layout, layout) if weights == "skip" else (sources[0].content, sources[1].content)
-    alignment = align(base, target, base_content=contents[0], target_content=contents[1])
-    context = describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
+    alignment = align_by_names(base, target, is_edited=True) if is_edited else None
+    if alignment is None:
+        alignment = align(base, target, base_content=contents[0], target_content=contents[1])
+    context = _describe(alignment, ConstantComparer(sources[0], sources[1], weights, rtol, atol))
     problems = () if weights == "skip" else context.weights.problems()
     return Diff(base, target, group(context.ledger.changes, ignore), context, problems)
 
@@ -263,3 +265,59 @@ def _require(words: Collection[str], known: Sequence[str], what: str) -> None:
     for word in words:
         if word not in known:
             raise ValueError(f"{what} has the unknown word {word!r}; known: {', '.join(map(repr, known))}")
+
+
+def _describe(alignment: Alignment, weights: ConstantComparer) -> DiffContext:
+    """Find all changes, in this order; they are in the ledger of the returned comparison."""
+    context = DiffContext(alignment, weights)
+    bulk = Bulk(context)
+    outputs = {}
+    for graph in context.graphs:
+        graph.scan()
+        compare_constants(graph, bulk)
+    for graph in context.graphs:
+        compare_metadata(graph, bulk)
+        for position in graph.suspects:
+            NodeComparison(graph, position).run()
+        outputs[graph] = compare_outputs(graph)
+    finder = RegionFinder(context)
+    drafts, plain = absorb_neighbours(context, finder.find(), finder.plain)
+    claim_constants(context, drafts)
+    plain = join_attributes(context, plain)
+    for draft in drafts:
+        for slot in draft.slots:
+            if slot.base is not None:
+                context.slot_changes.setdefault((slot.graph, slot.base), draft.change)
+        Classification(context, draft).run()
+        claim_region(context, draft)
+    find_layout_transposes(drafts)
+    report_rewiring(context, plain)
+    counterparts = _counterparts(drafts)
+    for graph in context.graphs:
+        name_changed_constants(context, graph)
+        compare_unpaired_constants(graph)
+        compare_interface(graph, bulk, outputs[graph])
+        compare_annotations(graph, counterparts)
+        graph_fields(graph)
+    for graph in context.graphs:
+        compare_value_infos(graph, bulk, counterparts.get(graph, {}))
+        compare_names(context, graph, bulk, outputs[graph])
+        _node_order(context, graph)
+    compare_models(context, alignment.base.model, alignment.target.model)
+    bulk.finish()
+    return context
+
+
+def _node_order(context: DiffContext, graph: GraphComparison) -> None:
+    places = [place for place in graph.pair.target_of if place >= 0]
+    if count := count_order_breaks(places):
+        add_reordering(context, f"{graph.address}/node", f"{graph.target_address}/node", "nodes", count, graph.number)
+
+
+def _counterparts(drafts: list[RegionDraft]) -> dict[GraphComparison, dict[str, tuple[str, Change]]]:
+    """Return the values that rewrites replaced: base name -> target name and the rewrite."""
+    found: dict[GraphComparison, dict[str, tuple[str, Change]]] = {}
+    for draft in drafts:
+        for old, new in draft.region.outputs:
+            found.setdefault(draft.graph, {}).setdefault(old, (new, draft.change))
+    return found

@@ -1,14 +1,18 @@
-"""Changes of whole lists of a graph: many changes of one kind, counted with examples; members in another order."""
+"""Changes of whole lists of a graph: many changes of one kind, counted with examples; orders; names."""
 
-from collections.abc import Sequence
-from operator import gt
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from operator import gt, ne
+from typing import Final, TypeVar
 
 from onnxjson.diffing.changes import EXAMPLES, ORDER, Change, limit_details
-from onnxjson.diffing.comparing import DiffContext, GraphComparison
+from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
+from onnxjson.diffing.details import field_details
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details
-from onnxjson.model.document import Tensor, ValueInfo
+from onnxjson.model.document import Function, Tensor, ValueInfo
 from onnxjson.patching.changes import Unit
+
+T = TypeVar("T")
 
 
 class Bulk:
@@ -36,15 +40,9 @@ class Bulk:
         details: list[Detail],
         count: int | None = None,
     ) -> None:
-        """Add changes of one kind.
+        """Add changes of one kind, with details of the first places at least; `count` is None for one place a detail.
 
-        Args:
-            graph: the graphs.
-            kind: kind of the event.
-            pattern: the changed elements, such as ``nodes``.
-            place: the list and the field whose changes this explains, unless another change explains them.
-            details: details of the first places at least.
-            count: number of places; None for the number of details.
+        They explain a list and a field of its members (`place`), unless another change explains them.
         """
         key = (graph, kind, pattern)
         found = self._found.setdefault(key, [])
@@ -118,13 +116,7 @@ def count_order_breaks(positions: Sequence[int]) -> int:
 
 
 def pair_by_name(base: Sequence[str | None], target: Sequence[str | None], pairs: dict[int, int]) -> None:
-    """Pair the remaining members of two lists by equal names, in their order.
-
-    Args:
-        base: the names of the base members, translated to names of the target.
-        target: the names of the target members.
-        pairs: positions in base -> positions in target; new pairs are added.
-    """
+    """Pair the remaining members of two lists by equal names, in their order; `base` has the names of the target."""
     taken = set(pairs.values())
     left: dict[str, list[int]] = {}
     for position, name in enumerate(target):
@@ -135,18 +127,166 @@ def pair_by_name(base: Sequence[str | None], target: Sequence[str | None], pairs
             pairs[position] = left[name or ""].pop(0)
 
 
-def compare_order(
-    context: DiffContext, graph: GraphComparison, field: str, noun: str, pairs: Sequence[tuple[int, int]]
-) -> None:
-    """Report a change if the pairs of a list of the graphs have another order."""
-    count = count_order_breaks([place for _, place in sorted(pairs)])
+def unpaired(base: Sequence[T], target: Sequence[T], pairs: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int, T]]:
+    """Yield the members of two lists that are in no pair: side, position and member; those of the base first."""
+    known = list(pairs)
+    for side, members in enumerate((base, target)):
+        paired = {pair[side] for pair in known}
+        yield from [(side, position, each) for position, each in enumerate(members) if position not in paired]
+
+
+def finish_list(graph: GraphComparison, field: str, noun: str, pairs: Iterable[tuple[int, int]]) -> None:
+    """Record the pairs of a list of the graphs, and report a change if they have another order."""
+    context = graph.context
+    context.pairs[f"{graph.address}/{field}"] = found = sorted(pairs)
+    count = count_order_breaks([place for _, place in found])
     if count and getattr(graph.pair.base.graph, field) != getattr(graph.pair.target.graph, field):
-        add_reordering(
-            context, f"{graph.address}/{field}", f"{graph.target_address}/{field}", noun, count, graph.number
-        )
+        addresses = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
+        add_reordering(context, *addresses, noun, count, graph.number)
 
 
 def add_reordering(context: DiffContext, address: str, its_address: str, noun: str, count: int, number: int) -> None:
     """Add a change of the order of a list."""
     detail = Detail(f"{noun} that precede one that was before them", None, f"{count:,}")
     context.ledger.report("reordered", noun, address, its_address, [detail], order=(number, -1), fields=[ORDER])
+
+
+def compare_names(context: DiffContext, graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
+    """Report renamed nodes and values; a renaming that follows from a rewrite becomes part of that change."""
+    nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
+    replaced = set(graph.replaced)
+    renamed_nodes = [position for position in graph.renamed if position not in replaced] if replaced else graph.renamed
+    if renamed_nodes:
+        details = [
+            Detail("node", nodes[position].name, its_nodes[target_of[position]].name)
+            for position in renamed_nodes[:EXAMPLES]
+        ]
+        bulk.add(graph, "renamed", "nodes", ("node", "name"), details, len(renamed_nodes))
+    values = graph.pair.values
+    total = sum(map(ne, values, values.values()))
+    if not total:
+        return
+    explained = _consequences(context, graph).keys() | graph.moved_constants
+    total -= sum(values.get(name, name) != name for name in explained)
+    base = graph.pair.base
+    inputs = {name for name in base.inputs if name not in base.initializers}
+    passed = _passed_out(graph, outputs) - inputs
+    for noun, names in (("inputs", inputs), ("outputs", passed)):
+        renamed = [name for name in names if values.get(name, name) != name and name not in explained]
+        total -= len(renamed)
+        if renamed:
+            renamed.sort(key=base.inputs.__getitem__ if noun == "inputs" else list(base.output_names).index)
+            _note_values(graph, bulk, noun, renamed, len(renamed))
+    if total:
+        skipped = explained | inputs | passed
+        rest = (name for name, new in values.items() if name != new and name not in skipped)
+        _note_values(graph, bulk, "tensors", list(islice(rest, EXAMPLES)), total)
+    for place in _NAMED_PLACES:
+        bulk.cover(graph, "renamed", ("tensors", "outputs", "inputs"), place)
+
+
+def _passed_out(graph: GraphComparison, outputs: Mapping[int, int]) -> set[str]:
+    """Return the names of values that are outputs, at the same place in both graphs."""
+    names, its_names = [scope.output_names for scope in graph.scopes]
+    get = graph.pair.values.get
+    return {name for position, there in outputs.items() if (name := names[position]) and get(name) == its_names[there]}
+
+
+_NAMED_PLACES: Final = (
+    ("node", "output"), ("node", "input"), ("value_info", "name"), ("initializer", "name"), ("input", "name"),
+    ("output", "name"), ("input", ""), ("output", ""), ("quantization_annotation", "*"), ("sparse_initializer", "*"),
+    ("node", "device_configurations"),
+)  # fmt: skip
+"""All places of names of values."""
+
+
+def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[str], count: int) -> None:
+    details = [Detail(noun[:-1], name, graph.pair.values[name]) for name in names[:EXAMPLES]]
+    own = noun[:-1] if noun != "tensors" else "node"
+    bulk.add(graph, "renamed", noun, (own, "name" if noun != "tensors" else "output"), details, count)
+    for field in ("name", "") if noun != "tensors" else ():
+        bulk.prefer(graph, "renamed", noun, (own, field))
+
+
+def _consequences(context: DiffContext, graph: GraphComparison) -> dict[str, Change]:
+    """Return renamed values whose renaming follows from a rewrite that reuses or replaces their name, with it."""
+    found: dict[str, Change] = {}
+    for (home, name), change in context.explained_names.items():
+        if home is graph and graph.pair.values.get(name, name) != name:
+            found.setdefault(name, change)
+    for slot, change in context.rewired_slots:
+        # If an input keeps its name but consumes another value, then the values changed names.
+        if slot.old != slot.new or graph not in slot.graph.chain():
+            continue
+        taken = graph.inverse.get(slot.new, slot.new)
+        renamed = next((name for name in (slot.old, taken) if graph.pair.values.get(name, name) != name), None)
+        if renamed is not None:
+            first = found.setdefault(renamed, change)
+            if first is not change and change.cause() is not first.cause() and _keeps_names(context, change):
+                change.into = first
+    for side in () if graph.mostly_renamed else (BASE, TARGET):
+        for name, position in graph.produced[side].items():
+            old = graph.inverse.get(name, "") if side == BASE else name
+            rewrite = context.region_changes.get((graph, side, position))
+            if rewrite is not None and old and graph.pair.values.get(old, old) != old:
+                found.setdefault(old, rewrite)
+    if found:
+        _claim_names(context, graph, found)
+    return found
+
+
+def _keeps_names(context: DiffContext, change: Change) -> bool:
+    """Whether all inputs of a change keep their names, so the change explains nothing by itself."""
+    return all(slot.old == slot.new for slot, each in context.rewired_slots if each is change)
+
+
+def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """Let the rewrite explain the new name wherever it is used, unless another change does."""
+    base = graph.pair.base
+    claim = context.ledger.claim
+    for name, change in found.items():
+        if (producer := graph.producer(BASE, name)) is not None:
+            claim(change, [f"{graph.node_address(producer[0])}/output"])
+        if name in base.initializers:
+            claim(change, [f"{graph.address}/initializer/{base.initializers[name]}/name"])
+        if name in base.inputs:
+            claim(change, [f"{graph.address}/input/{base.inputs[name]}/name"])
+    is_elsewhere = found.keys().isdisjoint
+    for each in context.graphs:
+        if graph not in each.chain():
+            continue
+        for position, node in enumerate(each.nodes(BASE)):
+            if is_elsewhere(node.input):
+                continue
+            name = next(name for name in node.input if name in found)
+            claim(found[name], [f"{each.node_address(position)}/input"])
+        _claim_annotations(context, each, found)
+        for position, output in enumerate(each.pair.base.output_names):
+            if output in found:
+                claim(found[output], [f"{each.address}/output/{position}/name"])
+    for position, value in enumerate(graph.pair.base.graph.value_info):
+        if value.name in found:
+            claim(found[value.name], [f"{graph.address}/value_info/{position}/name"])
+    for name in base.sparse_initializers.keys() & found.keys():
+        claim(found[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
+
+
+def _claim_annotations(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+    """Do the same for references to values by name: quantization annotations and sharding of nodes."""
+    claim = context.ledger.claim
+    body = graph.pair.base.graph
+    for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):
+        address = f"{graph.address}/quantization_annotation/{place}"
+        if annotation.tensor_name in found:
+            claim(found[annotation.tensor_name], [f"{address}/tensor_name"])
+        for entry, parameter in enumerate(annotation.quant_parameter_tensor_names):
+            if parameter.value in found:
+                claim(found[parameter.value], [f"{address}/quant_parameter_tensor_names/{entry}/value"])
+    for position, (node, place) in enumerate(zip(body.node, graph.pair.target_of, strict=True)):
+        specs = [spec.tensor_name for each in node.device_configurations for spec in each.sharding_spec]
+        name = next((name for name in specs if name in found), None)
+        if name is not None and place >= 0:
+            # Members of these lists are recognised by the tensor name, so a new name replaces the member.
+            path = "device_configurations"
+            targets = [f"{graph.node_address(place, TARGET)}/{path}"]
+            claim(found[name], [f"{graph.node_address(position)}/{path}"], targets)

@@ -1,16 +1,16 @@
 """Compare everything besides nodes and values: versions, opsets, metadata, functions, training, annotations."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 
 import msgspec
 
-from onnxjson.diffing.changes import Change, one_sided_addresses, one_sided_detail
+from onnxjson.diffing.changes import Change, one_sided, one_sided_addresses, one_sided_detail
 from onnxjson.diffing.comparing import DiffContext, GraphComparison
+from onnxjson.diffing.details import field_details, graph_text, unknown_field_details
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details, unknown_field_details
-from onnxjson.diffing.list_changes import add_reordering, compare_order, count_order_breaks
-from onnxjson.diffing.texts import graph_text
+from onnxjson.diffing.list_changes import add_reordering, count_order_breaks, finish_list, unpaired
 from onnxjson.model.display import counted
 from onnxjson.model.document import Function, Graph, Model, OperatorSetId, TensorAnnotation, TrainingInfo
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, operator_name, plain_domain
@@ -32,7 +32,7 @@ def compare_models(context: DiffContext, base: Model, target: Model) -> None:
     if (base.graph is None) != (target.graph is None):
         texts = [None if each.graph is None else graph_text(each.graph) for each in (base, target)]
         _add(context, "field-changed", "model.graph", "/graph", (Detail("graph", *texts),))
-    compare_opsets(context, "", "", base.opset_import, target.opset_import, "", _calls(context))
+    compare_opsets(context, ("", ""), base.opset_import, target.opset_import, "", _calls(context))
     if base.configuration != target.configuration:
         details = field_details(base.configuration, target.configuration, "configuration")
         if not details:
@@ -75,8 +75,7 @@ def _metadata(context: DiffContext, pattern: str, address: str, its_address: str
 
 def compare_opsets(
     context: DiffContext,
-    address: str,
-    its_address: str,
+    addresses: tuple[str, str],
     base: Sequence[OperatorSetId],
     target: Sequence[OperatorSetId],
     place: str,
@@ -84,57 +83,42 @@ def compare_opsets(
 ) -> None:
     """Compare operator set imports of models or functions; the default domain has three spellings.
 
-    Args:
-        context: the comparison.
-        address: address of the model or function in the base.
-        its_address: address in the target.
-        base: the imports of the base.
-        target: the imports of the target.
-        place: name of the function.
-        calls: changes that removed or added calls of functions; an import for only these belongs to such a change.
+    An import for nothing but a removed or added call of a function belongs to the change of that call (`calls`).
     """
     if base == target:
         return
-    path, its_path = f"{address}/opset_import", f"{its_address}/opset_import"
+    paths = [f"{address}/opset_import" for address in addresses]
+    report = partial(context.ledger.report, place=place)
     places: dict[str, int] = {}
     for position, each in enumerate(target):
         places.setdefault(plain_domain(each.domain), position)
     pairs = []
-    report = context.ledger.report
-    by_domain = {key[0]: change for key, change in calls.items() if change.kind.startswith("function-")}
     for position, one in enumerate(base):
         domain = plain_domain(one.domain)
-        there = places.pop(domain, None)
-        if there is None and domain in by_domain:
-            context.ledger.claim(by_domain[domain], [f"{path}/{position}"])
-        elif there is None:
-            detail = Detail("version", str(one.version), None)
-            pattern = f"{domain or 'ai.onnx'} removed"
-            report("opset-changed", pattern, f"{path}/{position}", None, [detail], place=place)
-        if there is None:
+        if (there := places.pop(domain, None)) is None:
             continue
         pairs.append((position, there))
         other = target[there]
-        addresses = f"{path}/{position}", f"{its_path}/{there}"
+        its = f"{paths[0]}/{position}", f"{paths[1]}/{there}"
         if one.version != other.version:
             pattern = f"{domain or 'ai.onnx'} {one.version} -> {other.version}"
-            detail = Detail("version", str(one.version), str(other.version))
-            report("opset-changed", pattern, *addresses, [detail], place=place)
+            report("opset-changed", pattern, *its, [Detail("version", str(one.version), str(other.version))])
         elif one != other:
-            detail = Detail("domain", one.domain, other.domain)
             kind: Kind = "storage-changed" if one.domain != other.domain else "field-changed"
-            report(kind, "domain of an opset", *addresses, [detail], place=place)
-    its = {there for _, there in pairs}
-    for position, other in enumerate(target):
-        domain = plain_domain(other.domain) or "ai.onnx"
-        if position not in its and domain in by_domain:
-            context.ledger.claim(by_domain[domain], [], [f"{its_path}/{position}"])
-        elif position not in its:
-            detail = Detail("version", None, str(other.version))
-            report("opset-changed", f"{domain} added", None, f"{its_path}/{position}", [detail], place=place)
-    context.pairs[path] = pairs
+            report(kind, "domain of an opset", *its, [Detail("domain", one.domain, other.domain)])
+    by_domain = {key[0]: change for key, change in calls.items() if change.kind.startswith("function-")}
+    for side, position, each in unpaired(base, target, pairs):
+        domain = plain_domain(each.domain)
+        address = f"{paths[side]}/{position}"
+        if domain in by_domain:
+            context.ledger.claim(by_domain[domain], *one_sided_addresses(side, address))
+        else:
+            detail = one_sided_detail(side, "version", str(each.version))
+            pattern = f"{domain or 'ai.onnx'} {'added' if side else 'removed'}"
+            report("opset-changed", pattern, *one_sided(side, address), [detail])
+    context.pairs[paths[0]] = pairs
     if count := count_order_breaks([there for _, there in pairs]):
-        add_reordering(context, path, its_path, "opset imports", count, -1)
+        add_reordering(context, paths[0], paths[1], "opset imports", count, -1)
 
 
 def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[Function]) -> None:
@@ -154,15 +138,17 @@ def _functions(context: DiffContext, base: Sequence[Function], target: Sequence[
                 details = field_details(old, new, f"function {name}") or (Detail(f"order of function {name}"),)
                 path, its_path = f"{address}/{name}", f"{its_address}/{name}"
                 _add(context, "field-changed", f"function {name}", path, details, one.name or "", its_path)
-        compare_opsets(context, address, its_address, one.opset_import, other.opset_import, one.name or "")
-    bases, targets = {position for position, _ in pairs}, {there for _, there in pairs}
+        compare_opsets(context, (address, its_address), one.opset_import, other.opset_import, one.name or "")
     calls = _calls(context)
-    for position, one in enumerate(base):
-        if position not in bases:
-            _lone_function(context, f"/functions/{position}", one, calls.get(function_key(one)), is_base=True)
-    for position, other in enumerate(target):
-        if position not in targets:
-            _lone_function(context, f"/functions/{position}", other, calls.get(function_key(other)), is_base=False)
+    for side, position, function in unpaired(base, target, pairs):
+        # A function that only one model has is part of the rewrite of its calls if there is one.
+        address = f"/functions/{position}"
+        if (call := calls.get(function_key(function))) is not None:
+            context.ledger.claim(call, *one_sided_addresses(side, address))
+            continue
+        detail = one_sided_detail(side, "function", f"{function.name} ({counted(len(function.node), 'node')})")
+        kind: Kind = "inserted" if side else "dead-code-removed"
+        context.ledger.report(kind, "function", *one_sided(side, address), [detail], place=function.name)
     context.pairs["/functions"] = pairs
     if count := count_order_breaks([there for _, there in sorted(pairs)]):
         add_reordering(context, "/functions", "/functions", "functions", count, -1)
@@ -178,21 +164,6 @@ def _calls(context: DiffContext) -> dict[OperatorKey, Change]:
             if key in keys:
                 calls.setdefault(key, change.cause())
     return calls
-
-
-def _lone_function(
-    context: DiffContext, address: str, function: Function, call: Change | None, *, is_base: bool
-) -> None:
-    """Report a function that only one model has, as part of the rewrite of its calls if there is one."""
-    side = 0 if is_base else 1
-    if call is not None:
-        context.ledger.claim(call, *one_sided_addresses(side, address))
-        return
-    text = f"{function.name} ({counted(len(function.node), 'node')})"
-    kind: Kind = "dead-code-removed" if is_base else "inserted"
-    detail = one_sided_detail(side, "function", text)
-    base, target = (address, None) if is_base else (None, address)
-    context.ledger.report(kind, "function", base, target, [detail], place=function.name)
 
 
 def _renamed_function(context: DiffContext, address: str, its_address: str, one: Function, other: Function) -> None:
@@ -225,22 +196,21 @@ def _training(context: DiffContext, base: Sequence[TrainingInfo], target: Sequen
             if old != new:
                 details = field_details(old, new, name) or (Detail(f"order of {name}"),)
                 _add(context, "field-changed", f"training {name}", f"{address}/{name}", details)
-    for position in range(len(target), len(base)):
-        context.ledger.report("field-changed", "training step removed", f"/training_info/{position}", None)
-    for position in range(len(base), len(target)):
-        context.ledger.report("field-changed", "training step added", None, f"/training_info/{position}")
-    context.pairs["/training_info"] = [(position, position) for position in range(min(len(base), len(target)))]
+    pairs = [(position, position) for position in range(min(len(base), len(target)))]
+    for side, position, _ in unpaired(base, target, pairs):
+        pattern = f"training step {'added' if side else 'removed'}"
+        context.ledger.report("field-changed", pattern, *one_sided(side, f"/training_info/{position}"))
+    context.pairs["/training_info"] = pairs
 
 
-def graph_fields(context: DiffContext, graph: GraphComparison) -> None:
+def graph_fields(graph: GraphComparison) -> None:
     """Compare the fields of the graphs themselves: name, documentation, metadata."""
     base, target = graph.pair.base.graph, graph.pair.target.graph
     if isinstance(base, Function) != isinstance(target, Function):
         return
 
     def report(kind: Kind, pattern: str, field: str, details: Sequence[Detail]) -> None:
-        addresses = f"{graph.address}/{field}", f"{graph.target_address}/{field}"
-        context.ledger.report(kind, pattern, *addresses, details, order=(graph.number, -3))
+        graph.report(kind, pattern, (f"/{field}", f"/{field}"), details, order=(-3,))
 
     if isinstance(base, Graph) and base.name != target.name:
         report("info-changed", "graph name", "name", [Detail("graph name", base.name, target.name)])
@@ -254,56 +224,38 @@ def graph_fields(context: DiffContext, graph: GraphComparison) -> None:
 
 
 def compare_annotations(
-    context: DiffContext,
-    graph: GraphComparison,
-    counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]],
+    graph: GraphComparison, counterparts: Mapping[GraphComparison, Mapping[str, tuple[str, Change]]]
 ) -> None:
-    """Compare quantization annotations by their tensors.
-
-    Args:
-        context: the comparison.
-        graph: the graphs.
-        counterparts: for each pair of graphs the values that rewrites replaced: name -> new name and the rewrite.
-    """
-    base, target = graph.pair.base.graph, graph.pair.target.graph
-    if (
-        isinstance(base, Function)
-        or isinstance(target, Function)
-        or base.quantization_annotation == target.quantization_annotation
-    ):
+    """Compare quantization annotations by their tensors, which rewrites may have replaced (`counterparts`)."""
+    bodies = graph.pair.base.graph, graph.pair.target.graph
+    if isinstance(bodies[0], Function) or isinstance(bodies[1], Function):
         return
-    places = {each.tensor_name: position for position, each in enumerate(target.quantization_annotation)}
-    pairs = []
-    taken: set[int] = set()
-    address, its_address = f"{graph.address}/quantization_annotation", f"{graph.target_address}/quantization_annotation"
-
-    def add(details: Iterable[Detail], mine: int | None, its: int | None, name: str | None) -> None:
-        base_address = None if mine is None else f"{address}/{mine}"
-        target_address = None if its is None else f"{its_address}/{its}"
-        addresses = base_address, target_address
-        order = (graph.number, -1)
-        context.ledger.report("field-changed", "quantization annotation", *addresses, details, place=name, order=order)
-
-    for position, one in enumerate(base.quantization_annotation):
+    base, target = bodies[0].quantization_annotation, bodies[1].quantization_annotation
+    if base == target:
+        return
+    field, pattern = "quantization_annotation", "quantization annotation"
+    places = {each.tensor_name: position for position, each in enumerate(target)}
+    pairs: dict[int, int] = {}
+    for position, one in enumerate(base):
         name, rewrite = _counterpart(graph, counterparts, one.tensor_name or "")
-        there = places.get(name or one.tensor_name)
-        if there is None or there in taken:
-            add([Detail("annotation", one.tensor_name, None)], position, None, one.tensor_name)
+        there = places.pop(name or one.tensor_name, None)
+        if there is None:
             continue
-        taken.add(there)
-        pairs.append((position, there))
-        other = target.quantization_annotation[there]
+        pairs[position] = there
+        other = target[there]
         if rewrite is not None and one.tensor_name != other.tensor_name:
-            context.ledger.claim(rewrite, [f"{address}/{position}/tensor_name"])
+            graph.context.ledger.claim(rewrite, [f"{graph.address}/{field}/{position}/tensor_name"])
         renamed = _renamed_annotation(graph, one, other)
         if renamed != other:
-            add(field_details(renamed, other, "annotation"), position, there, one.tensor_name)
-    for position, other in enumerate(target.quantization_annotation):
-        if position not in taken:
-            add([Detail("annotation", None, other.tensor_name)], None, position, other.tensor_name)
-    context.pairs[address] = pairs
-    if count_order_breaks([there for _, there in pairs]):
-        compare_order(context, graph, "quantization_annotation", "quantization annotations", pairs)
+            details, paths = field_details(renamed, other, "annotation"), (f"/{field}/{position}", f"/{field}/{there}")
+            graph.report("field-changed", pattern, paths, details, place=one.tensor_name)
+    for side, position, each in unpaired(base, target, pairs.items()):
+        detail, paths_of_one = (
+            one_sided_detail(side, "annotation", each.tensor_name),
+            one_sided(side, f"/{field}/{position}"),
+        )
+        graph.report("field-changed", pattern, paths_of_one, [detail], place=each.tensor_name)
+    finish_list(graph, field, f"{pattern}s", pairs.items())
 
 
 def _counterpart(

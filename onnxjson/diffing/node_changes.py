@@ -7,10 +7,9 @@ import msgspec
 
 from onnxjson.diffing.changes import EXAMPLES, ORDER, Change, one_sided_addresses, one_sided_detail
 from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison
+from onnxjson.diffing.details import attribute_value_text, field_details, node_label, place_of, unknown_field_details
 from onnxjson.diffing.events import Detail, Kind
-from onnxjson.diffing.fields import field_details, unknown_field_details
 from onnxjson.diffing.list_changes import Bulk
-from onnxjson.diffing.texts import attribute_value_text, node_label, place_of
 from onnxjson.diffing.weight_changes import without_elements
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.model.constants import constant_value, is_constant_node
@@ -19,14 +18,11 @@ from onnxjson.model.document import Attribute, Node, NodeDeviceConfiguration, St
 from onnxjson.model.operators import attribute_defaults, is_commutative, operator_key, operator_name
 
 
-def compare_nodes(context: DiffContext, graph: GraphComparison, position: int) -> None:
-    """Compare one pair of nodes and report the differences."""
-    _NodeComparison(context, graph, position).run()
+class NodeComparison:
+    """The comparison of one pair of nodes."""
 
-
-class _NodeComparison:
-    def __init__(self, context: DiffContext, graph: GraphComparison, position: int) -> None:
-        self._context = context
+    def __init__(self, graph: GraphComparison, position: int) -> None:
+        self._context = graph.context
         self._graph = graph
         self._position = position
         self._partner = graph.pair.target_of[position]
@@ -37,6 +33,7 @@ class _NodeComparison:
         self._operator = operator_name(self._node.domain, self._node.op_type)
 
     def run(self) -> None:
+        """Report the differences."""
         if self._is_other_operator():
             # This is a rewrite that includes the attributes; other inputs can be a change of their own.
             self._graph.replaced.append(self._position)
@@ -50,35 +47,26 @@ class _NodeComparison:
         self._device_configurations()
         if details := unknown_field_details(self._node, self._other):
             path = "/unknown_fields"
-            self.add("field-changed", f"{self._operator}.unknown_fields", details, [path], [path])
+            self._add("field-changed", f"{self._operator}.unknown_fields", details, [path])
 
     def _is_other_operator(self) -> bool:
         mine, its = operator_key(self._node), operator_key(self._other)
         return mine != its and self._context.functions.get(mine) != its
 
-    def add(
+    def _add(
         self,
         kind: Kind,
         pattern: str,
         details: Sequence[Detail],
         claims: Sequence[str],
-        target_claims: Sequence[str] = (),
+        its_claims: Sequence[str] | None = None,
     ) -> Change:
-        """Add a change of this pair; claims are relative to the nodes."""
-        change = Change(
-            kind,
-            pattern,
-            base=(self._address,),
-            target=(self._target_address,),
-            place=place_of(self._node),
-            details=tuple(details),
-            order=(self._graph.number, self._position),
-        )
-        self._context.ledger.add(
-            change,
-            [self._address + claim for claim in claims],
-            [self._target_address + claim for claim in target_claims],
-        )
+        """Add a change of this pair; claims are relative to the nodes, the same in the target unless given."""
+        place, order = place_of(self._node), (self._graph.number, self._position)
+        change = Change(kind, pattern, (self._address,), (self._target_address,), place, tuple(details), order=order)
+        its_claims = claims if its_claims is None else its_claims
+        addresses = [self._address + claim for claim in claims], [self._target_address + claim for claim in its_claims]
+        self._context.ledger.add(change, *addresses)
         self._graph.changes.setdefault(self._position, []).append(change)
         return change
 
@@ -89,14 +77,14 @@ class _NodeComparison:
         for name in ("op_type", "domain", "overload"):
             old, new = getattr(self._node, name), getattr(self._other, name)
             if old != new:
-                self.add("storage-changed", f"{name} of nodes", [Detail(name, old, new)], [f"/{name}"])
+                self._add("storage-changed", f"{name} of nodes", [Detail(name, old, new)], [f"/{name}"])
 
     def _device_configurations(self) -> None:
         old, new = self._node.device_configurations, self._other.device_configurations
         if old == new or self._renamed_configurations() == new:
             return
         details, path = field_details(old, new, "device_configurations"), "/device_configurations"
-        self.add("field-changed", f"{self._operator}.device_configurations", details, [path], [path])
+        self._add("field-changed", f"{self._operator}.device_configurations", details, [path])
 
     def _renamed_configurations(self) -> tuple[NodeDeviceConfiguration, ...]:
         """Return the device configurations of the base with the tensor names of the target."""
@@ -118,11 +106,10 @@ class _NodeComparison:
         if any(name.startswith("#") for name in (*segments, *its_segments)):
             # Attributes without unique names cannot be paired.
             texts = [", ".join(map(attribute_value_text, each)) for each in (mine, its)]
-            self.add(
+            self._add(
                 "attribute-changed",
                 f"{self._operator} attributes",
                 [Detail("attributes", *texts)],
-                ["/attribute"],
                 ["/attribute"],
             )
             return
@@ -138,7 +125,7 @@ class _NodeComparison:
         kept = [name for name in segments if name in new]
         if kept != [name for name in its_segments if name in old]:
             details = [Detail("order of attributes", ", ".join(segments), ", ".join(its_segments))]
-            self.add("reordered", "attributes", details, [f"/attribute{ORDER}"])
+            self._add("reordered", "attributes", details, [f"/attribute{ORDER}"])
 
     def _one_sided(self, name: str, one: Attribute | None, other: Attribute | None) -> None:
         """Report an attribute that only one node has; if it has the default value, only the storage differs."""
@@ -157,18 +144,18 @@ class _NodeComparison:
         if default is not None and default == msgspec.structs.replace(there, doc_string=None):
             detail = one_sided_detail(side, f"attribute {name}", text)
             pattern = f"{self._operator}.{name}, as by default"
-            self.add("storage-changed", pattern, [detail], claims, its_claims)
+            self._add("storage-changed", pattern, [detail], claims, its_claims)
             return
         missing = None if default is None else f"{attribute_value_text(default)} (default)"
         detail = one_sided_detail(side, f"attribute {name}", text, missing)
-        self.add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
+        self._add("attribute-changed", f"{self._operator}.{name}", [detail], claims, its_claims)
 
     def _attribute(self, name: str, one: Attribute, other: Attribute) -> None:
         path = f"/attribute/{escape(name)}"
         one, other = self._without_pairs(path, one, other)
         if one.doc_string != other.doc_string:
             detail = Detail(f"attribute {name}", one.doc_string, other.doc_string)
-            self.add("metadata-changed", "doc_string of attributes", [detail], [f"{path}/doc_string"])
+            self._add("metadata-changed", "doc_string of attributes", [detail], [f"{path}/doc_string"])
             one = msgspec.structs.replace(one, doc_string=other.doc_string)
         if one == other:
             return
@@ -178,10 +165,10 @@ class _NodeComparison:
             return
         if one.type != other.type and msgspec.structs.replace(one, type=other.type) == other:
             detail = Detail(f"type of attribute {name}", str(one.type), str(other.type))
-            self.add("field-changed", f"{self._operator}.{name} type", [detail], [path])
+            self._add("field-changed", f"{self._operator}.{name} type", [detail], [path])
             return
         texts = attribute_value_text(one), attribute_value_text(other)
-        self.add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path])
+        self._add("attribute-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path])
 
     def _without_pairs(self, path: str, one: Attribute, other: Attribute) -> tuple[Attribute, Attribute]:
         """Return both without the subgraphs that are compared as pairs of graphs."""
@@ -206,25 +193,25 @@ class _NodeComparison:
         if one.t is not None and other.t is not None and msgspec.structs.replace(one, t=other.t) != other:
             parts = [f"type {each.type}, {counted(len(each.tensors), 'tensor')}" for each in (one, other)]
             detail = Detail(f"attribute {name}", *parts)
-            self.add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path], [path])
+            self._add("field-changed", f"{self._operator}.{name} besides its tensor", [detail], [path])
             path = f"{path}/t"
         mine, its = constant_value(one) or one.t, constant_value(other) or other.t
         assert mine is not None
         assert its is not None
         found = self._context.weights.compare(mine, its)
         if found is not None and is_constant_node(self._node):
-            change = self.add(found.kind, found.pattern, found.details, [path], [path])
+            change = self._add(found.kind, found.pattern, found.details, [path])
             self._context.constants_changed(self._graph, self._node.output[0], change)
         elif found is not None:
-            self.add("attribute-changed", f"{self._operator}.{name}", found.details, [path], [path])
+            self._add("attribute-changed", f"{self._operator}.{name}", found.details, [path])
         elif one.t is not None and other.t is not None:
             details = field_details(without_elements(one.t), without_elements(other.t), f"attribute {name}")
             if details:
-                self.add("metadata-changed", "names and documentation of constants", details, [path], [path])
+                self._add("metadata-changed", "names and documentation of constants", details, [path])
         else:
             # For example value_int 1 and value [1] of Constant.
             texts = attribute_value_text(one), attribute_value_text(other)
-            self.add(
+            self._add(
                 "storage-changed", f"{self._operator}.{name}", [Detail(f"attribute {name}", *texts)], [path], [path]
             )
 
@@ -238,7 +225,7 @@ class _NodeComparison:
         if not wrong:
             if len(mine) != len(its):
                 detail = Detail("inputs", f"{len(mine)}", f"{len(its)}")
-                self.add("storage-changed", "optional inputs left out or empty", [detail], ["/input"])
+                self._add("storage-changed", "optional inputs left out or empty", [detail], ["/input"])
             return
         places = list(range(count))
         if is_commutative(self._node.domain, self._node.op_type) and not is_replaced:
@@ -246,7 +233,7 @@ class _NodeComparison:
             wrong = [place for place in wrong if not graph.is_same_name(old[place], new[places[place]])]
             if not wrong:
                 detail = Detail("inputs", ", ".join(mine), ", ".join(its))
-                self.add("reordered", f"inputs of {self._operator}", [detail], ["/input"])
+                self._add("reordered", f"inputs of {self._operator}", [detail], ["/input"])
                 return
         for place in wrong:
             slot = ChangedSlot(
@@ -285,9 +272,9 @@ class _NodeComparison:
         there = [[bool(each) for each in (*outputs, *[""] * (count - len(outputs)))] for outputs in (mine, its)]
         details = [Detail("outputs", *names)]
         if there[0] == there[1]:
-            change = self.add("storage-changed", "optional outputs left out or empty", details, ["/output"])
+            change = self._add("storage-changed", "optional outputs left out or empty", details, ["/output"])
         else:
-            change = self.add("field-changed", f"{self._operator}.output", details, ["/output"])
+            change = self._add("field-changed", f"{self._operator}.output", details, ["/output"])
         for name in mine:
             self._context.explained_names.setdefault((self._graph, name), change)
 

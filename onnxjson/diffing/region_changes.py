@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from onnxjson.diffing.changes import Change
+from onnxjson.diffing.changes import Change, Region
 from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison, GraphConstant
+from onnxjson.diffing.details import place_of
 from onnxjson.diffing.events import Detail
-from onnxjson.diffing.regions import Region
-from onnxjson.diffing.texts import place_of
 from onnxjson.model.document import Tensor
 from onnxjson.model.operators import operator_name
 
@@ -174,12 +173,7 @@ def cut_region(
 ) -> Region:
     """Cut out the region of some nodes, with the values that cross its border.
 
-    Args:
-        graph: the graphs.
-        base: positions of nodes in the base.
-        target: positions of nodes in the target.
-        slots: inputs outside that consume outputs of these nodes.
-        own: further pairs of outputs of these nodes that are consumed outside.
+    `slots` are inputs outside that consume their outputs, `own` further pairs of outputs that are consumed outside.
     """
     made = [
         {name for position in positions for name in graph.nodes(side)[position].output if name}

@@ -3,11 +3,10 @@
 from collections.abc import Iterable
 from typing import Final
 
-from onnxjson.diffing.changes import Change
+from onnxjson.diffing.changes import Change, Region
 from onnxjson.diffing.comparing import BASE, TARGET, ChangedSlot, DiffContext, GraphComparison, GraphConstant
 from onnxjson.diffing.events import Detail
 from onnxjson.diffing.region_changes import RegionDraft, cut_region
-from onnxjson.diffing.regions import Region
 from onnxjson.model.document import Tensor
 from onnxjson.model.operators import operator_name
 

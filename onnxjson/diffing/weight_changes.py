@@ -12,8 +12,8 @@ from onnxjson.diffing.constant_elements import (
     number_arrays,
     order_free_hash,
 )
+from onnxjson.diffing.details import element_details, type_text
 from onnxjson.diffing.events import Detail, Kind, WeightsComparison
-from onnxjson.diffing.fields import element_details
 from onnxjson.model import elements
 from onnxjson.model.document import Tensor
 from onnxjson.model.dtypes import BITS, COMPLEX_PARTS, STRING
@@ -168,11 +168,6 @@ class ConstantComparer:
 
 _FEW: Final = 64
 """Maximum size of constants whose elements beyond the tolerance are listed one by one."""
-
-
-def type_text(tensor: Tensor) -> str:
-    """Return dtype and dims as readable text, also if they are invalid."""
-    return f"{format_data_type(tensor.data_type or 0)}[{','.join(map(str, tensor.dims))}]"
 
 
 def _dtypes(one: Tensor, other: Tensor) -> str:

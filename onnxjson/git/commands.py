@@ -1,18 +1,23 @@
-"""Processes of git: safe environment and options, output, and errors with a cause.
+"""Processes of git: safe environment and options, output, and errors with a cause; pointers of Git LFS.
 
 A repository is untrusted data. Only plumbing commands that read are started here, without the settings by which a
 repository names programs, and without network, prompts, pagers and locks.
+
+Of Git LFS only the local store is used; nothing is fetched (docs/spec.md of git-lfs).
 """
 
 import os
+import re
 import shlex
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, TYPE_CHECKING, Final, NamedTuple
 
 from onnxjson.model.display import visible
 from onnxjson.model.errors import FileError, MissingInputError, UntrustedError
+
+if TYPE_CHECKING:
+    import subprocess
 
 _KEPT: Final = frozenset((
     "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_CEILING_DIRECTORIES", "GIT_COMMON_DIR", "GIT_CONFIG_COUNT",
@@ -74,6 +79,8 @@ class Git:
 
     def output(self, *arguments: bytes | str, seconds: float | None = None, given: bytes = b"") -> bytes:
         """Return all that git prints, with `given` as its input; see `items`."""
+        import subprocess  # not at the start of the textconv driver, which seldom needs git
+
         with self._start(*arguments) as process:
             try:
                 printed, message = process.communicate(given, timeout=seconds)
@@ -105,15 +112,7 @@ class Git:
             return b""
 
     def named(self, revision: str, kind: str) -> bytes | None:
-        """Hexadecimal name of the object that a revision means; None if there is none of that kind.
-
-        Args:
-            revision: as the user writes it.
-            kind: ``commit`` or ``tree``.
-
-        Raises:
-            CommandError, OnnxJsonError: see `items`.
-        """
+        """Hexadecimal name of the object that a revision means; None if it means no ``commit`` or ``tree``."""
         if "\n" in revision or "\0" in revision:
             return None
         # Passed on standard input, where nothing is an option.
@@ -129,16 +128,12 @@ class Git:
             return None
 
     def write_object(self, identity: bytes, file: IO[bytes]) -> None:
-        """Write the content of an object to an open file; no filter is applied to it.
-
-        Args:
-            identity: the full hexadecimal name of a blob.
-            file: an empty file.
+        """Write the content of a blob to an open file; no filter is applied to it.
 
         Raises:
             FileError: the object is missing or damaged, or git cannot be started.
         """
-        with self._start("cat-file", "blob", identity, output=file, errors=subprocess.DEVNULL) as process:
+        with self._start("cat-file", "blob", identity, file=file) as process:
             process.communicate()
         if process.returncode:
             name = identity.decode("ascii", "replace")[:12]
@@ -147,14 +142,13 @@ class Git:
                 "git fsck shows more, git fetch --refetch gets it"
             )
 
-    def _start(
-        self, *arguments: bytes | str, output: int | IO[bytes] = subprocess.PIPE, errors: int = subprocess.PIPE
-    ) -> "subprocess.Popen[bytes]":
-        command = [self._program, *_OPTIONS, *arguments]
+    def _start(self, *arguments: bytes | str, file: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
+        """Start git, which prints to a file or a pipe."""
+        from subprocess import PIPE, Popen
+
+        command, output = [self._program, *_OPTIONS, *arguments], PIPE if file is None else file
         try:
-            return subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=output, stderr=errors, cwd=self.folder, env=self._environment
-            )
+            return Popen(command, stdin=PIPE, stdout=output, stderr=PIPE, cwd=self.folder, env=self._environment)
         except OSError as error:
             raise FileError(f"git cannot be started: {error.strerror}") from error
 
@@ -193,3 +187,48 @@ def _raise_if_unusable(message: str, folder: Path) -> None:
         )
     if "not a git repository" in message:
         raise MissingInputError(f"{where} is not in a git repository")
+
+
+POINTER_BYTES: Final = 1024
+"""A pointer is shorter than this."""
+
+_VERSION: Final = re.compile(rb"version https://(?:git-lfs|hawser)\.github\.com/spec/v1\n")
+_OBJECT: Final = re.compile(rb"^oid sha256:([0-9a-f]{64})$", re.MULTILINE)
+_SIZE: Final = re.compile(rb"^size ([0-9]{1,19})$", re.MULTILINE)
+
+
+class Pointer(NamedTuple):
+    """Content of a file in the repository that represents a big file."""
+
+    sha256: str
+    """Hexadecimal SHA-256 of the file."""
+    size: int
+    """Size of the file in bytes."""
+
+
+def lfs_pointer(content: bytes) -> Pointer | None:
+    """Parse the first `POINTER_BYTES` bytes of a file, or all of it; return None if it is not a pointer."""
+    if len(content) >= POINTER_BYTES or not _VERSION.match(content):
+        return None
+    found, size = _OBJECT.search(content), _SIZE.search(content)
+    return Pointer(found[1].decode(), int(size[1])) if found and size else None
+
+
+def lfs_file(storage: Path, wanted: Pointer) -> Path | None:
+    """Find the file of a pointer in the folder ``lfs`` of the repository; return None if it was not fetched."""
+    name = wanted.sha256
+    place = storage / "objects" / name[:2] / name[2:4] / name
+    try:
+        return place if place.is_file() and place.stat().st_size == wanted.size else None
+    except OSError:
+        return None
+
+
+def lfs_storage(git: Git) -> Path:
+    """Return the folder ``lfs`` of the repository in which `git` is started; it need not exist.
+
+    Raises:
+        CommandError, OnnxJsonError: there is no repository.
+    """
+    common = os.fsdecode(git.line("rev-parse", "--git-common-dir"))
+    return git.folder / common / (git.setting("lfs.storage", "--type=path") or "lfs")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
-from onnxjson.git import driver_lines, shown_text
+from onnxjson.git import driver_lines, textconv
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.driver_lines import ALIAS, ATTRIBUTES, OURS, settings_for
 from onnxjson.model.display import visible
@@ -317,7 +317,7 @@ def _versions(git: Git, python: str) -> Iterator[Observation]:
     yield Observation(not old, f"git {visible(printed)}" + ("; 2.30 or newer is needed" if old else ""))
     lfs = _lfs_version(git)
     yield Observation(True, lfs or "git-lfs is not installed; only repositories with Git LFS need it")
-    texts = shown_text.cache_folder()
+    texts = textconv.cache_folder()
     if texts is not None:
         yield Observation(True, f"texts of big models are kept in {visible(str(texts), None)}")
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from onnxjson.git import lfs
+from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ConflictError, DecodeError, FileError, MissingInputError, OnnxJsonError
 from onnxjson.model.payloads import CHUNK, SourceFile
@@ -134,11 +134,11 @@ def _require_fetched(side: _Version) -> None:
 
 def _version(path: Path, what: str) -> _Version:
     source = open_source(path)
-    wanted = lfs.pointer(source.read_at(0, min(source.size, lfs.POINTER_BYTES)))
+    wanted = lfs_pointer(source.read_at(0, min(source.size, POINTER_BYTES)))
     if wanted is None:
         return _Version(what, path, path, _sha256_of(source), is_pointer=False, is_empty=not source.size)
     store = _lfs_storage()
-    stored = lfs.stored(store, wanted)
+    stored = lfs_file(store, wanted)
     if stored is not None and sha256_of(stored) != wanted.sha256:
         raise FileError(f"the file of {what} in the store of Git LFS is damaged; git lfs fsck shows more")
     return _Version(what, path, stored or Path(os.devnull), wanted.sha256, is_pointer=True, is_empty=not wanted.size)
@@ -153,18 +153,16 @@ def _sha256_of(source: SourceFile) -> str:
 
 
 def _lfs_storage() -> Path:
-    from onnxjson.git.commands import CommandError, Git
-
     try:
-        return lfs.storage(Git(Path.cwd()))
+        return lfs_storage(Git(Path.cwd()))
     except CommandError as error:
         raise FileError(f"git cannot find the store of Git LFS: {error}") from error
 
 
 def _merged(sides: Sequence[_Version], result: Path, name: str, *, is_virtual: bool) -> int:
     """Write the merge of three files; return the number of its conflicts."""
+    from onnxjson.merging.conflicted_files import save
     from onnxjson.merging.merge import Merged, merge_uncertain
-    from onnxjson.merging.storing import save
 
     for side in sides:
         _require_fetched(side)

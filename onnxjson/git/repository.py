@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from onnxjson.git import lfs
-from onnxjson.git.commands import CommandError, Git
+from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.git.revisions import (
     Contents,
     Entry,
@@ -56,13 +55,11 @@ class Checkout(NamedTuple):
 
 
 @contextmanager
-def open_revision(spec: str, *, beside: bool = True, folder: Path | None = None) -> Iterator[Checkout]:
+def open_revision(spec: str) -> Iterator[Checkout]:
     """Open a model at a revision. Its files are removed at the end of the ``with`` statement.
 
     Args:
         spec: ``REV:path``, ``:path`` or ``:N:path``, paths as git reads them.
-        beside: whether to read blobs and external data of the same revision, too.
-        folder: folder in the repository; None for the current folder.
 
     Raises:
         MissingInputError: git, the repository, the revision or the path is missing, or Git LFS did not fetch the file.
@@ -76,7 +73,7 @@ def open_revision(spec: str, *, beside: bool = True, folder: Path | None = None)
     with tempfile.TemporaryDirectory(prefix="onnxjson-", ignore_cleanup_errors=True) as temporary:
         private = Path(os.path.realpath(temporary))
         try:
-            yield _Revision(parsed, folder or Path.cwd()).check_out(private, beside=beside)
+            yield _Revision(parsed, Path.cwd()).check_out(private)
         except OnnxJsonError as error:
             _speak_of(error, private, spec)
             raise
@@ -132,7 +129,7 @@ class _Revision:
             + (f"; {hint}" if hint else "; git log --oneline lists them")
         )
 
-    def check_out(self, private: Path, *, beside: bool) -> Checkout:
+    def check_out(self, private: Path) -> Checkout:
         """Write the model and the files that it names into a private folder."""
         path, entry = follow_links(self._contents, self._git, self._path, self._shown)
         if entry is None or (isinstance(self._contents, IndexContents) and not self._contents.has(path)):
@@ -144,8 +141,6 @@ class _Revision:
         if problem is not None:
             raise MissingInputError(f"{self._shown} {problem}")
         loaded = files.load(place, bind=False)
-        if not beside:
-            return Checkout(self._spec.text, place, loaded, ())
         problems = self._put_beside(os.path.dirname(path), loaded.model, private)
         return Checkout(self._spec.text, place, _bound(loaded, private), problems)
 
@@ -195,12 +190,12 @@ class _Revision:
         try:
             with place.open("wb") as file:
                 self._git.write_object(entry.identity, file)
-            if place.stat().st_size >= lfs.POINTER_BYTES:
+            if place.stat().st_size >= POINTER_BYTES:
                 return None
-            wanted = lfs.pointer(place.read_bytes())
+            wanted = lfs_pointer(place.read_bytes())
             if wanted is None:
                 return None
-            stored = lfs.stored(lfs.storage(self._git), wanted)
+            stored = lfs_file(lfs_storage(self._git), wanted)
             if stored is not None:
                 shutil.copyfile(stored, place)
         except OSError as error:

@@ -93,12 +93,7 @@ _PATTERN: Final = re.compile(r"[*?\[\\]")
 
 
 def literal_path(pathspec: str, top: Path) -> str | None:
-    """The one path that a pathspec names; None if it is a pattern or excludes paths.
-
-    Args:
-        pathspec: as the user writes it, ``m.onnx``, ``:/m.onnx`` or ``:(literal)m.onnx``.
-        top: the top of the work tree.
-    """
+    """The one path that a pathspec names, seen from the top of the work tree; None for patterns and exclusions."""
     magic = _MAGIC.fullmatch(pathspec)
     if magic is None:
         return None if pathspec.startswith(":") or _PATTERN.search(pathspec) else pathspec
@@ -238,10 +233,7 @@ def revisions_like(git: Git, revision: str) -> str:
 def paths_like(path: bytes, paths: Iterable[bytes], prefix: bytes) -> str:
     """Suggest where a missing file may be instead, in a sentence; "" if nothing is similar.
 
-    Args:
-        path: the missing path, from the top of the repository.
-        paths: the paths that exist.
-        prefix: folder of the user, from the top, with a slash at the end; b"" at the top.
+    `path` and `paths` are from the top of the repository, `prefix` is the folder of the user, with a slash at the end.
     """
     known = set(paths)
     if prefix and prefix + path in known:

@@ -3,23 +3,41 @@
 git runs this for every version of a model that it shows, and aborts all of its output if it fails once. So it never
 fails: any error becomes a line with the SHA-256 of the file, which changes when the file does, and exit code 0. The
 lines in git's settings (`onnxjson.git.driver_lines`) do the same if not even Python starts.
+
+The text is canonical, without the bytes of weights and without most of the metadata. Every change of the model changes
+at least one line: weights are shown as dtype, shape and SHA-256, the metadata of elements as one line with its count
+and SHA-256. All other lines are those of the file if the file is canonical, so that line numbers in diffs lead to them.
+
+Texts that took a while are kept in the user's cache folder::
+
+    $XDG_CACHE_HOME/onnxjson/textconv/1/         without the variable ~/.cache/onnxjson/...; the version of the texts
+        5e88...24                                a text, named by the SHA-256 of its file; its own SHA-256 comes first
+
+Only complete texts are kept. The cache never fails: without it, git waits a little longer.
 """
 
 import hashlib
 import os
+import secrets
 import signal
 import stat
 import sys
 import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 from onnxjson.codecs import text_file
-from onnxjson.git import lfs, shown_text
+from onnxjson.codecs.canonical_values import INDENTS
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import Weights, blobs_folder, payloads
+from onnxjson.git.commands import POINTER_BYTES, CommandError, Git, Pointer, lfs_file, lfs_pointer, lfs_storage
 from onnxjson.model.display import visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import FileError, LimitError, OnnxJsonError
 from onnxjson.model.limits import TEXTCONV_BYTES
-from onnxjson.model.payloads import CHUNK
+from onnxjson.model.payloads import CHUNK, Data, Digest
 from onnxjson.storage import files
 
 SECONDS: Final = 120
@@ -83,7 +101,7 @@ def convert(path: Path) -> Pieces:
     if not stat.S_ISREG(path.stat().st_mode):
         raise FileError("it is not a regular file")
     with path.open("rb") as file:
-        wanted = lfs.pointer(file.read(lfs.POINTER_BYTES))
+        wanted = lfs_pointer(file.read(POINTER_BYTES))
     if wanted is not None:
         stored = _from_local_store(wanted)
         if stored is None:
@@ -97,7 +115,7 @@ def _model_text(path: Path) -> Pieces:
     started = time.monotonic()
     is_big = path.stat().st_size >= _CACHED_FROM
     sha256 = _sha256(path) if is_big else ""
-    if is_big and (text := shown_text.read_cached(sha256)) is not None:
+    if is_big and (text := read_cached(sha256)) is not None:
         return [text]
     text_of_model = _Text()
     try:
@@ -107,12 +125,12 @@ def _model_text(path: Path) -> Pieces:
         if lines is None:
             raise
         return [_reason(path, error).replace(b"not shown", b"shown as it is", 1) + b"\n", *lines]
-    shown_text.write(loaded.model, text_of_model.write)
+    write_text(loaded.model, text_of_model.write)
     if not _is_canonical(path, loaded):
         what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"
         text_of_model.write(f"the file is not {what}; sha256 {sha256 or _sha256(path)}\n".encode())
     if is_big and time.monotonic() - started > _WORTH_KEEPING:
-        shown_text.cache(sha256, text_of_model.pieces)
+        cache_text(sha256, text_of_model.pieces)
     return text_of_model.pieces
 
 
@@ -149,11 +167,9 @@ def _readable_lines(path: Path) -> Pieces | None:
     return lines
 
 
-def _from_local_store(wanted: lfs.Pointer) -> Path | None:
-    from onnxjson.git.commands import CommandError, Git
-
+def _from_local_store(wanted: Pointer) -> Path | None:
     try:
-        return lfs.stored(lfs.storage(Git(Path.cwd())), wanted)
+        return lfs_file(lfs_storage(Git(Path.cwd())), wanted)
     except (CommandError, OnnxJsonError):
         return None
 
@@ -206,6 +222,111 @@ def _limit_time() -> None:
     signal.setitimer(signal.ITIMER_REAL, SECONDS)
     signal.signal(signal.SIGPROF, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, SECONDS * 2)
+
+
+VERSION: Final = 1
+"""Version of the texts that this module writes, and of the cache."""
+
+
+class _Shown(Weights):
+    """Form of big tensors: their SHA-256, or the blob that the file names."""
+
+    __slots__ = ()
+
+    def kind(self, data: Data, storage: str | None) -> str:  # type: ignore[override]
+        """See `Weights.kind`; here also the typed integers, which are base64 in every file."""
+        return "sha256" if blobs_folder(data) is None else "blob"
+
+
+class _ShownText(TextWriter):
+    """Writer of the text that git shows."""
+
+    def element_metadata(self, lines: list[bytes], indent: int) -> None:
+        """See `TextWriter.element_metadata`; here one line."""
+        digest = hashlib.sha256(b"\n".join(lines)).hexdigest()
+        text = b'"element_metadata": {"lines": %d, "sha256": "%b"}' % (len(lines), digest.encode())
+        self.key(text, INDENTS[indent])
+
+
+def write_text(model: Model, sink: Callable[[bytes], object]) -> None:
+    """Write the text of a model to `sink` in pieces, UTF-8.
+
+    Raises:
+        LimitError: graphs nest deeper than protobuf reads.
+        ChangedUnderneathError, FileError: the file of a payload cannot be read any more.
+    """
+    apart = [data for data, _ in payloads(model) if isinstance(data, Digest)]
+    folders = [data.folder for data in apart if data.folder is not None]
+    weights = _Shown(has_digests=len(folders) < len(apart), blobs=folders[0] if folders else None)
+    _ShownText(sink, weights).model(model)
+
+
+LARGEST: Final = 512 * 1024 * 1024
+"""Maximum size of the cache, in bytes; the least recently used texts are removed first."""
+
+_HEAD: Final = 65
+"""Bytes before the text: its SHA-256 and a line feed."""
+
+
+def cache_folder() -> Path | None:
+    """Return the folder of the cache; None if the user has no home folder."""
+    cache = os.environ.get("XDG_CACHE_HOME", "")
+    if not cache.startswith("/"):  # Relative paths are to be ignored: XDG Base Directory Specification 0.8.
+        home = os.path.expanduser("~")
+        if not home.startswith("/"):
+            return None
+        cache = os.path.join(home, ".cache")
+    return Path(cache, "onnxjson", "textconv", str(VERSION))
+
+
+def read_cached(sha256: str) -> bytes | None:
+    """Return the text of the file with that SHA-256; None if it is not in the cache, or damaged there."""
+    place = cache_folder()
+    if place is None:
+        return None
+    try:
+        found = (place / sha256).read_bytes()
+        if hashlib.sha256(found[_HEAD:]).hexdigest().encode() != found[: _HEAD - 1]:
+            (place / sha256).unlink()
+            return None
+        os.utime(place / sha256)
+    except OSError:
+        return None
+    return found[_HEAD:]
+
+
+def cache_text(sha256: str, text: Sequence[bytes | bytearray | memoryview]) -> None:
+    """Keep a text, given in pieces, for the file with that SHA-256; a full disk is not an error."""
+    place = cache_folder()
+    if place is None or sum(map(len, text)) > LARGEST // 4:
+        return
+    digest = hashlib.sha256()
+    for piece in text:
+        digest.update(piece)
+    temporary = place / f".{sha256[:16]}-{secrets.token_hex(8)}"
+    with suppress(OSError):
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with temporary.open("xb") as file:
+                file.write(digest.hexdigest().encode() + b"\n")
+                for piece in text:
+                    file.write(piece)
+            temporary.replace(place / sha256)
+        finally:
+            temporary.unlink(missing_ok=True)
+        _remove_oldest(place)
+
+
+def _remove_oldest(place: Path) -> None:
+    """Remove the least recently used texts until the cache is within its limit."""
+    with os.scandir(place) as entries:
+        found = [(entry.stat().st_mtime_ns, entry.stat().st_size, entry.path) for entry in entries]
+    total = sum(size for _, size, _ in found)
+    for _, size, path in sorted(found):
+        if total <= LARGEST:
+            return
+        total -= size
+        os.unlink(path)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Here: `sides` and `pairing` give both sides the names of the base; `records` and `lists` merge the two trees of changes
 slot by slot; `soundness` and `additions` find damage that no single slot shows, and `naming` restores the names.
-`storing`, `resolving` and `resolution_session` are for files with conflicts.
+`resolving` and `conflicted_files` are for files with conflicts.
 
 Not here: the record of a conflict and its address (`onnxjson.model`), reading conflicts from a text
 (`onnxjson.codecs`), the merge driver of git (`onnxjson.git`).

@@ -17,12 +17,12 @@ from onnxjson.merging.records import Keys, Origins
 from onnxjson.merging.sides import Side
 from onnxjson.merging.slots import Clash, added_key
 from onnxjson.model import document as d
-from onnxjson.model.addresses import parse_address
 from onnxjson.model.dimensions import IDENTIFIER, with_dimension_names
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import plain_domain, since_version
 from onnxjson.model.walking import walk
 from onnxjson.patching.changes import Change, Fields, Members
+from onnxjson.patching.listing import change_at
 
 
 class _Layer(NamedTuple):
@@ -87,12 +87,7 @@ def layer_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) ->
 
 
 def _inserted(match: GraphMatch, scope: Scope) -> Iterator[_Layer]:
-    """Yield the layers that a side inserts into a graph of the base.
-
-    Args:
-        match: the graph of the base and its counterpart.
-        scope: the counterpart with the names of the base.
-    """
+    """Yield the layers that a side inserts into a graph; `scope` is the counterpart with the names of the base."""
     outputs = frozenset(scope.output_names if match.base.kind == "main" else ())
     known: dict[str, _Consumers | None] = {}
     for there, node in enumerate(scope.graph.node):
@@ -156,9 +151,8 @@ def replaced_names(base: d.Model, sides: tuple[Side, Side]) -> Sizes:
 
 def _changed_names(base: d.Model, changes: Fields | None) -> Iterator[str]:
     """Yield the dimension names in types of the main graph that a side changes."""
-    graph = None if changes is None else changes.changes.get("graph")
-    for field in _LISTS if type(graph) is Fields else ():
-        members = graph.changes.get(field)  # type: ignore[union-attr]
+    for field in _LISTS:
+        members = change_at(changes, f"/graph/{field}")
         if type(members) is not Members:
             continue
         records = getattr(base.graph, field)
@@ -251,13 +245,7 @@ _Versions = Mapping[str, int | None]
 
 
 def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) -> Iterator[Keys]:
-    """Yield the import of an operator set together with the nodes that a side wrote for another version of it.
-
-    Args:
-        sides: ours and theirs, with the names of the base.
-        merged: the merged model.
-        origins: where its functions and nodes come from.
-    """
+    """Yield the import of an operator set together with the nodes that a side wrote for another version of it."""
     base = sides[0].alignment.base.model
     before = _imports(base, {place: f"/functions/{place}" for place in range(len(base.functions))})
     ours, theirs = [
@@ -283,12 +271,7 @@ def version_problems(sides: tuple[Side, Side], merged: Index, origins: Origins) 
 
 
 def _imports(model: d.Model, functions: Mapping[int, str]) -> dict[str, _Versions]:
-    """Versions of operator sets by the address, in the base, of the list that imports them.
-
-    Args:
-        model: any of the four.
-        functions: positions of functions in the model -> their addresses in the base.
-    """
+    """Versions of operator sets by the address, in the base, of the list that imports them."""
     found = {"/opset_import": _versions(model.opset_import)}
     for place, address in functions.items():
         found[f"{address}/opset_import"] = _versions(model.functions[place].opset_import)
@@ -348,14 +331,7 @@ def _added_by(key: str | None) -> int | None:
 
 def _changes_meaning(change: Fields | None, address: str) -> bool:
     """Whether a side changes how a node of the base is read."""
-    below: Change | None = change
-    for part in parse_address(address):
-        if type(below) is Fields:
-            below = below.changes.get(part)
-        elif type(below) is Members:
-            below = below.changes.get(part, below.changes.get(int(part)) if part.isdigit() else None)
-        else:
-            break
+    below = change_at(change, address)
     if type(below) is not Fields:
         return below is not None  # the graph around the node was replaced as a whole
     changes = below.changes

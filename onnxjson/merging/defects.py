@@ -88,21 +88,15 @@ class Defects:
 
 def _duplicates(scope: Scope) -> Iterator[str]:
     graph = scope.graph
-    seen: set[str] = set()
+    inputs: list[str | None] = list(graph.input) if isinstance(graph, d.Function) else [x.name for x in graph.input]
+    constants: list[str | None] = []
     if isinstance(graph, d.Graph):
-        for name in (
-            *[each.name for each in graph.initializer],
-            *[each.values and each.values.name for each in graph.sparse_initializer],
-        ):
-            if name in seen and name:
-                yield name
-            seen.add(name or "")
-        inputs = [each.name or "" for each in graph.input]
-    else:
-        inputs = list(graph.input)
-    if len(set(inputs)) < len(inputs):
-        yield from [name for name, count in Counter(inputs).items() if name and count > 1]
-    seen.update(inputs)
+        constants += [each.name for each in graph.initializer]
+        constants += [each.values.name for each in graph.sparse_initializer if each.values]
+    for names in (constants, inputs):
+        if len(set(names)) < len(names):
+            yield from [name for name, count in Counter(names).items() if name and count > 1]
+    seen = {*constants, *inputs}
     for node in graph.node:
         for name in node.output:
             if name and name in seen:

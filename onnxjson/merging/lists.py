@@ -11,6 +11,7 @@ from onnxjson.merging.slots import OURS, THEIRS, Both, Units, added_key, record_
 from onnxjson.model import document as d
 from onnxjson.model.addresses import attribute_segments, escape
 from onnxjson.patching.changes import Change, FieldPlan, Fields, Members, is_identity, keeps_order, sequence_of
+from onnxjson.patching.deriving import KEYS
 
 Item = int | tuple[int, int]
 """A member: its position in the base, or the side that adds it and its number there."""
@@ -308,24 +309,16 @@ def _interleaved(lead: list[Item], after: dict[Item | None, list[Item]]) -> Iter
     yield from waiting
 
 
+_UNKEYED: Final = (d.Node, d.Graph, d.SparseTensor, d.ShardedDim)
+"""Messages whose members may be there more than once."""
+
+
 def member_key(record: Any) -> Any:
     """Key of a member in a list that has each key only once; None if its messages have no key."""
-    match record:
-        case d.Node() | d.SparseTensor() | d.TrainingInfo() | d.Dimension() | d.Type() | d.Segment():
-            return None
-        case d.StringStringEntry() | d.IntIntListEntry():
-            return ("key", record.key) if record.key is not None else None
-        case d.OperatorSetId():
-            return ("domain", record.domain or "")
-        case d.TensorAnnotation() | d.ShardingSpec():
-            return ("tensor", record.tensor_name)
-        case d.Function():
-            return ("function", record.domain or "", record.name, record.overload or "")
-        case d.NodeDeviceConfiguration():
-            return ("configuration", record.configuration_id)
-        case d.ValueInfo() | d.Tensor() | d.Attribute() | d.DeviceConfiguration():
-            return ("name", record.name) if record.name else None
-    return None
+    key = None if isinstance(record, _UNKEYED) else KEYS.get(type(record))
+    found = None if key is None else key(record)
+    # The default domain is "", while an empty name is none.
+    return found if found or isinstance(record, d.OperatorSetId) else None
 
 
 def label(record: Any) -> Any:

@@ -80,10 +80,7 @@ def _whole_model(base: Model | None, ours: Model, theirs: Model) -> Merged:
 def _merged(base: Model, sides: tuple[Side, Side], first: int) -> Merged | None:
     """Merge slot by slot; return None where changes do not go together for an unknown cause.
 
-    Args:
-        base: the common ancestor.
-        sides: ours and theirs, with different names for different new values.
-        first: the side that comes first where the order is free; independent of which side is ours.
+    Where the order is free, `first` is the side that comes first, independent of which side is ours.
     """
     changes = sides[0].changes, sides[1].changes
     sizes = replaced_names(base, sides)
@@ -140,15 +137,7 @@ def structural_errors(model: Model) -> Iterator[Finding]:
 
 
 def is_resolvable(model: Model, conflicts: Sequence[Conflict], base: Model | None, ours: Model, theirs: Model) -> bool:
-    """Whether all conflicts can be resolved with ours, and with theirs, to a model that is valid if that side is.
-
-    Args:
-        model: the merged model, with the values of ours in the slots of the conflicts.
-        conflicts: all conflicts.
-        base: the common ancestor.
-        ours: one side.
-        theirs: the other side.
-    """
+    """Whether all conflicts can be resolved with ours, and with theirs, to a model that is valid if that side is."""
     known = {name for each in (base, ours, theirs) for name in interface_names(each)}
     choices: tuple[tuple[Choice, Model], ...] = (("ours", ours), ("theirs", theirs))
     for choice, side in choices:
@@ -243,12 +232,7 @@ def _has(model: Model, conflict: Conflict) -> bool:
 
 
 def _all_possible(results: Sequence[Merged], uncertain: Choice) -> Merged:
-    """Return one conflict of the whole model whose three models hold every possible value of a slot.
-
-    Args:
-        results: the results for either value of the side with conflicts.
-        uncertain: that side.
-    """
+    """Return one conflict of the whole model whose three models hold every possible value of a slot."""
     certain: Choice = "ours" if uncertain == "theirs" else "theirs"
     first, last = results[0], results[-1]
     models = [

@@ -5,6 +5,7 @@ A conflict holds a part of a model without the model around it: `with_names` and
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
+from itertools import count
 from typing import Any, Final
 
 from onnxjson.merging.records import Origins
@@ -19,29 +20,18 @@ from onnxjson.merging.sides import (
 from onnxjson.merging.slots import OURS, THEIRS, Clash, Units, three_way, wrapped
 from onnxjson.model import document as d
 from onnxjson.model.addresses import Slot, slot_at, value_at
+from onnxjson.model.addresses import resolve as find_at
 from onnxjson.model.errors import Conflict
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.renaming import inside, renamed
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.listing import AddressMap
 
-_VALUES: Final[frozenset[tuple[type[d.Record], str]]] = frozenset(
-    {
-        (d.Node, "input"),
-        (d.Node, "output"),
-        (d.Function, "input"),
-        (d.Function, "output"),
-        (d.ValueInfo, "name"),
-        (d.Tensor, "name"),
-        (d.TensorAnnotation, "tensor_name"),
-    }
+_VALUES: Final = frozenset(
+    [(message, field) for message in (d.Node, d.Function) for field in ("input", "output")]
+    + [(d.ValueInfo, "name"), (d.Tensor, "name"), (d.TensorAnnotation, "tensor_name")]
 )
 """Fields whose strings are names of values."""
-
-
-def by_address(index: Index) -> dict[str, Scope]:
-    """The graphs of a model by their addresses."""
-    return index.by_address
 
 
 def scope_around(scopes: Mapping[str, Scope], address: str) -> Scope | None:
@@ -69,14 +59,7 @@ def place_of(scope: Scope, name: str) -> str:
 
 
 def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapping[FunctionKey, FunctionKey]) -> Any:
-    """Rename values and functions in what a side has in a slot.
-
-    Args:
-        value: a record, or the value of a field as a record holds it.
-        slot: the slot that holds it.
-        names: names of values that are visible there -> their new names.
-        functions: domain, name and overload of functions -> the new ones.
-    """
+    """Rename values and functions in what a side has in a slot."""
     if isinstance(value, tuple):
         return tuple([with_names(each, slot, names, functions) for each in value])
     if isinstance(value, str):
@@ -84,15 +67,15 @@ def with_names(value: Any, slot: Slot, names: Mapping[str, str], functions: Mapp
     found = wrapped(value, slot)
     if found is None:
         return value
-    model, place, unwrap = found
+    model, place = found
     if functions:
         model = rebuild(Index(model), lambda _, body: with_node_names(body, {}, functions))
         model = with_function_names(model, functions)
     if names:
         index = Index(model)
         # A graph knows its own names, too; the model around it is only a wrapper.
-        model = renamed(index, {by_address(index).get(place, index.scopes[0]): names})
-    return unwrap(model)
+        model = renamed(index, {index.by_address.get(place, index.scopes[0]): names})
+    return find_at(model, place)
 
 
 def with_inner_names(
@@ -100,18 +83,13 @@ def with_inner_names(
 ) -> Any:
     """Give the nodes, and the values of graphs, inside the value of a slot their merged names.
 
-    Args:
-        value: a record, or the value of a field, with names of the base.
-        slot: the slot that holds it.
-        address: its address in the base; None if it is new.
-        sides: ours and theirs.
-        around: names in the graphs around it, which must not be used inside.
+    Names that the graphs `around` it have must not be used inside; `address` is None for a new value.
     """
     found = wrapped(value, slot)
     if found is None:
         return value
-    model, place, unwrap = found
-    bases = by_address(sides[0].alignment.base)
+    model, place = found
+    bases = sides[0].alignment.base.by_address
 
     def base_of(scope: Scope) -> Scope | None:
         if address is None:
@@ -146,17 +124,14 @@ def with_inner_names(
                 new = fresh.get(name, three_way(name, *[each.get(name, name) for each in known]))
                 if (new := free(new, around)) != name:
                     names[scope][name] = new
-    return unwrap(renamed(index, names) if any(names.values()) else model)
+    return find_at(renamed(index, names) if any(names.values()) else model, place)
 
 
 def free(name: str, taken: AbstractSet[str]) -> str:
     """Return the name, followed by a number if it is taken."""
     if name not in taken:
         return name
-    number = 1
-    while f"{name}_{number}" in taken:
-        number += 1
-    return f"{name}_{number}"
+    return next(new for number in count(1) if (new := f"{name}_{number}") not in taken)
 
 
 class Restored:
@@ -178,7 +153,7 @@ class Restored:
             interface_names(each) for each in (sides[0].alignment.base.model, *[s.original for s in sides])
         ]
         self._index = Index(merged)
-        self._scopes = by_address(self._index)
+        self._scopes = self._index.by_address
         self._functions = self._function_names(merged)
         self._nodes = self._node_names()
         self._values: dict[Scope, dict[str, str]] = {}
@@ -188,7 +163,7 @@ class Restored:
         model = merged
         if self._nodes or self._functions:
             model = with_function_names(rebuild(self._index, self._with_nodes), self._functions)
-        names = {address: mapping for scope, mapping in self._values.items() if mapping for address in [scope.address]}
+        names = {scope.address: mapping for scope, mapping in self._values.items() if mapping}
         if names:
             index = Index(model)
             model = renamed(index, {scope: names[scope.address] for scope in index.scopes if scope.address in names})
@@ -222,8 +197,7 @@ class Restored:
         if not any(side.nodes for side in self._sides):
             return found
         for scope in self._index.scopes:
-            base, _ = self._origins.of_graph(scope)
-            if base is None:
+            if self._origins.of_graph(scope)[0] is None:
                 continue
             for position, node in enumerate(scope.graph.node):
                 address, _ = self._origins.of_node(NodeRef(scope, position))
@@ -287,14 +261,7 @@ class Restored:
     ) -> dict[str, str]:
         """Values whose names can only be chosen together: both sides renamed one to what is another's name on a side.
 
-        Args:
-            scope: the graph.
-            names: the names of its values in the base.
-            ours: their names in ours where these differ.
-            theirs: the same in theirs.
-
-        Returns:
-            Names in the base -> the address that represents all that belong together.
+        Returns names in the base -> the address that represents all that belong together.
         """
         mine, its = [{name: side.get(name, name) for name in names} for side in (ours, theirs)]
         waiting = [name for name in names if len({name, mine[name], its[name]}) == 3]

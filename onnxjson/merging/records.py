@@ -53,13 +53,6 @@ class TreeMerge:
     """
 
     def __init__(self, units: Units, first: int, *, swapped: bool = False) -> None:
-        """Begin a pass.
-
-        Args:
-            units: changes that must become conflicts although the slots themselves could be merged.
-            first: the side whose new members come first where both add some at one place.
-            swapped: whether theirs is the first side.
-        """
         self.sides = (THEIRS, OURS) if swapped else (OURS, THEIRS)
         self.units = units
         self.lead = self.sides.index(first)

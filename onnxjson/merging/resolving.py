@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from onnxjson.merging.defects import Defects, fitting_place, in_topological_order, is_consumed_before, is_misplaced
-from onnxjson.merging.naming import by_address, is_name_of_value, scope_around, with_names
+from onnxjson.merging.naming import is_name_of_value, scope_around, with_names
 from onnxjson.merging.sides import FunctionKey, with_function_names, with_node_names, written_key
 from onnxjson.model.addresses import SIDES, Choice, Slot, attribute_segments, format_address, slot_at, value_at
 from onnxjson.model.addresses import resolve as find_at
@@ -96,7 +96,7 @@ class _ChosenNames:
         if not wanted:
             return
         self._index = Index(model)
-        self._scopes = by_address(self._index)
+        self._scopes = self._index.by_address
         for each in wanted:
             if isinstance(new := getattr(each, choice), str) and self._add(each, new):
                 self._resolved[id(each)] = each
@@ -354,16 +354,7 @@ def _with(record: R, path: Sequence[str], name: str, value: Any) -> R:
 
 
 def _require_producers(before: Model, model: Model, left: Sequence[Conflict]) -> None:
-    """Raise unless all consumed values are produced, or can still be produced by a choice.
-
-    Args:
-        before: the model before the base was chosen.
-        model: the model afterwards.
-        left: its remaining conflicts.
-
-    Raises:
-        ConflictError: values are consumed that nothing produces any more.
-    """
+    """Raise unless all consumed values are produced, or can still be produced by one of the choices that are left."""
     known = Defects(Index(before)).undefined.keys() | _produced_by(left)
     missing = [name for name in Defects(Index(model)).undefined if name not in known]
     if missing:

@@ -5,25 +5,25 @@ taken get names of their own. `onnxjson.merging.naming` restores the names in th
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
 import msgspec
 
-from onnxjson.diffing.matching.alignment import Alignment
+from onnxjson.diffing.matching.alignment import Alignment, align_by_names
 from onnxjson.merging.defects import Defects
-from onnxjson.merging.pairing import GraphMatch, align_by_names, graph_matches
+from onnxjson.merging.pairing import GraphMatch, graph_matches
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.document import Function, Graph, Model, Node, Record
 from onnxjson.model.index import Index, Scope
-from onnxjson.model.operators import plain_domain
+from onnxjson.model.operators import OperatorKey, operator_key, plain_domain
 from onnxjson.model.renaming import renamed
 from onnxjson.model.walking import Body, rebuild
 from onnxjson.patching.changes import Fields
-from onnxjson.patching.deriving import Pairs, difference
+from onnxjson.patching.deriving import difference
 from onnxjson.patching.patch import Patch
-from onnxjson.patching.storing import PatchWriter
+from onnxjson.patching.patch_text import PatchWriter
 
 _MARK: Final = "\x01"
 """Suffix for a new value whose name is taken in the base; no exporter writes such names."""
@@ -66,15 +66,13 @@ class Side:
         self.changes = self._difference()
 
     def _difference(self) -> Fields | None:
-        pairs: dict[str, list[tuple[int, int]]] = {}
-        for pair in self.matches:
-            pairs[f"{pair.base.address}/node"] = [
-                (here, there) for here, there in enumerate(pair.target_of) if there >= 0
-            ]
+        pairs: dict[str, Sequence[tuple[int, int]]] = {
+            f"{pair.base.address}/node": [(here, there) for here, there in enumerate(pair.target_of) if there >= 0]
+            for pair in self.matches
+        }
         if (outputs := self._outputs()) is not None:
             pairs["/graph/output"] = outputs
-        known: Pairs = pairs
-        return difference(self._base, self.model, "", known)
+        return difference(self._base, self.model, "", pairs)
 
     def _outputs(self) -> list[tuple[int, int]] | None:
         """Pairs of the outputs of the main graph; None if the names of their values lead to the same pairs.
@@ -217,33 +215,21 @@ def with_node_names(graph: Body, names: Mapping[int, str | None], functions: Map
     nodes = list(graph.node)
     for position, name in names.items():
         nodes[position] = msgspec.structs.replace(nodes[position], name=name)
-    if functions:
-        plain = {_plain_key(key): new for key, new in functions.items()}
-        nodes = [_calling(node, plain) for node in nodes]
+    plain = {_plain_key(key): new for key, new in functions.items()}
+    for position, node in enumerate(nodes if plain else ()):
+        if (called := plain.get(operator_key(node))) is not None:
+            nodes[position] = msgspec.structs.replace(node, domain=called[0], op_type=called[1], overload=called[2])
     return msgspec.structs.replace(graph, node=tuple(nodes))
-
-
-def _called(node: Node) -> FunctionKey:
-    return _plain_key((node.domain, node.op_type, node.overload))
-
-
-def _calling(node: Node, functions: Mapping[FunctionKey, FunctionKey]) -> Node:
-    new = functions.get(_called(node))
-    if new is None:
-        return node
-    return msgspec.structs.replace(node, domain=new[0], op_type=new[1], overload=new[2])
 
 
 def with_function_names(model: Model, functions: Mapping[FunctionKey, FunctionKey]) -> Model:
     """Return a model with new names of its functions; calls stay as they are."""
     if not functions:
         return model
-    changed = []
-    for each in model.functions:
-        new = functions.get(written_key(each))
-        changed.append(
-            each if new is None else msgspec.structs.replace(each, domain=new[0], name=new[1], overload=new[2])
-        )
+    changed = list(model.functions)
+    for position, each in enumerate(changed):
+        if (new := functions.get(written_key(each))) is not None:
+            changed[position] = msgspec.structs.replace(each, domain=new[0], name=new[1], overload=new[2])
     return msgspec.structs.replace(model, functions=tuple(changed))
 
 
@@ -252,7 +238,7 @@ def written_key(function: Function) -> FunctionKey:
     return function.domain, function.name, function.overload
 
 
-def _plain_key(key: FunctionKey) -> FunctionKey:
+def _plain_key(key: FunctionKey) -> OperatorKey:
     return plain_domain(key[0]), key[1] or "", key[2] or ""
 
 
@@ -260,13 +246,13 @@ def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
     """Functions of this side -> their names in the base."""
     found: dict[FunctionKey, FunctionKey] = {}
     base, target = side.alignment.base.model, side.alignment.target.model
-    called: set[FunctionKey] | None = None
+    called: set[OperatorKey] | None = None
     for here, there in side.alignment.functions:
         mine, its = written_key(base.functions[here]), written_key(target.functions[there])
         if mine == its:
             continue
         if called is None:
-            called = {_called(ref.node) for ref in side.alignment.target.node_refs}
+            called = {operator_key(ref.node) for ref in side.alignment.target.node_refs}
         if _plain_key(mine) not in called:  # else only the record of the function was renamed
             side.functions[mine] = its
             found[its] = mine

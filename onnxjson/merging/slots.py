@@ -3,7 +3,7 @@
 Tensors in other files: all tensors that share a file are one slot, since both sides cannot write that file.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
@@ -204,42 +204,32 @@ def _location(tensor: d.Tensor) -> str:
     return next((entry.value or "" for entry in tensor.external_data if entry.key == "location"), "")
 
 
-def wrapped(value: Any, slot: Slot) -> tuple[d.Model, str, Callable[[Any], Any]] | None:
-    """A model around a record that holds names, the address of the record there, and a function that extracts it."""
+_LISTS: Final[dict[type[d.Record], str]] = {
+    d.Node: "node",
+    d.Tensor: "initializer",
+    d.SparseTensor: "sparse_initializer",
+    d.ValueInfo: "value_info",
+    d.TensorAnnotation: "quantization_annotation",
+}
+
+
+def wrapped(value: Any, slot: Slot) -> tuple[d.Model, str] | None:
+    """A model around a record that holds names, and the address of the record there; None for other values."""
+    below = ""
     match value:
         case d.Function():
-            return d.Model(functions=(value,)), "/functions/0", lambda model: model.functions[0]
+            return d.Model(functions=(value,)), "/functions/0"
         case d.TrainingInfo():
-            model = d.Model(graph=d.Graph(), training_info=(value,))
-            return model, "/training_info/0", lambda model: model.training_info[0]
-        case d.Node():
-            return _in_graph(d.Graph(node=(value,)), "/node/0", lambda graph: graph.node[0])
-        case d.Tensor():
-            return _in_graph(d.Graph(initializer=(value,)), "/initializer/0", lambda graph: graph.initializer[0])
-        case d.SparseTensor():
-            around = d.Graph(sparse_initializer=(value,))
-            return _in_graph(around, "/sparse_initializer/0", lambda graph: graph.sparse_initializer[0])
-        case d.ValueInfo():
-            return _in_graph(d.Graph(value_info=(value,)), "/value_info/0", lambda graph: graph.value_info[0])
-        case d.TensorAnnotation():
-            around = d.Graph(quantization_annotation=(value,))
-            return _in_graph(around, "/quantization_annotation/0", lambda graph: graph.quantization_annotation[0])
+            return d.Model(graph=d.Graph(), training_info=(value,)), "/training_info/0"
         case d.StringStringEntry() if slot.message is d.TensorAnnotation:
-            annotation = d.TensorAnnotation(quant_parameter_tensor_names=(value,))
-            return _in_graph(
-                d.Graph(quantization_annotation=(annotation,)),
-                "/quantization_annotation/0/quant_parameter_tensor_names/0",
-                lambda graph: graph.quantization_annotation[0].quant_parameter_tensor_names[0],
-            )
+            value = d.TensorAnnotation(quant_parameter_tensor_names=(value,))
+            below = "/quant_parameter_tensor_names/0"
         case d.Attribute():
-            around = d.Graph(node=(d.Node(attribute=(value,)),))
-            at = f"/node/0/attribute/{escape(attribute_segments((value,))[0])}"
-            return _in_graph(around, at, lambda graph: graph.node[0].attribute[0])
+            below = f"/attribute/{escape(attribute_segments((value,))[0])}"
+            value = d.Node(attribute=(value,))
         case d.Graph():
-            node = d.Node(attribute=(d.Attribute(name="g", g=value),))
-            return _in_graph(d.Graph(node=(node,)), "/node/0/attribute/g/g", lambda graph: graph.node[0].attribute[0].g)
-    return None
-
-
-def _in_graph(graph: d.Graph, at: str, unwrap: Callable[[Any], Any]) -> tuple[d.Model, str, Callable[[Any], Any]]:
-    return d.Model(graph=graph), f"/graph{at}", lambda model: unwrap(model.graph)
+            value, below = d.Node(attribute=(d.Attribute(name="g", g=value),)), "/attribute/g/g"
+    field = _LISTS.get(type(value))
+    if field is None:
+        return None
+    return d.Model(graph=msgspec.structs.replace(d.Graph(), **{field: (value,)})), f"/graph/{field}/0{below}"

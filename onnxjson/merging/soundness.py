@@ -18,7 +18,8 @@ from onnxjson.model import document as d
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.operators import OperatorKey, function_key, operator_key, plain_domain
 from onnxjson.model.walking import walk
-from onnxjson.patching.changes import Fields, Members
+from onnxjson.patching.changes import Fields
+from onnxjson.patching.listing import change_at
 
 _MAIN: Final = "/graph"
 _COMPUTATION: Final = frozenset({"op_type", "domain", "overload", "attribute", "input"})
@@ -251,14 +252,7 @@ class _Producers(NamedTuple):
 
 
 def keeps_interface(base: d.Model, sides: tuple[Side, Side], sound: Soundness, final: d.Model) -> bool:
-    """Whether a merge without conflicts has the inputs and outputs that it must have.
-
-    Args:
-        base: the common ancestor.
-        sides: ours and theirs.
-        sound: the checks of the merged model with the names of the base.
-        final: the merged model with its own names.
-    """
+    """Whether a merge without conflicts has the inputs and outputs that it must have."""
     graphs = [graph for graph in (base.graph, *[side.original.graph for side in sides], final.graph) if graph]
     if len(graphs) < 4:
         return True
@@ -333,7 +327,5 @@ def _is_chosen(base: object, ours: object, theirs: object, merged: object) -> bo
 
 
 def _changes_computation(side: Side, position: int) -> bool:
-    graph = None if side.changes is None else side.changes.changes.get("graph")
-    nodes = graph.changes.get("node") if type(graph) is Fields else None
-    node = nodes.changes.get(position) if type(nodes) is Members else None
-    return node is not None and not _COMPUTATION.isdisjoint(node.changes)
+    node = change_at(side.changes, f"/graph/node/{position}")
+    return type(node) is Fields and not _COMPUTATION.isdisjoint(node.changes)

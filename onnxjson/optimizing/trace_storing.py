@@ -29,8 +29,7 @@ from onnxjson.model.tensors import raw_bytes
 from onnxjson.model.walking import tensors_of
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.patching import Patch
-from onnxjson.patching.loading import load_patch
-from onnxjson.patching.storing import PatchWriter
+from onnxjson.patching.patch_text import PatchWriter, load_patch
 from onnxjson.storage import files
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.saving import Sink, make_folder, save_file, system_errors

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec.structs import astuple, replace
 
+from onnxjson.codecs.tensor_text import sha256_of
 from onnxjson.model.addresses import attribute_segments
 from onnxjson.model.display import counted, visible
 from onnxjson.model.document import Attribute, Record
@@ -40,7 +41,7 @@ def apply_fields(record: R, fields: Fields, address: str = "") -> R:
         value = getattr(record, name)
         if type(change) is Replace:
             if value is not change.old and value != change.old:
-                raise _refused_value(record, name, change, f"{address}/{name}")
+                raise _field_mismatch(type(record), name, change.old, value, address)
             found[name] = change.new
             continue
         plan = plans(type(record))[name]
@@ -53,14 +54,6 @@ def apply_fields(record: R, fields: Fields, address: str = "") -> R:
     result = replace(record, **found)
     _check_oneofs(result, address)
     return result
-
-
-def _refused_value(record: Record, name: str, change: Replace, address: str) -> PatchError:
-    plan = plans(type(record)).get(name)
-    repeated = plan is None or plan.field.repeated
-    found = getattr(record, name)
-    expected, value = [None if is_absent(each, repeated=repeated) else each for each in (change.old, found)]
-    return mismatch(address, expected, value, None if plan is None else plan.field.kind)
 
 
 def apply_members(members: tuple[Any, ...], change: Members, plan: FieldPlan, address: str) -> tuple[Any, ...]:
@@ -186,12 +179,16 @@ def mismatch(address: str, expected: object, found: object, kind: Kind | None = 
 def _in_records(address: str, expected: Record, found: Record) -> PatchError:
     for name, old, new in zip(expected.__struct_fields__, astuple(expected), astuple(found), strict=True):
         if old is not new and old != new:
-            plan = plans(type(expected)).get(name)
-            kind = None if plan is None else plan.field.kind
-            repeated = plan is None or plan.field.repeated
-            there, here = [None if is_absent(value, repeated=repeated) else value for value in (old, new)]
-            return mismatch(f"{address}/{name}", there, here, kind)
+            return _field_mismatch(type(expected), name, old, new, address)
     raise AssertionError("the records are equal")
+
+
+def _field_mismatch(message: type[Record], name: str, expected: object, found: object, address: str) -> PatchError:
+    """Return the error for a field of a record at an address."""
+    plan = plans(message).get(name)
+    repeated = plan is None or plan.field.repeated
+    there, here = [None if is_absent(value, repeated=repeated) else value for value in (expected, found)]
+    return mismatch(f"{address}/{name}", there, here, None if plan is None else plan.field.kind)
 
 
 def length_mismatch(address: str, expected: int, found: int) -> PatchError:
@@ -225,17 +222,9 @@ def describe_value(value: Any, kind: Kind | None = None) -> str:
         case bytes() if len(value) <= 16:
             return f"the byte{'s' * (len(value) > 1)} {value.hex()}" if value else "no bytes"
         case bytes() | Payload():
-            return f"{len(value):,} bytes" + _digest(value)
+            return f"{len(value):,} bytes with the sha256 {sha256_of(value)[:12]}"
         case tuple():
             items = [describe_value(each, kind) for each in value[:8]]
             return "[" + ", ".join(items) + (f", ... {len(value):,} in all]" if len(value) > 8 else "]")
         case _:
             return str(value)
-
-
-def _digest(data: bytes | Payload) -> str:
-    if isinstance(data, Payload):
-        return f" with the sha256 {data.sha256[:12]}"
-    import hashlib
-
-    return f" with the sha256 {hashlib.sha256(data).hexdigest()[:12]}"

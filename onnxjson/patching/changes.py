@@ -66,27 +66,17 @@ class ExternalFile(msgspec.Struct, frozen=True):
     """``base`` or ``target``: which model needs it."""
 
 
-class PatchRecord:
+class PatchRecord(msgspec.Struct, frozen=True, dict=True):
     """The contents of a patch, as they are stored; `onnxjson.Patch` has the operations."""
 
-    __slots__ = ("base", "external", "root", "target")
-
-    def __init__(
-        self,
-        root: Fields | None = None,
-        *,
-        base: str | None = None,
-        target: str | None = None,
-        external: tuple[ExternalFile, ...] = (),
-    ) -> None:
-        self.root = root
-        """The tree of changes; None for an empty patch."""
-        self.base = base
-        """Hexadecimal SHA-256 of the model it was made for, as SerializeToString writes it; None if not computed."""
-        self.target = target
-        """Hexadecimal SHA-256 of the result, computed in the same way; None if not computed."""
-        self.external = external
-        """Files with weights that the two models need."""
+    root: Fields | None = None
+    """The tree of changes; None for an empty patch."""
+    base: str | None = None
+    """Hexadecimal SHA-256 of the model it was made for, as SerializeToString writes it; None if not computed."""
+    target: str | None = None
+    """Hexadecimal SHA-256 of the result, computed in the same way; None if not computed."""
+    external: tuple[ExternalFile, ...] = ()
+    """Files with weights that the two models need."""
 
 
 class Set(NamedTuple):

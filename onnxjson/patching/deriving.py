@@ -61,7 +61,7 @@ def _list_difference(
     else:
         message = plan.field.message
         assert message is not None
-        origins = _origins_by_key(base, target, _KEYS.get(message, _no_key))
+        origins = _origins_by_key(base, target, KEYS.get(message, _no_key))
     changes: dict[int | str, Fields] = {}
     for new, position in zip(target, origins, strict=True):
         if position < 0:
@@ -171,7 +171,7 @@ def _name(record: Any) -> str | None:
     return name
 
 
-_KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
+KEYS: Final[dict[type[d.Record], Callable[[Any], Any]]] = {
     d.StringStringEntry: lambda entry: entry.key,
     d.OperatorSetId: lambda entry: entry.domain or "",
     d.ValueInfo: _name,

@@ -27,10 +27,42 @@ from onnxjson.patching.changes import (
 )
 
 
+class _Found(NamedTuple):
+    """A field that is replaced, or a list whose members change."""
+
+    message: type[Record]
+    name: str
+    change: Replace | Members
+    base: str
+    """Address in the base."""
+    target: str
+
+
+def _walk(message: type[Record], fields: Fields, base: str = "", target: str = "") -> Iterator[_Found]:
+    """Yield all changes in the order of the base: a list before its members."""
+    for name, change in changes_in_order(message, fields):
+        below, its = f"{base}/{name}", f"{target}/{name}"
+        if type(change) is not Fields:
+            yield _Found(message, name, change, below, its)  # type: ignore[arg-type]
+        if type(change) is Replace:
+            continue
+        plan = plans(message)[name]
+        assert plan.field.message is not None
+        if type(change) is Fields:
+            yield from _walk(plan.field.message, change, below, its)
+            continue
+        assert type(change) is Members
+        positions = None if change.sequence is None else Positions(change.sequence)
+        for key, member in members_in_order(change):
+            after = key if positions is None or isinstance(key, str) else positions.after(key)
+            assert after is not None
+            segments = [segment(each, is_named=plan.is_named) for each in (key, after)]
+            yield from _walk(plan.field.message, member, f"{below}/{segments[0]}", f"{its}/{segments[1]}")
+
+
 def operations(fields: Fields | None) -> Iterator[Operation]:
     """Yield the operations in the order of the base: a list before its members."""
-    for each in typed_operations(fields):
-        yield each.operation
+    return (each.operation for each in typed_operations(fields))
 
 
 class TypedOperation(NamedTuple):
@@ -44,62 +76,23 @@ class TypedOperation(NamedTuple):
 
 def typed_operations(fields: Fields | None) -> Iterator[TypedOperation]:
     """Yield `operations`, each with its field."""
-    if fields is not None:
-        yield from _operations(Model, fields, "")
-
-
-def _operations(message: type[Record], fields: Fields, address: str) -> Iterator[TypedOperation]:
-    for name, change in changes_in_order(message, fields):
-        plan = plans(message).get(name)
-        below = f"{address}/{name}"
+    for message, name, change, address, _ in () if fields is None else _walk(Model, fields):
         if type(change) is Replace:
+            plan = plans(message).get(name)
             repeated = plan is None or plan.field.repeated
             old, new = [None if is_absent(each, repeated=repeated) else each for each in (change.old, change.new)]
-            yield TypedOperation(message, name, Set(below, old, new))
-            continue
-        assert plan is not None
-        assert plan.field.message is not None
-        if type(change) is Fields:
-            yield from _operations(plan.field.message, change, below)
-            continue
-        assert type(change) is Members
-        if change.sequence is not None:
-            yield TypedOperation(message, name, ListChange(below, change.sequence, change.removed))
-        for key, member in members_in_order(change):
-            place = segment(key, is_named=plan.is_named)
-            yield from _operations(plan.field.message, member, f"{below}/{place}")
+            yield TypedOperation(message, name, Set(address, old, new))
+        elif type(change) is Members and change.sequence is not None:
+            yield TypedOperation(message, name, ListChange(address, change.sequence, change.removed))
 
 
 def units(fields: Fields | None) -> Iterator[Unit]:
     """Yield every difference once; see `Unit`."""
-    if fields is not None:
-        yield from _units(Model, fields, "", "")
-
-
-def _units(message: type[Record], fields: Fields, base: str, target: str) -> Iterator[Unit]:
-    for name, change in fields.changes.items():
+    for message, name, change, base, target in () if fields is None else _walk(Model, fields):
         if type(change) is Replace:
-            yield Unit("set", f"{base}/{name}", f"{target}/{name}")
-            continue
-        yield from _below(plans(message)[name], change, f"{base}/{name}", f"{target}/{name}")
-
-
-def _below(plan: FieldPlan, change: Change, base: str, target: str) -> Iterator[Unit]:
-    message = plan.field.message
-    assert message is not None
-    if type(change) is Fields:
-        yield from _units(message, change, base, target)
-        return
-    assert type(change) is Members
-    positions = None
-    if change.sequence is not None:
-        positions = Positions(change.sequence)
-        yield from _additions_and_removals(change, plan, base, target)
-    for key, member in change.changes.items():
-        after = key if positions is None or isinstance(key, str) else positions.after(key)
-        assert after is not None
-        before, place = segment(key, is_named=plan.is_named), segment(after, is_named=plan.is_named)
-        yield from _units(message, member, f"{base}/{before}", f"{target}/{place}")
+            yield Unit("set", base, target)
+        elif type(change) is Members and change.sequence is not None:
+            yield from _additions_and_removals(change, plans(message)[name], base, target)
 
 
 def _additions_and_removals(change: Members, plan: FieldPlan, base: str, target: str) -> Iterator[Unit]:
@@ -123,6 +116,20 @@ def _segments(members: dict[int, Record], is_named: bool) -> Iterator[str]:
     for (position, _), name in zip(members.items(), names, strict=True):
         is_unique = name is not None and not name.startswith("#") and names.count(name) == 1
         yield segment(name if is_unique and name is not None else position, is_named=True)
+
+
+def change_at(fields: Fields | None, address: str) -> Change | None:
+    """Return the change of the element at an address of the base, or of all of a value around it; None for none."""
+    change: Change | None = fields
+    for part in parse_address(address):
+        if type(change) is Fields:
+            change = change.changes.get(part)
+        elif type(change) is Members:
+            key = part.removeprefix("#")
+            change = change.changes.get(part) or (change.changes.get(int(key)) if key.isdigit() else None)
+        else:
+            break
+    return change
 
 
 class AddressMap:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator, Mapping
 from collections.abc import Sequence as Listing
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,14 @@ from onnxjson.model.display import counted
 from onnxjson.model.document import Model, StringStringEntry
 from onnxjson.model.errors import OnnxJsonError, PatchError, WeightsMissingError
 from onnxjson.patching.applying import NOT_FITTING, apply_fields, invert_fields
-from onnxjson.patching.changes import ExternalFile, Fields, Operation, PatchRecord, Unit
+from onnxjson.patching.changes import ExternalFile, Operation, PatchRecord, Unit
 from onnxjson.patching.composing import compose
 from onnxjson.patching.deriving import difference
 from onnxjson.patching.listing import AddressMap, operations, units
 
 
-class Patch(PatchRecord):
+class Patch(PatchRecord, frozen=True):
     """An exact, invertible change of a model that can be stored. Equal patches do the same to the same base."""
-
-    __slots__ = ("_address_map",)
 
     @classmethod
     def between(
@@ -86,21 +85,16 @@ class Patch(PatchRecord):
             return following
         # A patch can fit a model that it was not made for; then the hash of the result is unknown.
         target = following.target if self.target is not None and self.target == following.base else None
-        if self.root is None or following.root is None:
-            root = self.root or following.root
-        else:
-            root = self._composed(following.root)
+        root = self.root or following.root
+        if self.root is not None and following.root is not None:
+            try:
+                root = compose(Model, self.root, following.root)
+            except PatchError as error:
+                message = str(error).replace(NOT_FITTING, "the second patch does not follow the first", 1)
+                raise PatchError(message, error.address, error.expected, error.found) from None
         external = [file for file in self.external if file.side == "base"]
         external += [file for file in following.external if file.side == "target"]
         return Patch(root, base=self.base, target=target, external=tuple(external))
-
-    def _composed(self, following: Fields) -> Fields | None:
-        assert self.root is not None
-        try:
-            return compose(Model, self.root, following)
-        except PatchError as error:
-            message = str(error).replace(NOT_FITTING, "the second patch does not follow the first", 1)
-            raise PatchError(message, error.address, error.expected, error.found) from None
 
     def where(self, address: str) -> str | None:
         """Return the address afterwards of the element at an address of the base; None if it is removed.
@@ -108,28 +102,29 @@ class Patch(PatchRecord):
         Raises:
             AddressError: `address` is not an address, or no model can have an element there.
         """
-        if not hasattr(self, "_address_map"):
-            self._address_map = AddressMap(self.root)
         return self._address_map.after(address)
+
+    @cached_property
+    def _address_map(self) -> AddressMap:
+        return AddressMap(self.root)
 
     def with_hashes(self, base: Model, target: Model | None = None) -> "Patch":
         """Return the same patch with the SHA-256 of both models, which reads all of their bytes.
 
         A hash stays None where bytes of the model are not available. `target` defaults to the patched `base`.
         """
-        target = self.apply(base) if target is None else target
         hashes: list[str | None] = []
-        for model in (base, target):
+        for model in (base, self.apply(base) if target is None else target):
             try:
                 hashes.append(sha256_of_model(model))
             except WeightsMissingError:
                 hashes.append(None)
-        return Patch(self.root, base=hashes[0], target=hashes[1], external=self.external)
+        return msgspec.structs.replace(self, base=hashes[0], target=hashes[1])
 
     def with_external(self, base: Model, base_path: Path, target: Model, target_path: Path) -> "Patch":
         """Return the same patch with the external files of both models, found next to the models and hashed."""
         files = (*external_files(base, base_path, "base"), *external_files(target, target_path, "target"))
-        return Patch(self.root, base=self.base, target=self.target, external=files)
+        return msgspec.structs.replace(self, external=files)
 
     @classmethod
     def load(cls, path: str | Path) -> "Patch":
@@ -139,7 +134,7 @@ class Patch(PatchRecord):
             MissingInputError, AccessDeniedError, FileError: the file cannot be read.
             DecodeError: it is not a patch; `findings` have the reasons and places.
         """
-        from onnxjson.patching.loading import load_patch
+        from onnxjson.patching.patch_text import load_patch
 
         return load_patch(cls, path)
 
@@ -150,7 +145,7 @@ class Patch(PatchRecord):
         Raises:
             DecodeError: it is not a patch; `findings` have the reasons and places.
         """
-        from onnxjson.patching.loading import parse_patch
+        from onnxjson.patching.patch_text import parse_patch
 
         return parse_patch(cls, text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text)
 
@@ -162,30 +157,19 @@ class Patch(PatchRecord):
             LimitError: a record nests deeper than protobuf reads.
             ChangedUnderneathError: a file that holds tensors of the patch was changed.
         """
-        from onnxjson.patching.loading import load_patch
-        from onnxjson.patching.storing import write_patch
+        from onnxjson.patching.patch_text import write_patch
         from onnxjson.storage.saving import save_file
 
-        save_file(
-            Path(path), lambda sink: write_patch(self, sink.write), verify=lambda written: load_patch(Patch, written)
-        )
+        save_file(Path(path), lambda sink: write_patch(self, sink.write), verify=Patch.load)
 
     def dumps(self) -> str:
         """Return the patch as text, ``onnxjson-patch/1``; see `save` for the errors."""
-        from onnxjson.patching.storing import patch_bytes
+        from onnxjson.patching.patch_text import patch_bytes
 
         return patch_bytes(self).decode("utf-8")
 
     def __bool__(self) -> bool:
         return self.root is not None
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Patch):
-            return NotImplemented
-        mine = (self.base, self.target, self.external)
-        return mine == (other.base, other.target, other.external) and self.root == other.root
-
-    __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
         return f"<Patch: {counted(sum(1 for _ in self.units()), 'difference')}>"
@@ -207,24 +191,16 @@ def sha256_of_model(model: Model) -> str:
 
 
 def external_files(model: Model, path: Path, side: str) -> tuple[ExternalFile, ...]:
-    """Return the external files of a model, each with its SHA-256.
-
-    Args:
-        model: the model.
-        path: the file of the model; locations are relative to its folder.
-        side: "base" or "target".
-    """
+    """Return the external files of one side, which are next to the file of its model, each with its SHA-256."""
     from onnxjson.storage.external_files import locations
 
     return tuple([ExternalFile(each, _sha256_of_file(each, path.parent, path), side) for each in locations(model)])
 
 
-def missing_files(files: tuple[ExternalFile, ...], folder: Path, side: str = "target") -> list[ExternalFile]:
-    """Return the files of one side that are missing in a folder, or whose contents differ there."""
+def missing_files(files: tuple[ExternalFile, ...], folder: Path) -> list[ExternalFile]:
+    """Return the files of the target that are missing in a folder, or whose contents differ there."""
     missing = []
-    for file in files:
-        if file.side != side:
-            continue
+    for file in [each for each in files if each.side == "target"]:
         found = _sha256_of_file(file.location, folder)
         if found is None or file.sha256 not in (None, found):
             missing.append(file)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from onnxjson.codecs.schema import STORAGES, Schema, document_schema
 from onnxjson.model.messages import FIELDS, Field
-from onnxjson.patching.storing import FORMAT
+from onnxjson.patching.patch_text import FORMAT
 
 _SHA256: Final[Schema] = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
 _ADDRESS: Final = "^(?:/(?:[^~]|~[01])*)+$"

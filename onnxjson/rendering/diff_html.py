@@ -13,9 +13,9 @@ from typing import Final, Literal, NamedTuple
 
 import pybase64
 
+from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Kind, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
-from onnxjson.diffing.texts import node_label
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.rendering.diff_report import EFFECTS, VERDICTS, Count, Nodes, Report, operator_of

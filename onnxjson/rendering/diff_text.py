@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
 
+from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
-from onnxjson.diffing.texts import node_label
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
 from onnxjson.rendering.spans import Line, Span, Style

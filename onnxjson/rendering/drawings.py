@@ -8,9 +8,9 @@ import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
+from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import Member
 from onnxjson.diffing.matching.alignment import UNMATCHED, GraphPair
-from onnxjson.diffing.texts import node_label
 from onnxjson.model.constants import is_constant_node, own_constant
 from onnxjson.model.display import visible
 from onnxjson.model.index import NodeRef, Scope

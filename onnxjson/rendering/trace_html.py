@@ -6,9 +6,9 @@ Drawings need matched nodes, so the models around drawn events are compared agai
 from collections.abc import Iterator
 from typing import Final
 
+from onnxjson.diffing.details import node_label
 from onnxjson.diffing.difference import diff_models
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.texts import node_label
 from onnxjson.model.display import counted
 from onnxjson.model.document import Model
 from onnxjson.model.index import Index, NodeRef

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import Event
-from onnxjson.diffing.texts import node_label
 from onnxjson.model.display import counted, visible
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.optimizing.passes.pipeline import is_grown

@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from onnxjson.diffing.changes import Region
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import Event, Verdict
-from onnxjson.diffing.regions import Region
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.running.comparison import TOLERANCES, Comparison, Tolerance, badness, compare_values

@@ -9,8 +9,8 @@ from typing import Final
 
 import msgspec
 
+from onnxjson.diffing.changes import Region
 from onnxjson.diffing.matching.alignment import Alignment, GraphPair
-from onnxjson.diffing.regions import Region
 from onnxjson.model.constants import find_constant
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.index import Index, Scope

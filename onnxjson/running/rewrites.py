@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from onnxjson.diffing.regions import Region
+from onnxjson.diffing.changes import Region
 from onnxjson.model.display import visible
 from onnxjson.model.document import Graph, Model
 from onnxjson.model.dtypes import BITS, STRING, WIDE_FLOATS

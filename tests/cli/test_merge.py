@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import onnxjson
+from onnxjson.merging.conflicted_files import save
 from onnxjson.merging.merge import merge
-from onnxjson.merging.storing import save
 from onnxjson.model.document import Model
 from onnxjson.model.errors import Conflict
 from tests.cli.running import run, run_process

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from onnxjson.diffing.common_runs import common_length, find_common_runs
+from onnxjson.diffing.line_changes import common_length, find_common_runs
 
 
 def longest(base: list[int], target: list[int]) -> int:

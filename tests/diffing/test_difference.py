@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 import onnxjson
+from onnxjson.diffing.details import scope_parts
 from onnxjson.diffing.difference import Diff, diff
-from onnxjson.diffing.texts import scope_parts
 from onnxjson.model import document as d
 from onnxjson.model.document import Graph, Model
 from tests.diffing.renaming import renamed

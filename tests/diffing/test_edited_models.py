@@ -4,8 +4,7 @@ import random
 
 import pytest
 
-from onnxjson.diffing.difference import diff
-from onnxjson.diffing.edited_models import diff_edited, edited_alignment
+from onnxjson.diffing.difference import Diff, diff, diff_models
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.editing.applying import run
 from onnxjson.editing.spelling import parse_line
@@ -15,6 +14,10 @@ from onnxjson.rendering.diff_report import report
 from tests.editing.random_models import random_edit, random_model
 
 NAMES = ("before", "after")
+
+
+def diff_edited(base: Model, target: Model) -> Diff:
+    return diff_models(base, target, names=NAMES, is_edited=True)
 
 
 def edited(model: Model, rng: random.Random) -> Model:
@@ -31,7 +34,7 @@ def test_every_difference_is_in_an_event(seed: int) -> None:
     rng = random.Random(seed)
     base = random_model(rng)
     target = edited(base, rng)
-    found = diff_edited(base, target, None, NAMES)
+    found = diff_edited(base, target)
     assert found.patch.apply(base) == target
     assert all(event is not None for event in found.shares.values())
     assert bool(found.events) == (base != target)
@@ -62,7 +65,7 @@ def test_what_an_edit_does_is_told_as_where_all_is_matched(line: str) -> None:
         tried += 1
         events = [
             sorted((event.kind, event.pattern, event.count) for event in each.events)
-            for each in (diff_edited(base, target, None, NAMES), diff(base, target))
+            for each in (diff_edited(base, target), diff(base, target))
         ]
         assert events[0] == events[1]
     assert tried
@@ -77,7 +80,7 @@ def test_an_edit_is_what_it_is_even_where_structure_finds_something_else_that_is
         except OnnxJsonError:
             continue
         tried += 1
-        assert {event.kind for event in diff_edited(base, target, None, NAMES).events} == {"attribute-changed"}
+        assert {event.kind for event in diff_edited(base, target).events} == {"attribute-changed"}
     assert tried
 
 
@@ -85,4 +88,5 @@ def test_only_onnx_constants_are_counterparts_of_initializers() -> None:
     base = Model(graph=Graph(initializer=(Tensor(name="w", data_type=1, raw_data=b"\0" * 4),)))
     for domain, pairs in (("", {"w": "w"}), ("ai.onnx", {"w": "w"}), ("mine", {})):
         target = Model(graph=Graph(node=(Node(op_type="Constant", domain=domain, output=("w",)),)))
-        assert edited_alignment(base, target).graphs[0].values == pairs, domain
+        found = diff_edited(base, target)
+        assert found.alignment.graphs[0].values == pairs, domain

@@ -12,8 +12,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from onnxjson.git import shown_text, textconv
-from onnxjson.git.shown_text import VERSION
+from onnxjson.git import textconv
+from onnxjson.git.textconv import VERSION
 from onnxjson.model import document
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.storage import api, files
@@ -195,15 +195,15 @@ def test_only_successes_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_least_recently_used_texts_go_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(shown_text, "LARGEST", 1000)
+    monkeypatch.setattr(textconv, "LARGEST", 1000)
     for number, name in enumerate("abcdef"):
-        shown_text.cache(name * 64, [b"x" * 200])
-        place = shown_text.cache_folder()
+        textconv.cache_text(name * 64, [b"x" * 200])
+        place = textconv.cache_folder()
         assert place is not None
         os.utime(place / (name * 64), (number, number))
-    shown_text.cache("0" * 64, [b"y"])
-    assert shown_text.read_cached("a" * 64) is None
-    assert shown_text.read_cached("f" * 64) == b"x" * 200
+    textconv.cache_text("0" * 64, [b"y"])
+    assert textconv.read_cached("a" * 64) is None
+    assert textconv.read_cached("f" * 64) == b"x" * 200
 
 
 def test_full_disk_and_no_place_for_a_cache_are_no_failure(weighty: Path, tmp_path: Path) -> None:

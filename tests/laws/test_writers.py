@@ -26,7 +26,7 @@ OTHERS = {
     "git/merge_driver.py": "puts its result where git asks for it; pointers of weights that have no file yet",
     "git/repository.py": "lays out a revision in a private temporary folder",
     "git/driver_lines.py": "tries settings in a temporary repository",
-    "git/shown_text.py": "keeps texts in the cache folder, verified when they are read",
+    "git/textconv.py": "keeps texts in the cache folder, verified when they are read",
     "merging/sides.py": "renames values, not files",
     "optimizing/passes/onnxruntime.py": "hands a model over in the private folder of a pass",
     "running/box_trial.py": "tries to write outside the box",

@@ -1,16 +1,25 @@
 """One small model to be changed on both sides, and the changes."""
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
 
 import onnxjson
+from onnxjson.merging.conflicted_files import ConflictWriter
 from onnxjson.model.document import Attribute, Model, Node, StringStringEntry, Tensor
+from onnxjson.model.errors import Conflict
 from tests.editing.graphs import model_of
 
 Change = Callable[[Model], Model]
+
+
+def conflicted_bytes(model: Model, conflicts: Sequence[Conflict]) -> bytes:
+    parts: list[bytes] = []
+    ConflictWriter(parts.append, model, conflicts).model(model)
+    return b"".join(parts)
+
 
 BASE = model_of(
     """<ir_version: 10, opset_import: ["" : 20, "local" : 1], producer_name: "p">

@@ -2,8 +2,8 @@
 
 import pytest
 
+from onnxjson.diffing.matching.alignment import align_by_names
 from onnxjson.merging.merge import merge
-from onnxjson.merging.pairing import align_by_names
 from onnxjson.model.document import Model
 from tests.editing.graphs import model_of
 from tests.merging.models import BASE, Change, attribute, both, metadata, node, renamed, without

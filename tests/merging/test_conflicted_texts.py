@@ -9,15 +9,15 @@ import pytest
 import onnxjson
 from onnxjson.codecs.schema import document_schema
 from onnxjson.codecs.text_file import read_bytes
-from onnxjson.merging import storing
+from onnxjson.merging import conflicted_files
+from onnxjson.merging.conflicted_files import save
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import resolve
-from onnxjson.merging.storing import conflicted_bytes, save
 from onnxjson.model.document import Graph, Model, Node, Tensor
 from onnxjson.model.errors import Conflict, ConflictError, DecodeError, LimitError, SelectorError
 from onnxjson.model.payloads import Digest
 from onnxjson.storage import files
-from tests.merging.models import BASE, attribute, both, metadata, node, renamed, weights, without
+from tests.merging.models import BASE, attribute, both, conflicted_bytes, metadata, node, renamed, weights, without
 from tests.merging.test_slots import ONE, SAME_SLOT, TWO
 
 MANY = merge(
@@ -131,7 +131,7 @@ def test_digests_of_a_text_stay_digests() -> None:
 
 
 def test_text_that_is_too_long_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(storing, "CONFLICT_TEXT_BYTES", 500)
+    monkeypatch.setattr(conflicted_files, "CONFLICT_TEXT_BYTES", 500)
     path = tmp_path / "m.onnx"
     with pytest.raises(LimitError, match="MiB"):
         save(MANY.model, MANY.conflicts, path, "onnx")

@@ -9,7 +9,6 @@ import onnxjson
 from onnxjson.codecs.text_file import read_bytes
 from onnxjson.merging.merge import merge
 from onnxjson.merging.resolving import Choice, resolve
-from onnxjson.merging.storing import conflicted_bytes
 from onnxjson.model.document import Model, Node
 from onnxjson.model.errors import ConflictError
 from onnxjson.model.structure import check_structure
@@ -17,7 +16,7 @@ from onnxjson.model.walking import walk
 from tests.benchmarks.graphs import layers
 from tests.editing.graphs import model_of
 from tests.merging.laws import require_laws
-from tests.merging.models import BASE, Change, both, edit, graph, metadata, node, renamed, without
+from tests.merging.models import BASE, Change, both, conflicted_bytes, edit, graph, metadata, node, renamed, without
 from tests.merging.triples import triple
 
 SIDES: tuple[Choice, ...] = ("base", "ours", "theirs")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.merging.resolution_session import SIDES, ResolutionSession, open_session
+from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
 from onnxjson.merging.resolving import Choice, resolve
-from onnxjson.merging.storing import save
+from onnxjson.model.addresses import SIDES
 from onnxjson.model.document import Model
 from onnxjson.model.errors import ChangedUnderneathError, ConflictError, DecodeError, MissingInputError, SelectorError
 from onnxjson.storage import files
@@ -121,18 +121,6 @@ def test_choice_that_is_taken_back_leaves_nothing(path: Path) -> None:
     settling.save()
     assert files.load(path, conflicted=True).conflicts == MANY.conflicts
     assert settling.exit_code == 16
-
-
-def test_all_that_is_left_is_chosen_at_once(path: Path) -> None:
-    settling = open_session(path)
-    settling.choose("2", "base")
-    settling.choose_all("theirs")
-    assert dict(settling.choices) == {"1": "theirs", "2": "base", "3": "theirs", "4": "theirs"}
-    straight = open_session(path)
-    for each, choice in settling.choices.items():
-        straight.choose(each, choice)
-    assert settling.model == straight.model
-    assert settling.remaining == 0
 
 
 def test_side_that_cannot_be_taken_changes_nothing(tmp_path: Path) -> None:

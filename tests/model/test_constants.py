@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from onnxjson.diffing.edited_models import edited_alignment
+from onnxjson.diffing.matching.aligning import align
 from onnxjson.model.constants import Constant, attribute_tensor, constant_value, find_constant, own_constant
 from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.index import Index
@@ -50,7 +50,7 @@ def test_constant_of_another_domain_is_an_operator_like_any_other() -> None:
 def test_initializer_and_constant_of_one_name_are_a_pair_in_the_default_domain_alone(domain: str) -> None:
     base = model(Node(op_type="Neg", input=("c",), output=("y",)), initializer=(Tensor(dims=(1,), name="c"),))
     target = model(constant(domain), Node(op_type="Neg", input=("c",), output=("y",)))
-    alignment = edited_alignment(base, target)
+    alignment = align(base, target)
     assert ("c" in alignment.graphs[0].values) is (domain == "ai.onnx")
 
 

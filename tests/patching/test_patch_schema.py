@@ -4,6 +4,7 @@ import json
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
@@ -35,7 +36,8 @@ def test_a_patch_with_everything_is_valid(validator: Draft202012Validator) -> No
     base = attributes_of(number("\udcff", 1))
     target = attributes_of(number("\udcff", 2), d.Attribute(name="t", t=d.Tensor(raw_data=b"0" * 300)))
     patch = Patch.between(base, target).with_hashes(base)
-    patch.external = (ExternalFile("w.data", "0" * 64), ExternalFile("v.data", None, "base"))
+    files = (ExternalFile("w.data", "0" * 64), ExternalFile("v.data", None, "base"))
+    patch = msgspec.structs.replace(patch, external=files)
     validator.validate(json.loads(patch.dumps()))
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 import onnxjson
-from onnxjson.merging.resolution_session import ResolutionSession, open_session
-from onnxjson.merging.storing import save
+from onnxjson.merging.conflicted_files import ResolutionSession, open_session, save
 from onnxjson.model.errors import ChangedUnderneathError, Conflict
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells

@@ -1,15 +1,22 @@
-"""The result of matching two models: pairs of graphs, of their nodes and of their values; pairs of inputs and outputs.
+"""The result of matching two models: pairs of graphs, nodes and values. Pairs by the names of values alone.
 
 An element in no pair has no counterpart: it was added, removed, or is part of a rewrite (see
 `onnxjson.diffing.events`). A pair does not mean that its two elements are equal.
+
+Most merges are of small edits of one exporter's model, and so is most of what is edited here. Then `align_by_names` is
+enough, without numpy, unless something was added or removed that could have taken over a name, or anything else is
+unusual: then the matcher decides (`onnxjson.diffing.matching.aligning`).
 """
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from onnxjson.model.document import Function, Model, Type
+from onnxjson.model.constants import own_constant
+from onnxjson.model.document import Function, Model, Node, Type
 from onnxjson.model.index import Index, Scope
+from onnxjson.model.operators import function_key, plain_domain
 
 UNMATCHED = -1
 """Value in `GraphPair.target_of` and `base_of` for a node without a counterpart."""
@@ -131,13 +138,129 @@ def _any(type_: Type | None) -> Hashable:
     return None
 
 
-def same_alignment(base: Model, target: Model) -> Alignment:
-    """Align two equal models: every graph, node and value is paired with the one at the same place."""
+def align_by_names(base: Model, target: Model, *, is_edited: bool = False) -> Alignment | None:
+    """Pair graphs, nodes and values of the same name; None if names alone are not enough.
+
+    No name of an edited base (`is_edited`) can have been given to another value.
+    """
     indexes = Index(base), Index(target)
-    pairs = []
-    for one, other in zip(indexes[0].scopes, indexes[1].scopes, strict=True):
-        places = range(len(one.graph.node))
-        values = {name: name for name in (*one.inputs, *one.initializers, *one.sparse_initializers, *one.producers)}
-        pairs.append(GraphPair(one, other, places, places, values, {}, {}))
-    functions = tuple([(position, position) for position in range(len(base.functions))])
-    return Alignment(*indexes, tuple(pairs), {pair.base.address: pair for pair in pairs}, functions, None)
+    functions = _functions(base, target)
+    if functions is None:
+        return None
+    scopes = [index.by_address for index in indexes]
+    tops = [("/graph", "/graph"), *[(f"/functions/{here}", f"/functions/{there}") for here, there in functions]]
+    tops += [(address, address) for address, scope in scopes[0].items() if scope.kind == "training"]
+    pairs: list[GraphPair] = []
+    waiting = [(scopes[0][here], scopes[1][there]) for here, there in tops if here in scopes[0] and there in scopes[1]]
+    while waiting:
+        mine, its = waiting.pop()
+        pair = pair_by_names(mine, its, is_edited=is_edited)
+        if pair is None:
+            return None
+        pairs.append(pair)
+        for child in mine.children:
+            if child.owner is None:
+                continue
+            there = pair.target_of[child.owner.position]
+            other = scopes[1].get(f"{its.address}/node/{there}{child.address[len(child.owner.address) :]}")
+            if other is not None:
+                waiting.append((child, other))
+    pairs.sort(key=lambda pair: (not pair.base.address.startswith("/graph"), pair.base.address.count("/")))
+    by_base = {pair.base.address: pair for pair in pairs}
+    return Alignment(*indexes, tuple(pairs), by_base, tuple(functions), None)
+
+
+def _functions(base: Model, target: Model) -> list[tuple[int, int]] | None:
+    keys = [[function_key(each) for each in model.functions] for model in (base, target)]
+    if any(len(set(each)) < len(each) for each in keys):
+        return None
+    if set(keys[0]) - set(keys[1]) and set(keys[1]) - set(keys[0]):
+        return None
+    places = {key: place for place, key in enumerate(keys[1])}
+    return [(place, places[key]) for place, key in enumerate(keys[0]) if key in places]
+
+
+def pair_by_names(base: Scope, target: Scope, *, is_edited: bool = False) -> GraphPair | None:
+    """Pair the nodes and values of two graphs by their names; None if names alone are not enough."""
+    nodes, its = base.graph.node, target.graph.node
+    places, others = _by_output(nodes), _by_output(its)
+    if places is None or others is None:
+        return None
+    target_of = [UNMATCHED] * len(nodes)
+    base_of = [UNMATCHED] * len(its)
+    for name, position in places.items():
+        there = others.get(name)
+        if there is not None:
+            if nodes[position].output != its[there].output:
+                return None
+            target_of[position], base_of[there] = there, position
+    removed = Counter(_operator(nodes[place]) for place, there in enumerate(target_of) if there < 0)
+    new = Counter(_operator(its[place]) for place, here in enumerate(base_of) if here < 0)
+    if removed.keys() & new.keys():
+        return None
+    moved = removed.keys() | new.keys()
+    changed: list[int] = []
+    for position, there in enumerate(target_of):
+        if there < 0:
+            continue
+        node, other = nodes[position], its[there]
+        if node.input == other.input and _operator(node) == _operator(other) and node.attribute == other.attribute:
+            continue
+        if _operator(node) != _operator(other) or _operator(node) in moved:
+            return None
+        changed.append(position)
+    if changed and not is_edited and _have_other_names(base, target, target_of, changed):
+        return None
+    if moved and _has_other_constants(base, target):
+        # A layer inserted in the middle may have shifted the names of all weights behind it.
+        return None
+    values = _values(base, target)
+    return None if values is None else GraphPair(base, target, target_of, base_of, values, {}, {})
+
+
+def _have_other_names(base: Scope, target: Scope, target_of: list[int], changed: list[int]) -> bool:
+    """Whether a changed node is now equal to what another node was that was removed or changed, too.
+
+    Exporters that number values swap the names of two layers when they visit them in another order.
+    """
+    before = [base.graph.node[place] for place in (*changed, *[at for at, there in enumerate(target_of) if there < 0])]
+    known: dict[tuple[tuple[str, str], tuple[str, ...]], list[Node]] = {}
+    for node in before:
+        known.setdefault((_operator(node), node.input), []).append(node)
+    after = [target.graph.node[target_of[position]] for position in changed]
+    return any(
+        node.attribute == other.attribute for node in after for other in known.get((_operator(node), node.input), ())
+    )
+
+
+def _has_other_constants(base: Scope, target: Scope) -> bool:
+    names = base.initializers.keys() & target.initializers.keys()
+    return any(base.initializer(name) != target.initializer(name) for name in names)
+
+
+def _by_output(nodes: Sequence[Node]) -> dict[str, int] | None:
+    """Nodes by their first output; None if two share it or one has none."""
+    found = {node.output[0]: place for place, node in enumerate(nodes) if node.output and node.output[0]}
+    return found if len(found) == len(nodes) else None
+
+
+def _operator(node: Node) -> tuple[str, str]:
+    return plain_domain(node.domain), node.op_type or ""
+
+
+def _values(base: Scope, target: Scope) -> dict[str, str] | None:
+    for mine, its in (
+        (base.inputs, target.inputs),
+        (base.initializers, target.initializers),
+        (base.sparse_initializers, target.sparse_initializers),
+    ):
+        if mine.keys() - its.keys() and its.keys() - mine.keys():
+            return None
+    theirs = target.defined_names
+    found = {name: name for name in base.defined_names if name in theirs}
+    # A constant that is computed now is another value.
+    return None if any(_is_constant(base, name) != _is_constant(target, name) for name in found) else found
+
+
+def _is_constant(scope: Scope, name: str) -> bool:
+    return name not in scope.inputs and own_constant(scope, name) is not None

@@ -196,11 +196,7 @@ def unique_pairs(
 ) -> tuple[Integers, Integers]:
     """Return the nodes whose label is unique on both sides, as two lists in the same order.
 
-    Args:
-        base: labels of `bases`, same length.
-        target: labels of `targets`, same length.
-        bases: positions of nodes.
-        targets: positions of nodes.
+    `base` has the labels of the nodes `bases`, `target` those of `targets`.
     """
     known, first, counts = np.unique(base, return_index=True, return_counts=True)
     its_known, its_first, its_counts = np.unique(target, return_index=True, return_counts=True)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.diffing.matching.columns import SHIFT, SLOT, Columns, Integers, Interner, Words
-from onnxjson.diffing.matching.labels import RADIUS, Labels, number
-from onnxjson.diffing.matching.ordering import common_subsequence, from_outputs
+from onnxjson.diffing.matching.labels import RADIUS, Labels, common_subsequence, from_outputs, number
 from onnxjson.diffing.matching.pairing import NO_PART, NodePairing, producers_of_outputs, propagate, unique_pairs
 from onnxjson.diffing.matching.similarity import assign, pair_similar
 
@@ -33,14 +32,7 @@ _MOST_EDITS: Final = 512
 
 
 def match(base: Columns, target: Columns, interner: Interner, outputs: dict[int, int]) -> NodePairing:
-    """Match the nodes of two graphs.
-
-    Args:
-        base: a graph.
-        target: another one, by the same interner.
-        interner: the numbers that both use.
-        outputs: positions of outputs of `base` -> their counterparts in `target`.
-    """
+    """Match the nodes of two graphs; `outputs` are positions of outputs of `base` -> their counterparts in `target`."""
     allowed = _LEAST_WORK + WORK_PER_NODE * (len(base) + len(target))
     pairing = NodePairing(base, target, outputs, allowed)
     numbers = np.array(number(base, interner), np.int64), np.array(number(target, interner, add=False), np.int64)

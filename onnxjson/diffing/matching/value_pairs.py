@@ -9,12 +9,7 @@ from onnxjson.model.document import Function
 
 
 def pair_values(pairing: NodePairing, inputs: dict[int, int]) -> tuple[dict[str, str], list[int], list[int]]:
-    """Return the pairs of names, and the pairs of nodes including Constant and Identity nodes.
-
-    Args:
-        pairing: the pairs of the other nodes.
-        inputs: positions of inputs of base -> positions of their counterparts.
-    """
+    """Return the pairs of names, and the pairs of nodes including Constant and Identity nodes."""
     base, target = pairing.base.columns, pairing.target.columns
     target_of = [each if each >= 0 else UNMATCHED for each in pairing.target_of]
     base_of = [each if each >= 0 else UNMATCHED for each in pairing.base_of]

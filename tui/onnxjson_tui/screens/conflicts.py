@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from textual.app import ComposeResult
 
-from onnxjson.merging.resolution_session import ResolutionSession, ShownConflict
+from onnxjson.merging.conflicted_files import ResolutionSession, ShownConflict
 from onnxjson.merging.resolving import Choice
 from onnxjson.model.display import counted, visible
 from onnxjson.model.errors import OnnxJsonError

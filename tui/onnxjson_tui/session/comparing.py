@@ -91,11 +91,12 @@ def compared(base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:
 
 def compared_edits(base: Side, target: Side) -> Compared:
     """Compare a model with its edited version; unchanged nodes of a big model are not matched again."""
-    from onnxjson.diffing.edited_models import diff_edited
+    from onnxjson.diffing.difference import diff_models
 
     if base.model.graph is None or len(base.model.graph.node) < MATCHED:
         return compared(base, target)
-    return of_diff(diff_edited(base.model, target.model, target.path, (base.name, target.name)), base, target)
+    paths, names = (target.path, target.path), (base.name, target.name)
+    return of_diff(diff_models(base.model, target.model, paths=paths, names=names, is_edited=True), base, target)
 
 
 def of_diff(found: "Diff", base: Side, target: Side, notes: Sequence[str] = ()) -> Compared:

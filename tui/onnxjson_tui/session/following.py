@@ -5,7 +5,7 @@ user it remains the same node.
 """
 
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from onnxjson.model.addresses import parse_address, resolve
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, Record
@@ -13,6 +13,7 @@ from onnxjson.model.errors import AddressError
 from onnxjson.model.index import Index, Scope
 from onnxjson.patching import Patch
 from onnxjson.patching.changes import Change, Fields, Members, keeps_order, segment
+from onnxjson.patching.listing import change_at
 
 _NODES_ONLY: Final = {"node", "name", "doc_string", "value_info", "metadata_props", "quantization_annotation"}
 """Fields of a graph that define no names except through nodes."""
@@ -72,26 +73,12 @@ def place_after(patch: Patch, address: str) -> str | None:
         if patch.where(node) is not None:
             continue
         owner = patch.where("/".join(pieces[: length - 1])) if length > 2 else ""
-        members = _change_at(patch.root, parts[: length - 1])
+        members = change_at(patch.root, "/".join(pieces[:length]))
         position = _replacement(members, int(parts[length - 1])) if isinstance(members, Members) else None
         if owner is None or position is None:
             return None
         return "/".join([owner, "node", str(position), *pieces[length + 1 :]])
     return None
-
-
-def _change_at(root: Fields | None, parts: tuple[str, ...]) -> Any:
-    """Return the change of the element at an address of the base model."""
-    change: Any = root
-    for part in parts:
-        if isinstance(change, Fields):
-            change = change.changes.get(part)
-        elif isinstance(change, Members):
-            key = part.removeprefix("#")
-            change = change.changes.get(part) or (change.changes.get(int(key)) if key.isdigit() else None)
-        else:
-            return None
-    return change
 
 
 def _replacement(members: Members, position: int) -> int | None:

@@ -14,7 +14,7 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.payloads import Data, Digest, Payload
 from onnxjson.patching import Patch
-from onnxjson.patching.storing import PatchWriter
+from onnxjson.patching.patch_text import PatchWriter
 from onnxjson.storage.identity import Identity
 from onnxjson_tui.session.history import Step
 from onnxjson_tui.session.journal import FORMAT, Header, Journal, Line, StepLine, begin

@@ -15,7 +15,7 @@ from onnxjson_tui.session.session import Session
 from onnxjson_tui.shell.terminal import Choice, Terminal, detect
 
 if TYPE_CHECKING:
-    from onnxjson.merging.resolution_session import ResolutionSession
+    from onnxjson.merging.conflicted_files import ResolutionSession
     from onnxjson_tui.workbench.app import WorkbenchApp
 
 LONGEST_END: Final = 1.5
@@ -102,7 +102,7 @@ def resolve_file(path: str, *, remote: Choice, ascii_only: bool | None, mouse: b
     Raises:
         OnnxJsonError: the file cannot be read.
     """
-    from onnxjson.merging.resolution_session import open_session
+    from onnxjson.merging.conflicted_files import open_session
 
     settling = open_session(Path(path))
     if settling.conflicts:

@@ -1,21 +1,177 @@
-"""Interactive resolution of the conflicts of one file: show them, choose sides, undo choices, save."""
+"""Files of merge results: a model in the requested form, or a text with conflicts, and their interactive resolution.
 
-from collections.abc import Mapping, Sequence
+A text with conflicts is written under any name, as a source file holds conflict markers: no runtime reads it as a
+model, and `git add` stores all sides with it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from onnxjson.codecs.canonical_values import INDENTS, string
+from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.tensor_text import Weights
+from onnxjson.codecs.text_file import read
 from onnxjson.merging.merge import merge, structural_errors
 from onnxjson.merging.resolving import resolve
-from onnxjson.merging.storing import save, value_lines
-from onnxjson.model.addresses import SIDES, Choice
+from onnxjson.merging.slots import wrapped
+from onnxjson.model import document as d
+from onnxjson.model.addresses import SIDES, Choice, Slot, slot_at
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model
-from onnxjson.model.errors import Conflict, ConflictError, DecodeError, Finding, MissingInputError
+from onnxjson.model.errors import Conflict, ConflictError, DecodeError, Finding, LimitError, MissingInputError
+from onnxjson.model.limits import CONFLICT_TEXT_BYTES
+from onnxjson.model.payloads import Data
+from onnxjson.patching.patch_text import PatchWriter
 from onnxjson.storage import files
-from onnxjson.storage.identity import Identity, identity
+from onnxjson.storage.files import Format
+from onnxjson.storage.identity import Identity, identity, open_source
+from onnxjson.storage.saving import Sink, save_file
 
-__all__ = ["SIDES", "ConflictSlot", "ResolutionSession", "ShownConflict", "errors_of", "open_session", "recovery_hint"]
+
+def save(
+    model: d.Model,
+    conflicts: Sequence[Conflict],
+    path: Path,
+    format: Format,  # noqa: A002 - as in files.save
+    *,
+    expect: Identity | None = None,
+    backup: bool = False,
+) -> None:
+    """Write a merged model to a file, all or nothing: in `format`, or as text if it has conflicts.
+
+    Raises:
+        LimitError: the text with conflicts would be longer than `CONFLICT_TEXT_BYTES`.
+        OnnxJsonError: see `files.save`.
+    """
+    if not conflicts:
+        weights = "keep" if format == "json" else "inline"
+        files.save(model, path, format, weights=weights, expect=expect, backup=backup)  # type: ignore[arg-type]
+        return
+    keep: Callable[[Path], object] | None = None
+    if backup:
+        from onnxjson.storage.state import keep_backup
+
+        keep = keep_backup
+    save_file(
+        path,
+        lambda sink: write_conflicted(model, conflicts, sink),
+        verify=lambda written: read(open_source(written), conflicted=True),
+        expect=expect,
+        backup=keep,
+    )
+
+
+def write_conflicted(model: d.Model, conflicts: Sequence[Conflict], sink: Sink) -> None:
+    """Stream the text of a model with conflicts.
+
+    Raises:
+        LimitError: it is longer than `CONFLICT_TEXT_BYTES`, or nests too deep.
+        WeightsMissingError, ChangedUnderneathError, FileError: payloads cannot be read.
+    """
+    written = 0
+
+    def write(piece: bytes) -> None:
+        nonlocal written
+        written += len(piece)
+        if written > CONFLICT_TEXT_BYTES:
+            raise LimitError(
+                f"the text with both sides of the conflicts has more than {CONFLICT_TEXT_BYTES >> 20} MiB; keep the "
+                "weights in other files, or choose one side with git checkout --ours or --theirs"
+            )
+        sink.write(piece)
+
+    ConflictWriter(write, model, conflicts).model(model)
+
+
+class ConflictWriter(PatchWriter):
+    """Writer of one model with conflicts; payloads are inline, as in a text without conflicts."""
+
+    def __init__(self, write: Callable[[bytes], object], model: d.Model, conflicts: Sequence[Conflict]) -> None:
+        super().__init__(write)
+        self._conflicts = conflicts
+        self._weights = _weights(model, conflicts)
+
+    def after_format(self) -> None:
+        """See `TextWriter.after_format`."""
+        if self._conflicts:
+            self._block(b'"conflicts": [', self._conflicts, self._conflict, b"]")
+
+    def payload(self, data: Data, storage: str | None) -> None:
+        """See `TextWriter.payload`."""
+        TextWriter.payload(self, data, storage)
+
+    def _tensor_data(self, field: Any, data: Data) -> None:
+        TextWriter._tensor_data(self, field, data)
+
+    def slot_value(self, slot: Slot, value: Any, weights: Weights) -> None:
+        """Write the value of a slot alone, with payloads in a form."""
+        self._weights = weights
+        self._slot_value(slot, value, 0)
+        self.flush()
+
+    def _conflict(self, conflict: Conflict) -> None:
+        self.out.append(b'{"id": %b, "at": %b' % (string(conflict.id), string(conflict.at)))
+        slot = slot_at(conflict.at)
+        for key in ("base", "ours", "theirs"):
+            value = getattr(conflict, key)
+            if value is not None:
+                self.key(b'"%b": ' % key.encode(), INDENTS[3])
+                self._slot_value(slot, value, 3)
+        self.out.append(b"}")
+
+    def _slot_value(self, slot: Slot, value: Any, indent: int) -> None:
+        field = slot.field
+        if isinstance(value, d.Model):
+            self.exact(value, indent)
+        elif isinstance(value, d.Record):
+            self._record(value, indent)
+        elif slot.member is not None:
+            self.out.append(string(value))
+        elif field is not None and field.message is not None:
+            self.items(value, self._record, indent)
+        else:
+            self._set_value(field, value, indent)
+
+
+def value_lines(conflict: Conflict, side: str) -> list[str] | None:
+    """The value of a side as lines of canonical text, with the SHA-256 of payloads; None if it has nothing."""
+    value = getattr(conflict, side)
+    if value is None:
+        return None
+    if isinstance(value, d.Model):
+        nodes = 0 if value.graph is None else len(value.graph.node)
+        return [f"a model of {nodes:,} nodes"]
+    parts: list[bytes] = []
+    writer = ConflictWriter(parts.append, d.Model(), ())
+    writer.slot_value(slot_at(conflict.at), value, Weights("digest"))
+    return b"".join(parts).decode("utf-8").split("\n")
+
+
+def value_text(conflict: Conflict, side: str) -> str | None:
+    """The same as one line."""
+    lines = value_lines(conflict, side)
+    return None if lines is None else " ".join([line.lstrip(" ") for line in lines])
+
+
+def _weights(model: d.Model, conflicts: Sequence[Conflict]) -> Weights:
+    """Form of payloads: digests and blobs that were read are kept, in the model and in the conflicts."""
+    found = [Weights.of(each, "keep") for each in (model, *_models(conflicts))]
+    folders = [each.blobs for each in found if each.blobs is not None]
+    return Weights("keep", any(each.has_digests for each in found), folders[0] if folders else None)
+
+
+def _models(conflicts: Sequence[Conflict]) -> Iterator[d.Model]:
+    """Yield the values of conflicts, each wrapped in a model."""
+    for conflict in conflicts:
+        slot = slot_at(conflict.at)
+        for value in (conflict.base, conflict.ours, conflict.theirs):
+            for each in value if isinstance(value, tuple) else (value,):
+                if isinstance(each, d.Model):
+                    yield each
+                elif (found := wrapped(each, slot)) is not None:
+                    yield found[0]
 
 
 class ConflictSlot(NamedTuple):
@@ -58,16 +214,6 @@ class ResolutionSession:
         is_under_git: bool = False,
         is_stored: bool = True,
     ) -> None:
-        """Begin without choices.
-
-        Args:
-            path: the file to write.
-            model: the model with the values of ours in the slots of the conflicts.
-            conflicts: all conflicts.
-            expect: identity of the file at `path`; None if there is none.
-            is_under_git: whether ``git mergetool`` is waiting.
-            is_stored: whether the file holds these conflicts.
-        """
         self.path = path
         self.is_under_git = is_under_git
         self._is_stored = is_stored
@@ -116,14 +262,6 @@ class ResolutionSession:
         self.model, self._left = resolve(self.model, self._left, choice, (id,))
         self._choices[id] = choice
         self._is_stored = False
-
-    def choose_all(self, choice: Choice) -> None:
-        """Resolve all conflicts without a choice with one side, which is the only way for names that were swapped.
-
-        Raises:
-            ConflictError: see `choose`.
-        """
-        self._replay(self._choices | {each.id: choice for each in self.conflicts if each.id not in self._choices})
 
     def undo_choice(self, id: str) -> None:  # noqa: A002 - as the text calls it
         """Undo the choice for a conflict, if there is one.
@@ -221,7 +359,11 @@ def _side(path: Path, *, is_base: bool = False) -> Model | None:
 def _shown(conflicts: Sequence[Conflict]) -> tuple[ShownConflict, ...]:
     places: dict[str, list[ConflictSlot]] = {}
     for each in conflicts:
-        values = {side: value_lines(each, side) for side in SIDES}
+        lines = {side: value_lines(each, side) for side in SIDES}
+        values = {
+            side: None if found is None else tuple([visible(line, None) for line in found])
+            for side, found in lines.items()
+        }
         places.setdefault(each.id, []).append(
             ConflictSlot(each.at, visible(each.at, None) or "the whole model", values)
         )

@@ -1,22 +1,36 @@
-"""Write a patch as JSON, the text ``onnxjson-patch/1`` (docs/patch.md).
+"""Write and read a patch as JSON, the text ``onnxjson-patch/1`` (docs/patch.md).
 
 Records and values are written as in a document (docs/format.md). Bytes of tensors are written once, in a table at the
 end, by their SHA-256; each payload is read when it is written, so they are never all in memory at the same time.
+
+A patch that is read is untrusted input: it is checked for consistency and against the messages of onnx.proto, so that
+a patch that passes can be applied, inverted and composed without surprise.
 """
 
-from collections.abc import Callable, Container, Mapping
-from typing import Any, Final
+import hashlib
+from collections.abc import Callable, Container, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
 
 import pybase64
 
 from onnxjson.codecs.canonical_values import INDENTS, string, string_or_lines, strings
 from onnxjson.codecs.canonical_writer import TextWriter
+from onnxjson.codecs.reading.context import ROOT, Context, Place, has_format
+from onnxjson.codecs.reading.exact_reader import read_document
+from onnxjson.codecs.reading.strings import SHA256, read_payload, read_string
+from onnxjson.codecs.reading.tree import Tree
 from onnxjson.codecs.tensor_text import sha256_of
+from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.model import document as d
+from onnxjson.model.display import visible
 from onnxjson.model.messages import Field
-from onnxjson.model.payloads import Data, Digest, Payload
+from onnxjson.model.payloads import Data, Digest, Payload, SourceFile
+from onnxjson.patching.building import Builder
 from onnxjson.patching.changes import ExternalFile, ListChange, PatchRecord, Sequence, Set, plans
 from onnxjson.patching.listing import TypedOperation, typed_operations
+from onnxjson.storage.identity import open_source
 
 FORMAT: Final = "onnxjson-patch/1"
 """Value of the key "format" of a patch."""
@@ -28,19 +42,14 @@ _ITEM: Final = 2
 """Indentation of an operation, in steps."""
 
 
-def write_patch(patch: PatchRecord, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
+def write_patch(patch: PatchRecord, write: Callable[[bytes], object]) -> None:
     """Stream the text of a patch to `write` in pieces of UTF-8.
-
-    Args:
-        patch: the patch.
-        write: called with each piece.
-        elsewhere: sha256 of the payloads that are left out of the text, since its reader has them.
 
     Raises:
         LimitError: graphs nest deeper than protobuf reads.
         ChangedUnderneathError, FileError: a file that holds tensors of the patch can no longer be read.
     """
-    PatchWriter(write, elsewhere).patch(patch)
+    PatchWriter(write).patch(patch)
 
 
 def patch_bytes(patch: PatchRecord) -> bytes:
@@ -51,7 +60,7 @@ def patch_bytes(patch: PatchRecord) -> bytes:
 
 
 class PatchWriter(TextWriter):
-    """Writes one patch by calls of `write` with bytes."""
+    """Writes one patch by calls of `write` with bytes; payloads that the reader has `elsewhere` are left out."""
 
     def __init__(self, write: Callable[[bytes], object], elsewhere: Container[str] = ()) -> None:
         super().__init__(write)
@@ -213,3 +222,158 @@ def _run(positions: range) -> bytes:
 def _needs_own_line(value: Any) -> bool:
     """Whether a value is written on its own line, to be readable."""
     return isinstance(value, d.Record | Payload) or (isinstance(value, str | bytes | tuple) and len(value) > 24)
+
+
+_KEYS: Final = ("format", "base", "target", "operations", "payloads", "external")
+_OPERATION_KEYS: Final = {"set": ("set", "old", "new"), "list": ("list", "sequence", "removed")}
+_EXTERNAL_KEYS: Final = ("location", "sha256", "side")
+
+P = TypeVar("P", bound=PatchRecord)
+
+
+def load_patch(patch_type: type[P], path: str | Path, elsewhere: dict[str, Data] | None = None) -> P:
+    """Load the patch in a file; big payloads stay there until they are needed.
+
+    Args:
+        patch_type: the class of the result, usually `onnxjson.Patch`.
+        path: the file.
+        elsewhere: payloads by their sha256 that the file may leave out; those in the file are added.
+
+    Raises:
+        MissingInputError, AccessDeniedError, FileError: the file cannot be read.
+        DecodeError: it is not a patch; `findings` have the reasons and places.
+    """
+    return read_patch(patch_type, open_source(Path(path)), elsewhere)
+
+
+def read_patch(patch_type: type[P], source: SourceFile, elsewhere: dict[str, Data] | None = None) -> P:
+    """Read the patch in an open file; see `load_patch`."""
+    name = str(source.path)
+    if source.size < CUT_FROM:
+        return parse_patch(patch_type, source.read_at(0, source.size), file=name, elsewhere=elsewhere)
+    text, cuts = cut_base64(source)
+    return parse_patch(patch_type, text, file=name, cuts=cuts, elsewhere=elsewhere)
+
+
+def parse_patch(
+    patch_type: type[P],
+    text: bytes,
+    *,
+    file: str = "",
+    cuts: Mapping[str, Payload] | None = None,
+    elsewhere: dict[str, Data] | None = None,
+) -> P:
+    """Parse the patch in a text, UTF-8; see `load_patch`.
+
+    `file` is the name of the text in findings; `cuts` are payloads whose base64 was cut out, by what replaces it.
+    """
+    known = {} if elsewhere is None else elsewhere
+    context = Context(cuts=cuts)
+    read = partial(_read_patch, patch_type, known=known)
+    return read_document(text, read, context, file=file)[0]
+
+
+def _read_patch(patch_type: type[P], tree: Tree, context: Context, *, known: dict[str, Data]) -> P | None:
+    if not has_format(tree, FORMAT, "a patch", context):
+        return None
+    for key in tree:
+        if key not in _KEYS:
+            context.unknown_key(key, ROOT.at(key), _KEYS, "a patch")
+    context.has_digests = True
+    known.update(_read_payloads(tree.get("payloads", {}), ROOT.at("payloads"), context))
+    context.payloads = known
+    builder = Builder(context)
+    if "operations" not in tree:
+        context.error(ROOT, "missing-key", "the patch has no operations", 'add "operations": [...]')
+    for operation, place in _items(tree, "operations", "a list of operations", context):
+        _read_operation(operation, place, context, builder)
+    external = [_read_external(*item, context) for item in _items(tree, "external", "a list of files", context)]
+    hashes = [_read_hash(tree, key, ROOT, context) for key in ("base", "target")]
+    root = builder.build()
+    files = tuple([file for file in external if file is not None])
+    return None if context.remarks else patch_type(root, base=hashes[0], target=hashes[1], external=files)
+
+
+def _items(tree: dict[str, Tree], key: str, fits: str, context: Context) -> Iterator[tuple[Tree, Place]]:
+    """Yield the items of an optional list with their places."""
+    items = tree.get(key, [])
+    place = ROOT.at(key)
+    if not isinstance(items, list):
+        context.wrong_type(items, place, fits)
+        return
+    for index, item in enumerate(items):
+        yield item, place.at(index)
+
+
+def _read_operation(tree: Tree, place: Place, context: Context, builder: Builder) -> None:
+    kinds = [key for key in _OPERATION_KEYS if key in tree] if isinstance(tree, dict) else []
+    if not isinstance(tree, dict) or not kinds:
+        context.wrong_type(tree, place, 'an operation, {"set": ...} or {"list": ...}')
+        return
+    if len(kinds) > 1:
+        context.error(place, "conflicting-keys", 'the operation has both "set" and "list"', "keep one of them")
+        return
+    kind = kinds[0]
+    for key in tree:
+        if key not in _OPERATION_KEYS[kind]:
+            context.unknown_key(key, place.at(key), _OPERATION_KEYS[kind], f'an operation "{kind}"')
+    address = tree[kind]
+    if type(address) is not str:
+        address = read_string(address, place.at(kind), context)
+    if not isinstance(address, str):
+        return
+    if kind == "set":
+        builder.set_field(address, tree, place)
+    else:
+        builder.change_list(address, tree, place)
+
+
+def _read_hash(tree: dict[str, Tree], key: str, place: Place, context: Context) -> str | None:
+    if key not in tree:
+        return None
+    found = tree[key]
+    if isinstance(found, str) and SHA256.fullmatch(found):
+        return found
+    context.wrong_type(found, place.at(key), "a sha256, 64 digits and letters a to f")
+    return None
+
+
+def _read_payloads(tree: Tree, place: Place, context: Context) -> Mapping[str, Data]:
+    """Return the table of payloads, each checked against its sha256."""
+    found: dict[str, Data] = {}
+    if not isinstance(tree, dict):
+        context.wrong_type(tree, place, "an object of payloads by their sha256")
+        return found
+    for key, value in tree.items():
+        at = place.at(key)
+        if not SHA256.fullmatch(key):
+            message = f'"{visible(key, 80)}" is not a sha256'
+            context.error(at, "bad-payload", message, "64 digits and letters a to f", on_key=True)
+            continue
+        if not (isinstance(value, dict) and set(value) == {"base64"}):
+            context.wrong_type(value, at, '{"base64": "..."}')
+            continue
+        data = read_payload(value["base64"], at.at("base64"), context)
+        if data is None:
+            continue
+        sha256 = hashlib.sha256(data).hexdigest() if isinstance(data, bytes) else data.sha256
+        if sha256 != key:
+            context.error(at, "bad-payload", f"the sha256 of the payload is {sha256}", "the bytes were changed")
+        found[key] = data
+    return found
+
+
+def _read_external(tree: Tree, place: Place, context: Context) -> ExternalFile | None:
+    if not isinstance(tree, dict) or "location" not in tree:
+        context.wrong_type(tree, place, 'a file such as {"location": "model.data", "side": "target"}')
+        return None
+    for key in tree:
+        if key not in _EXTERNAL_KEYS:
+            context.unknown_key(key, place.at(key), _EXTERNAL_KEYS, "an external file")
+    location = read_string(tree["location"], place.at("location"), context)
+    side = tree.get("side", "target")
+    if side not in ("base", "target"):
+        context.wrong_type(side, place.at("side"), '"base" or "target"')
+        return None
+    sha256 = _read_hash(tree, "sha256", place, context)
+    return None if location is None else ExternalFile(location, sha256, str(side))

@@ -1,0 +1,290 @@
+"""Details of events: fields of records that differ, and short texts for values and places of nodes.
+
+Records besides the graph structure (metadata, training bindings, annotations, signatures, device configurations, types)
+are compared with deepdiff, which is imported on first use; lists of entries with unique keys are compared by key. Texts
+are escaped for display later.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from onnxjson.diffing.changes import EXAMPLES
+from onnxjson.diffing.events import Detail
+from onnxjson.model.display import counted
+from onnxjson.model.document import (
+    Attribute,
+    DeviceConfiguration,
+    Graph,
+    Node,
+    OperatorSetId,
+    Record,
+    StringStringEntry,
+    Tensor,
+    TensorAnnotation,
+    Type,
+    ValueInfo,
+)
+from onnxjson.model.elements import element_count, tokens
+from onnxjson.model.payloads import Payload, whole
+from onnxjson.model.selector_terms import attribute_text, scopes_of
+from onnxjson.model.tensors import raw_bytes
+from onnxjson.model.types import format_data_type, format_type
+
+_LONGEST: Final = 2000
+"""Maximum length of a value in a detail, in characters."""
+
+
+def field_details(base: object, target: object, what: str) -> tuple[Detail, ...]:
+    """Return one detail for each field or entry that differs.
+
+    Args:
+        base: a record, a value of a field, or several of them.
+        target: its counterpart.
+        what: name of the whole.
+    """
+    from deepdiff import DeepDiff
+
+    one, other = _plain(base), _plain(target)
+    if not one and isinstance(other, dict):
+        one = {}
+    if not other and isinstance(one, dict):
+        other = {}
+    found = DeepDiff(one, other, view="tree", threshold_to_diff_deeper=0, verbose_level=2)
+    details = []
+    for kind in sorted(found):
+        for level in found[kind]:
+            path = "".join([f" {part}" for part in level.path(output_format="list")])
+            details.append(Detail(what + path, _text(level.t1), _text(level.t2)))
+    details.sort(key=lambda each: each.what)
+    return tuple(details[:EXAMPLES])
+
+
+def unknown_field_details(base: Any, target: Any, what: str = "unknown fields") -> tuple[Detail, ...]:
+    """Return a detail with the fields unknown to onnx.proto of both records, in hexadecimal; () if they are equal."""
+    if base.unknown_fields == target.unknown_fields:
+        return ()
+    return (Detail(what, base.unknown_fields.hex() or None, target.unknown_fields.hex() or None),)
+
+
+def element_details(base: Sequence[object], target: Sequence[object], dims: Sequence[int], atol: float) -> list[Detail]:
+    """Return one detail for each element of two small constants that differs by more than `atol`.
+
+    Args:
+        base: the elements, flat.
+        target: the same number of elements.
+        dims: the dims of both.
+        atol: the largest absolute difference that is ignored.
+    """
+    from deepdiff import DeepDiff
+
+    found = DeepDiff(list(base), list(target), view="tree", math_epsilon=atol or None, ignore_numeric_type_changes=True)
+    places = sorted(level.path(output_format="list")[0] for level in found.get("values_changed", ()))
+    return [Detail(f"element {_place(place, dims)}", str(base[place]), str(target[place])) for place in places]
+
+
+def _place(flat: int, dims: Sequence[int]) -> str:
+    """Return the indices of an element as text."""
+    indices: list[int] = []
+    for dim in reversed(dims):
+        flat, index = divmod(flat, max(dim, 1))
+        indices.append(index)
+    return f"[{', '.join(map(str, reversed(indices)))}]"
+
+
+def _plain(value: object) -> Any:
+    """Convert records to mappings of their fields that are set, and entries to mappings by key."""
+    if isinstance(value, Type):
+        text = format_type(value)
+        if text is not None:
+            return text
+    if isinstance(value, Payload):
+        return f"{value.length:,} bytes"
+    if isinstance(value, bytes):
+        return value.hex() if len(value) <= _LONGEST else f"{len(value):,} bytes"
+    if isinstance(value, Record):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        return {name: _plain(each) for name, each in fields.items() if each not in (None, (), b"")}
+    if isinstance(value, tuple):
+        return _by_key(value) or [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    return value
+
+
+_KEY_FIELDS: Final[Mapping[type[Record], str]] = {
+    StringStringEntry: "key",
+    OperatorSetId: "domain",
+    DeviceConfiguration: "name",
+    ValueInfo: "name",
+    TensorAnnotation: "tensor_name",
+}
+
+
+def _by_key(members: tuple[Any, ...]) -> dict[str, Any] | None:
+    """Return members by key if the keys are unique; a member with only a key and a value becomes its value."""
+    if not members or len({type(each) for each in members}) != 1 or type(members[0]) not in _KEY_FIELDS:
+        return None
+    key_field = _KEY_FIELDS[type(members[0])]
+    keys = [getattr(each, key_field) or "" for each in members]
+    if len(set(keys)) != len(keys):
+        return None
+    return {key: _member(each, key_field) for key, each in zip(keys, members, strict=True)}
+
+
+def _member(member: Record, key_field: str) -> Any:
+    if isinstance(member, StringStringEntry) and not member.unknown_fields:
+        return member.value
+    if isinstance(member, OperatorSetId) and not member.unknown_fields:
+        return member.version
+    return _plain(msgspec.structs.replace(member, **{key_field: None}))
+
+
+def _text(value: object) -> str | None:
+    """Return a value of deepdiff as text; None if there is none."""
+    if value is None or repr(value) == "not present":
+        return None
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, Mapping):
+        text = ", ".join(f"{key}: {_text(each)}" for key, each in value.items())
+    elif isinstance(value, Iterable):
+        text = ", ".join(str(_text(each)) for each in value)
+    else:
+        text = str(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
+
+
+_FEW: Final = 16
+"""Maximum number of elements of a constant that is written out."""
+
+
+def type_text(tensor: Tensor) -> str:
+    """Return dtype and dims as readable text, also if they are invalid."""
+    return f"{format_data_type(tensor.data_type or 0)}[{','.join(map(str, tensor.dims))}]"
+
+
+def attribute_value_text(attribute: Attribute) -> str:
+    """Return the value of an attribute as readable text."""
+    if attribute.ref_attr_name is not None:
+        return f"@{attribute.ref_attr_name}"
+    if attribute.t is not None:
+        return tensor_value_text(attribute.t)
+    if attribute.g is not None:
+        return graph_text(attribute.g)
+    if attribute.graphs:
+        return ", ".join(map(graph_text, attribute.graphs))
+    if attribute.tensors:
+        return ", ".join(map(type_text, attribute.tensors))
+    if attribute.sparse_tensor is not None:
+        return "a sparse tensor"
+    text = attribute_text(attribute)
+    return text if text is not None else "a value that does not fit its type"
+
+
+def graph_text(graph: Graph) -> str:
+    """Return a readable text for a graph: its size."""
+    return f"a graph of {counted(len(graph.node), 'node')}"
+
+
+def tensor_value_text(tensor: Tensor) -> str:
+    """Return the type and, if there are few, the elements of a constant: ``int64[2] = [1, 2]``."""
+    text = type_text(tensor)
+    count = element_count(tensor.dims)
+    if count > _FEW or tensor.data_type is None:
+        return text
+    if tensor.string_data:
+        found: list[str] | None = [each.decode("utf-8", "surrogateescape") for each in tensor.string_data]
+    else:
+        stored = raw_bytes(tensor)
+        found = None if stored is None else tokens(tensor.data_type, whole(stored[0]), count)
+    if found is None:
+        return text
+    return f"{text} = {found[0]}" if not tensor.dims and found else f"{text} = [{', '.join(found)}]"
+
+
+def value_type_text(value: Type | None) -> str | None:
+    """Return the type of a value as readable text; None if there is none."""
+    if value is None:
+        return None
+    return format_type(value) or "a type without a short form"
+
+
+def info_text(value: ValueInfo) -> str:
+    """Return the name and type of a value as text."""
+    kind = value_type_text(value.type)
+    return f"{value.name or ''}: {kind}" if kind else value.name or ""
+
+
+_NAME_SCOPES: Final = "pkg.torch.onnx.name_scopes"
+"""The key of metadata_props in which PyTorch's exporter keeps the scopes of a node, as a Python list of texts."""
+
+_LONGEST_SCOPES: Final = 20_000
+"""Maximum length of such a list in characters."""
+
+_SEPARATORS: Final = re.compile(r"[/.]+")
+
+
+def scope_parts(node: Node) -> tuple[str, ...]:
+    """Return the name scopes around a node, outermost first; none if they are unknown."""
+    for entry in node.metadata_props:
+        if entry.key == _NAME_SCOPES and entry.value and len(entry.value) <= _LONGEST_SCOPES:
+            scopes = _parse_list(entry.value)
+            if scopes:
+                return _split(scopes[-2]) if len(scopes) > 1 else ()
+    scopes = scopes_of(node)
+    return _split(scopes[-1]) if scopes else ()
+
+
+def _split(text: str) -> tuple[str, ...]:
+    # A number belongs to the name before it: "layer.0" is one place in the names of torch.
+    parts: list[str] = []
+    for part in _SEPARATORS.split(text):
+        if part.isdecimal() and parts:
+            parts[-1] += f".{part}"
+        elif part:
+            parts.append(part)
+    return tuple(parts)
+
+
+def _parse_list(text: str) -> Sequence[str]:
+    if "\\" in text:  # no name needs an escape, and Python prints a warning with the text of an invalid one
+        return ()
+    try:
+        value = ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ()
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else ()
+
+
+def node_label(node: Node) -> str:
+    """Return the name of a node, else the name of its first output."""
+    return node.name or next(filter(None, node.output), "")
+
+
+def place_of(node: Node) -> str:
+    """Return the place of a node: its name scope, else its name, else its first output."""
+    scopes = scope_parts(node)
+    if scopes:
+        return "/" + "/".join(scopes)
+    return node_label(node)
+
+
+def common_place(nodes: Iterable[Node]) -> str:
+    """Return the place of several nodes: the innermost scope around all of them, else the place of the first."""
+    found = list(nodes)
+    if not found:
+        return ""
+    if len(found) == 1:
+        return place_of(found[0])
+    common: tuple[str, ...] | None = None
+    for node in found[:64]:
+        scopes = scope_parts(node)
+        if common is None:
+            common = scopes
+        while common != scopes[: len(common)]:
+            common = common[:-1]
+    return "/" + "/".join(common) if common else place_of(found[0])
