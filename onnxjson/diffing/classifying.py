@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Final
 
 from onnxjson.diffing.changes import Change, Region
-from onnxjson.diffing.comparing import BASE, TARGET, DiffContext, GraphComparison
+from onnxjson.diffing.comparing import BASE, TARGET, GraphComparison
 from onnxjson.diffing.details import attribute_value_text, common_place, place_of, scope_parts
 from onnxjson.diffing.events import Detail, Kind
 from onnxjson.diffing.region_changes import RegionDraft, cut_region
@@ -29,8 +29,8 @@ _MOST_OPERATORS: Final = 8
 class Classification:
     """Sets kind, pattern, place and details of the change of a region."""
 
-    def __init__(self, context: DiffContext, draft: RegionDraft) -> None:
-        self._context = context
+    def __init__(self, draft: RegionDraft) -> None:
+        self._context = draft.graph.context
         self._graph = draft.graph
         self._region = draft.region
         self._change = draft.change
@@ -124,12 +124,7 @@ class Classification:
         others = sorted(partners[position] for position in kept)
         mine = sorted([*kept, *region.nodes(side)])
         base, target = (others, mine) if side else (mine, others)
-        nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
-        own = [
-            pair
-            for position in (others if side else kept)
-            for pair in zip(nodes[position].output, its_nodes[target_of[position]].output, strict=False)
-        ]
+        own = [pair for position in (others if side else kept) for pair in graph.output_pairs(position)]
         slots = [slot for slot in self._slots if slot.base not in base or slot.graph is not graph]
         change.region = cut_region(graph, base, target, tuple(slots), own)
         change.base = tuple([graph.node_address(position) for position in base])
@@ -161,7 +156,7 @@ class Classification:
         return None
 
     def _constants(self) -> list[Detail]:
-        return constant_details(self._context, self._graph, self._region)
+        return constant_details(self._graph, self._region)
 
 
 def find_layout_transposes(drafts: Sequence[RegionDraft]) -> None:

@@ -168,6 +168,11 @@ class GraphComparison:
                     if output:
                         self.produced[side].setdefault(output, position)
 
+    def output_pairs(self, position: int) -> list[tuple[str, str]]:
+        """Return the outputs of a paired node of the base with those of its counterpart."""
+        partner = self.nodes(TARGET)[self.pair.target_of[position]]
+        return list(zip(self.nodes(BASE)[position].output, partner.output, strict=False))
+
     def translate(self, name: str) -> str | None:
         """Translate a name of the base to the target; None if it has no counterpart."""
         for each in self.chain():

@@ -288,10 +288,10 @@ def _describe(alignment: Alignment, weights: ConstantComparer) -> DiffContext:
         for slot in draft.slots:
             if slot.base is not None:
                 context.slot_changes.setdefault((slot.graph, slot.base), draft.change)
-        Classification(context, draft).run()
-        claim_region(context, draft)
+        Classification(draft).run()
+        claim_region(draft)
     find_layout_transposes(drafts)
-    report_rewiring(context, plain)
+    report_rewiring(plain)
     counterparts = _counterparts(drafts)
     for graph in context.graphs:
         name_changed_constants(context, graph)
@@ -301,7 +301,7 @@ def _describe(alignment: Alignment, weights: ConstantComparer) -> DiffContext:
         graph_fields(graph)
     for graph in context.graphs:
         compare_value_infos(graph, bulk, counterparts.get(graph, {}))
-        compare_names(context, graph, bulk, outputs[graph])
+        compare_names(graph, bulk, outputs[graph])
         _node_order(context, graph)
     compare_models(context, alignment.base.model, alignment.target.model)
     bulk.finish()

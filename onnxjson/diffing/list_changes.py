@@ -151,7 +151,7 @@ def add_reordering(context: DiffContext, address: str, its_address: str, noun: s
     context.ledger.report("reordered", noun, address, its_address, [detail], order=(number, -1), fields=[ORDER])
 
 
-def compare_names(context: DiffContext, graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
+def compare_names(graph: GraphComparison, bulk: Bulk, outputs: Mapping[int, int]) -> None:
     """Report renamed nodes and values; a renaming that follows from a rewrite becomes part of that change."""
     nodes, its_nodes, target_of = graph.nodes(BASE), graph.nodes(TARGET), graph.pair.target_of
     replaced = set(graph.replaced)
@@ -166,7 +166,7 @@ def compare_names(context: DiffContext, graph: GraphComparison, bulk: Bulk, outp
     total = sum(map(ne, values, values.values()))
     if not total:
         return
-    explained = _consequences(context, graph).keys() | graph.moved_constants
+    explained = _consequences(graph).keys() | graph.moved_constants
     total -= sum(values.get(name, name) != name for name in explained)
     base = graph.pair.base
     inputs = {name for name in base.inputs if name not in base.initializers}
@@ -208,8 +208,9 @@ def _note_values(graph: GraphComparison, bulk: Bulk, noun: str, names: Sequence[
         bulk.prefer(graph, "renamed", noun, (own, field))
 
 
-def _consequences(context: DiffContext, graph: GraphComparison) -> dict[str, Change]:
+def _consequences(graph: GraphComparison) -> dict[str, Change]:
     """Return renamed values whose renaming follows from a rewrite that reuses or replaces their name, with it."""
+    context = graph.context
     found: dict[str, Change] = {}
     for (home, name), change in context.explained_names.items():
         if home is graph and graph.pair.values.get(name, name) != name:
@@ -231,7 +232,7 @@ def _consequences(context: DiffContext, graph: GraphComparison) -> dict[str, Cha
             if rewrite is not None and old and graph.pair.values.get(old, old) != old:
                 found.setdefault(old, rewrite)
     if found:
-        _claim_names(context, graph, found)
+        _claim_names(graph, found)
     return found
 
 
@@ -240,10 +241,10 @@ def _keeps_names(context: DiffContext, change: Change) -> bool:
     return all(slot.old == slot.new for slot, each in context.rewired_slots if each is change)
 
 
-def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+def _claim_names(graph: GraphComparison, found: dict[str, Change]) -> None:
     """Let the rewrite explain the new name wherever it is used, unless another change does."""
     base = graph.pair.base
-    claim = context.ledger.claim
+    claim = graph.context.ledger.claim
     for name, change in found.items():
         if (producer := graph.producer(BASE, name)) is not None:
             claim(change, [f"{graph.node_address(producer[0])}/output"])
@@ -252,7 +253,7 @@ def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, 
         if name in base.inputs:
             claim(change, [f"{graph.address}/input/{base.inputs[name]}/name"])
     is_elsewhere = found.keys().isdisjoint
-    for each in context.graphs:
+    for each in graph.context.graphs:
         if graph not in each.chain():
             continue
         for position, node in enumerate(each.nodes(BASE)):
@@ -260,7 +261,7 @@ def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, 
                 continue
             name = next(name for name in node.input if name in found)
             claim(found[name], [f"{each.node_address(position)}/input"])
-        _claim_annotations(context, each, found)
+        _claim_annotations(each, found)
         for position, output in enumerate(each.pair.base.output_names):
             if output in found:
                 claim(found[output], [f"{each.address}/output/{position}/name"])
@@ -271,9 +272,9 @@ def _claim_names(context: DiffContext, graph: GraphComparison, found: dict[str, 
         claim(found[name], [f"{graph.address}/sparse_initializer/{base.sparse_initializers[name]}/values/name"])
 
 
-def _claim_annotations(context: DiffContext, graph: GraphComparison, found: dict[str, Change]) -> None:
+def _claim_annotations(graph: GraphComparison, found: dict[str, Change]) -> None:
     """Do the same for references to values by name: quantization annotations and sharding of nodes."""
-    claim = context.ledger.claim
+    claim = graph.context.ledger.claim
     body = graph.pair.base.graph
     for place, annotation in enumerate(() if isinstance(body, Function) else body.quantization_annotation):
         address = f"{graph.address}/quantization_annotation/{place}"

@@ -104,16 +104,8 @@ class RegionFinder:
                 continue
             node = (BASE, base[0]) if base else (TARGET, target[0])
             mine = tuple(slots.get(components.find(node), ()))
-            own = [
-                pair
-                for position in base
-                if position in graph.replaced
-                for pair in zip(
-                    graph.nodes(BASE)[position].output,
-                    graph.nodes(TARGET)[graph.pair.target_of[position]].output,
-                    strict=False,
-                )
-            ]
+            replaced = [position for position in base if position in graph.replaced]
+            own = [pair for position in replaced for pair in graph.output_pairs(position)]
             region = cut_region(graph, base, target, mine, own)
             anchor = base[0] if base else self._anchor(graph, region, mine, target[0])
             change = Change(
@@ -200,7 +192,7 @@ def cut_region(
     return Region(pair, tuple(base), tuple(target), tuple(inputs), tuple(outputs), base_constants, target_constants)
 
 
-def claim_region(context: DiffContext, draft: RegionDraft) -> None:
+def claim_region(draft: RegionDraft) -> None:
     """Claim everything that a region explains: its nodes, its constants, the inputs around it."""
     graph, region, change = draft.graph, draft.region, draft.change
     claims, its_claims = [], list(change.target)
@@ -208,68 +200,53 @@ def claim_region(context: DiffContext, draft: RegionDraft) -> None:
         # A node that stays belongs to the region only in the parts that the region changes.
         if graph.pair.target_of[position] < 0 or position in graph.replaced:
             claims.append(graph.node_address(position))
-    for side, names, addresses in (
-        (BASE, region.base_constants, claims),
-        (TARGET, region.target_constants, its_claims),
-    ):
-        for name in names:
+    for side, addresses in ((BASE, claims), (TARGET, its_claims)):
+        for name in region.constants(side):
             constant = graph.constant(side, name)
             if constant is not None and not constant.is_paired(side):
                 addresses.append(constant.address)
-    for slot in draft.slots:
-        claims.append(slot.claim)
-    context.ledger.changes.append(change)
-    context.ledger.claim(change, claims, its_claims)
+    claims += [slot.claim for slot in draft.slots]
+    graph.context.ledger.add(change, claims, its_claims)
 
 
-def report_rewiring(context: DiffContext, slots: list[ChangedSlot]) -> None:
+def report_rewiring(slots: list[ChangedSlot]) -> None:
     """Report inputs that consume another value, or another constant, without a rewrite."""
     by_node: dict[tuple[GraphComparison, int | None], list[ChangedSlot]] = {}
     for slot in slots:
         by_node.setdefault((slot.graph, slot.base), []).append(slot)
     for (graph, position), found in by_node.items():
-        rewired = [slot for slot in found if not _take_other_constant(context, slot)]
+        rewired = [slot for slot in found if not _take_other_constant(slot)]
         if not rewired:
             continue
         if position is None:
             for slot in rewired:
-                _add_rewired(context, graph, "graph output", slot.address, [slot], "")
+                _add_rewired(graph, "graph output", slot.address, [slot], "")
         else:
             node = graph.nodes(BASE)[position]
             places = ", ".join(str(slot.place) for slot in rewired)
             pattern = f"{operator_name(node.domain, node.op_type)} input{'s' if len(rewired) > 1 else ''} {places}"
-            change = _add_rewired(context, graph, pattern, graph.node_address(position), rewired, place_of(node))
+            change = _add_rewired(graph, pattern, graph.node_address(position), rewired, place_of(node))
             graph.changes.setdefault(position, []).append(change)
 
 
-def _add_rewired(
-    context: DiffContext, graph: GraphComparison, pattern: str, address: str, slots: list[ChangedSlot], place: str
-) -> Change:
-    slot = slots[0]
+def _add_rewired(graph: GraphComparison, pattern: str, address: str, slots: list[ChangedSlot], place: str) -> Change:
+    slot, context = slots[0], graph.context
     if slot.base is None or slot.target is None:
         its_address = f"{graph.target_address}/output/{slot.other_place}"
     else:
         its_address = graph.node_address(slot.target, TARGET)
-    details = tuple(
-        [
-            Detail(
-                f"output {each.place}" if each.base is None else f"input {each.place}",
-                source_text(graph, BASE, each.old),
-                source_text(graph, TARGET, each.new),
-            )
-            for each in slots
-        ]
-    )
-    position = -1 if slot.base is None else slot.base
-    change = Change("rewired", pattern, (address,), (its_address,), place, details, order=(graph.number, position))
-    claims: list[str] = []
-    its_claims: list[str] = []
+    details = []
+    claims: tuple[list[str], list[str]] = ([], [])
     for each in slots:
-        for side, name, addresses in ((BASE, each.old, claims), (TARGET, each.new, its_claims)):
+        texts = source_text(graph, BASE, each.old), source_text(graph, TARGET, each.new)
+        details.append(Detail(f"{'output' if each.base is None else 'input'} {each.place}", *texts))
+        for side, name in enumerate((each.old, each.new)):
             constant = graph.constant(side, name) if name else None
             if constant is not None and not constant.is_paired(side):
-                addresses.append(constant.address)
-    context.ledger.add(change, claims, its_claims)
+                claims[side].append(constant.address)
+    order = (graph.number, -1 if slot.base is None else slot.base)
+    change = Change("rewired", pattern, (address,), (its_address,), place, tuple(details), order=order)
+    context.ledger.add(change, *claims)
     context.rewired_slots += [(each, change) for each in slots]
     context.ledger.take(change, [each.claim for each in slots])
     return change
@@ -294,9 +271,9 @@ def source_text(graph: GraphComparison, side: int, name: str) -> str | None:
     return f"{name} ({operator_name(made_by.domain, made_by.op_type)})"
 
 
-def _take_other_constant(context: DiffContext, slot: ChangedSlot) -> bool:
+def _take_other_constant(slot: ChangedSlot) -> bool:
     """Report an input that consumes an unpaired constant before or after; False if it is not such an input."""
-    graph = slot.graph
+    graph, context = slot.graph, slot.graph.context
     old, new = graph.constant(BASE, slot.old), graph.constant(TARGET, slot.new)
     if old is None or new is None or (old.is_paired(BASE) and new.is_paired(TARGET)):
         return False
@@ -306,7 +283,7 @@ def _take_other_constant(context: DiffContext, slot: ChangedSlot) -> bool:
     if known is not None:
         context.ledger.claim(known, [claim])
         return True
-    change = _constant_change(context, graph, old, new)
+    change = _constant_change(graph, old, new)
     change.base, change.target = (old.address,), (new.address,)
     change.place = old.name
     change.order = (graph.number, -1)
@@ -319,17 +296,16 @@ def _take_other_constant(context: DiffContext, slot: ChangedSlot) -> bool:
     return True
 
 
-def _constant_change(context: DiffContext, graph: GraphComparison, old: GraphConstant, new: GraphConstant) -> Change:
-    detail = Detail("constant", old.name, new.name)
+def _constant_change(graph: GraphComparison, old: GraphConstant, new: GraphConstant) -> Change:
+    detail, weights = Detail("constant", old.name, new.name), graph.context.weights
     if not isinstance(old.tensor, Tensor) or not isinstance(new.tensor, Tensor):
         return Change("weights-changed", "", details=(detail,))
-    if not context.weights.equal(old.tensor, new.tensor):
-        found = context.weights.compare(old.tensor, new.tensor)
+    if not weights.equal(old.tensor, new.tensor):
+        found = weights.compare(old.tensor, new.tensor)
         if found is not None:
             return Change(found.kind, found.pattern, details=(detail, *found.details))
-        return Change("storage-changed", "constants", details=(detail,))
-    if old.is_paired(BASE):
+    elif old.is_paired(BASE):
         return Change("storage-changed", "a separate constant instead of a shared one", details=(detail,))
-    if new.is_paired(TARGET):
+    elif new.is_paired(TARGET):
         return Change("merged", "constants", details=(detail,))
     return Change("storage-changed", "constants", details=(detail,))

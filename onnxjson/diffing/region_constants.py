@@ -161,9 +161,9 @@ class _Absorption:
         partner = graph.pair.target_of[position]
         base, target = sorted({*region.base, position}), sorted({*region.target, partner})
         slots = tuple([slot for slot in draft.slots if slot.base != position or slot.graph is not graph])
-        node, its = graph.nodes(BASE)[position], graph.nodes(TARGET)[partner]
+        node = graph.nodes(BASE)[position]
         # If the region feeds the neighbour, the output of the neighbour is an output of the joined region.
-        own = list(zip(node.output, its.output, strict=False)) if len(slots) < len(draft.slots) else []
+        own = graph.output_pairs(position) if len(slots) < len(draft.slots) else []
         joined = cut_region(graph, base, target, slots, own)
         change.base = tuple([graph.node_address(each) for each in base])
         change.target = tuple([graph.node_address(each, TARGET) for each in target])
@@ -187,7 +187,7 @@ _MOST_TRACED: Final = 32
 """Maximum number of traced constants of one region."""
 
 
-def constant_details(context: DiffContext, graph: GraphComparison, region: Region) -> list[Detail]:
+def constant_details(graph: GraphComparison, region: Region) -> list[Detail]:
     """Return a detail for each constant of the base nodes: its name, its old use, its new use."""
     if not region.base:
         return []
@@ -197,7 +197,7 @@ def constant_details(context: DiffContext, graph: GraphComparison, region: Regio
     computed: list[tuple[GraphConstant, str]] = []
     left = list(after)
     for constant, use in before[:_MOST_TRACED]:
-        found = _find_counterpart(context, graph, constant, left)
+        found = _find_counterpart(graph, constant, left)
         if found is None:
             computed.append((constant, use))
             continue
@@ -211,7 +211,7 @@ def constant_details(context: DiffContext, graph: GraphComparison, region: Regio
 
 
 def _find_counterpart(
-    context: DiffContext, graph: GraphComparison, constant: GraphConstant, candidates: list[tuple[GraphConstant, str]]
+    graph: GraphComparison, constant: GraphConstant, candidates: list[tuple[GraphConstant, str]]
 ) -> tuple[GraphConstant, str] | None:
     """Return the constant of the target with equal elements, in the same or in another order."""
     tensor = constant.tensor
@@ -219,7 +219,7 @@ def _find_counterpart(
         return None
     counterpart = graph.translate(constant.name)
     ordered = sorted(candidates, key=lambda each: each[0].name != counterpart)
-    for compare in (context.weights.equal, context.weights.re_laid):
+    for compare in (graph.context.weights.equal, graph.context.weights.re_laid):
         for each in ordered:
             its = each[0].tensor
             if isinstance(its, Tensor) and compare(tensor, its):

@@ -4,6 +4,7 @@ The format is that of ``diff -u`` and git, so `patch` and `git apply` accept it.
 follows the node, the tensor or the list that contains its first change.
 """
 
+import io
 import re
 from collections.abc import Iterator, Sequence
 from typing import Final, Literal, NamedTuple
@@ -34,20 +35,9 @@ def digest_text(model: Model) -> bytes:
         ChangedUnderneathError, FileError, UntrustedError: a file that holds tensors of `model` cannot be read.
         LimitError: graphs nest deeper than protobuf reads.
     """
-    parts = _PieceSink()
-    files.write(model, parts, "json", weights="digest")
-    return b"".join(parts.pieces)
-
-
-class _PieceSink:
-    """A sink that keeps all written pieces."""
-
-    def __init__(self) -> None:
-        self.pieces: list[bytes | bytearray | memoryview] = []
-
-    def write(self, data: bytes | bytearray | memoryview, /) -> None:
-        """See `onnxjson.storage.saving.Sink`."""
-        self.pieces.append(data)
+    text = io.BytesIO()
+    files.write(model, text, "json", weights="digest")
+    return text.getvalue()
 
 
 def diff_models(old: Model, new: Model, old_name: str, new_name: str, *, context: int = CONTEXT) -> Iterator[DiffLine]:
