@@ -87,7 +87,6 @@ def element_details(base: Sequence[object], target: Sequence[object], dims: Sequ
 
 
 def _place(flat: int, dims: Sequence[int]) -> str:
-    """Return the indices of an element as text."""
     indices: list[int] = []
     for dim in reversed(dims):
         flat, index = divmod(flat, max(dim, 1))

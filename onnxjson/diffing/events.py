@@ -72,12 +72,10 @@ class KindProperties(NamedTuple):
 
 
 def _rewrite(effect: Effect) -> KindProperties:
-    """Return the properties of events that remove, add or replace nodes."""
     return KindProperties(effect, about_nodes=True, is_drawn=True)
 
 
 def _weights(ignored_with: Ignored | None = None, *, about_nodes: bool = False) -> KindProperties:
-    """Return the properties of events about constants."""
     return KindProperties("changed", order=3, about_nodes=about_nodes, ignored_with=ignored_with)
 
 

@@ -189,7 +189,6 @@ class NodeComparison:
         return one, other
 
     def _tensor(self, name: str, path: str, one: Attribute, other: Attribute) -> None:
-        """Compare a tensor attribute as a constant."""
         if one.t is not None and other.t is not None and msgspec.structs.replace(one, t=other.t) != other:
             parts = [f"type {each.type}, {counted(len(each.tensors), 'tensor')}" for each in (one, other)]
             detail = Detail(f"attribute {name}", *parts)

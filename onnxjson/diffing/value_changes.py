@@ -48,7 +48,6 @@ def _interface(
     base: Sequence[ValueInfo],
     target: Sequence[ValueInfo],
 ) -> None:
-    """Compare the inputs or the outputs of a pair of graphs."""
     names = [graph.translate(value.name or "") or value.name for value in base]
     pair_by_name(names, [value.name for value in target], pairs)
     for position, there in pairs.items():
@@ -67,7 +66,6 @@ def _interface(
 def _declaration(
     graph: GraphComparison, bulk: Bulk, field: str, places: tuple[int, int], one: ValueInfo, other: ValueInfo
 ) -> None:
-    """Compare a pair of inputs or outputs."""
     paths = f"/{field}/{places[0]}", f"/{field}/{places[1]}"
     report = partial(graph.report, paths=paths, place=one.name, order=(-2, places[0]))
     if one.type != other.type:
@@ -234,7 +232,6 @@ def _before(graph: GraphComparison, name: str, found: dict[str, Change | None]) 
 
 
 def _own_cause(graph: GraphComparison, name: str, position: int | None) -> Change | None:
-    """Return the change of the producer of a value."""
     context, base = graph.context, graph.pair.base
     claimed = context.ledger.claimed
     if position is not None:

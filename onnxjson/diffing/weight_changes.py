@@ -214,7 +214,6 @@ def _storage_change(one: Tensor, other: Tensor) -> TensorChange | None:
 
 
 def _numbers(found: Measure, *, same_type: bool) -> list[Detail]:
-    """Return details about changed elements."""
     details = []
     if found.changed > found.odd or not same_type:
         details += [

@@ -185,7 +185,6 @@ class _Comparison:
         yield from (entry for entry in found if entry.status == b"U" or entry.new not in unmerged)
 
     def _list(self, *command: str | bytes, limited: bool) -> list[bytes]:
-        """List all files, or those that match the pathspecs."""
         if not limited:
             return self._git.items(*command, "--")
         try:
@@ -195,7 +194,6 @@ class _Comparison:
             raise MissingInputError(f"git rejects the arguments after --: {error}; see git help gitglossary") from error
 
     def _wanted(self) -> set[bytes]:
-        """The paths that differ and match the pathspecs."""
         old, new = self._sides
         found: list[_Entry] = []
         if new is not None or old.commit is not None:

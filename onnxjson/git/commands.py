@@ -143,7 +143,6 @@ class Git:
             )
 
     def _start(self, *arguments: bytes | str, file: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
-        """Start git, which prints to a file or a pipe."""
         from subprocess import PIPE, Popen
 
         command, output = [self._program, *_OPTIONS, *arguments], PIPE if file is None else file

@@ -56,25 +56,6 @@ _LONGEST_LINE: Final = 2000
 Pieces = list[bytes | bytearray | memoryview]
 
 
-class _Text:
-    """Collector of the text.
-
-    Raises:
-        LimitError: the text is too long.
-    """
-
-    def __init__(self) -> None:
-        self.pieces: Pieces = []
-        self._left = TEXTCONV_BYTES
-
-    def write(self, piece: bytes | bytearray | memoryview, /) -> None:
-        """Add a piece."""
-        self._left -= len(piece)
-        if self._left < 0:
-            raise LimitError(f"its text has more than {TEXTCONV_BYTES:,} bytes")
-        self.pieces.append(piece)
-
-
 def main() -> None:
     """Print the text of the file that the command line names."""
     _limit_time()
@@ -117,7 +98,16 @@ def _model_text(path: Path) -> Pieces:
     sha256 = _sha256(path) if is_big else ""
     if is_big and (text := read_cached(sha256)) is not None:
         return [text]
-    text_of_model = _Text()
+    pieces: Pieces = []
+    left = TEXTCONV_BYTES
+
+    def write(piece: bytes | bytearray | memoryview) -> None:
+        nonlocal left
+        left -= len(piece)
+        if left < 0:
+            raise LimitError(f"its text has more than {TEXTCONV_BYTES:,} bytes")
+        pieces.append(piece)
+
     try:
         loaded = files.load(path, bind=False)
     except OnnxJsonError as error:
@@ -125,13 +115,13 @@ def _model_text(path: Path) -> Pieces:
         if lines is None:
             raise
         return [_reason(path, error).replace(b"not shown", b"shown as it is", 1) + b"\n", *lines]
-    write_text(loaded.model, text_of_model.write)
+    write_text(loaded.model, write)
     if not _is_canonical(path, loaded):
         what = "canonical: onnxjson fmt makes it so" if loaded.format == "json" else "as onnxjson writes this model"
-        text_of_model.write(f"the file is not {what}; sha256 {sha256 or _sha256(path)}\n".encode())
+        write(f"the file is not {what}; sha256 {sha256 or _sha256(path)}\n".encode())
     if is_big and time.monotonic() - started > _WORTH_KEEPING:
-        cache_text(sha256, text_of_model.pieces)
-    return text_of_model.pieces
+        cache_text(sha256, pieces)
+    return pieces
 
 
 def _is_canonical(path: Path, loaded: files.Loaded) -> bool:

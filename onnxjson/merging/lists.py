@@ -161,7 +161,6 @@ class ListMerge:
         return sorted(touched)
 
     def _member(self, position: int) -> None:
-        """Merge the changes of one member of the base."""
         ours, theirs = self._sides
         old, key = self._old[position], self._key(position)
         removes = [position in side.removed for side in self._sides]

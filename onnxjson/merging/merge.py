@@ -184,7 +184,6 @@ def merge_uncertain(base: Merged | None, ours: Merged, theirs: Merged) -> Merged
 
 
 def _resolutions(found: Merged) -> list[Model]:
-    """The models that a text with conflicts may represent."""
     if found.is_clean:
         return [found.model]
     # In a conflict of the whole model the base is possible; in any other both sides have replaced it.

@@ -103,7 +103,6 @@ class GraphMatch:
                 self._add(name, name)
 
     def _pair_constants(self) -> None:
-        """Pair Constant nodes whose values are pairs."""
         for name, (position, _) in self.base.producers.items():
             if not is_constant_node(self.base.graph.node[position]):
                 continue
@@ -215,7 +214,6 @@ def _produced_by(scope: Scope, partners: list[int]) -> dict[str, None]:
 
 
 def _constants(scope: Scope) -> list[str]:
-    """Initializers, then the outputs of Constant nodes."""
     return [*scope.initializers, *constant_outputs(scope)]
 
 

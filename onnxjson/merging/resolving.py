@@ -1,6 +1,6 @@
 """Resolution of conflicts: each slot gets the value of one side, and the addresses of the other conflicts follow."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -216,7 +216,6 @@ def _with_string(model: Model, slot: Slot, conflict: Conflict, current: tuple[st
 def _with_member(
     model: Model, slot: Slot, conflict: Conflict, members: tuple[Any, ...], choice: Choice, left: list[Conflict]
 ) -> tuple[Model, list[Conflict]]:
-    """Add, remove or replace one member of a list."""
     value = getattr(conflict, choice)
     is_named = slot.message is Node and slot.name == "attribute"
     position = _position(slot.member or "", members, is_named=is_named)
@@ -248,15 +247,7 @@ def _sorted(
     """Sort nodes topologically; the addresses of conflicts follow their nodes."""
     order = in_topological_order(list(range(len(nodes))), dict(enumerate(nodes)))
     places = {old: new for new, old in enumerate(order)}
-    prefix = f"{list_address}/"
-    moved = []
-    for each in left:
-        if each.at.startswith(prefix):
-            first, slash, rest = each.at[len(prefix) :].partition("/")
-            is_gap = each.ours is None and not slash
-            place = int(first) if is_gap else places[int(first)]
-            each = msgspec.structs.replace(each, at=f"{prefix}{place}{slash}{rest}")
-        moved.append(each)
+    moved = [_moved(each, list_address, lambda place, is_gap: place if is_gap else places[place]) for each in left]
     return tuple([nodes[old] for old in order]), moved
 
 
@@ -287,17 +278,23 @@ def _shifted(conflict: Conflict, list_address: str, position: int, by: int, befo
 
     An absent member at the same position keeps it if its id comes before that of the resolved conflict.
     """
+
+    def after(place: int, is_gap: bool) -> int:
+        if by > 0 and (place < position or (place == position and is_gap and _rank(conflict) < _rank(before))):
+            return place
+        return place if by < 0 and place <= position else place + by
+
+    return _moved(conflict, list_address, after)
+
+
+def _moved(conflict: Conflict, list_address: str, after: Callable[[int, bool], int]) -> Conflict:
+    """Return a conflict at or below a member of a list at the place of that member, or of an absent one, `after`."""
     prefix = f"{list_address}/"
     if not conflict.at.startswith(prefix):
         return conflict
     first, slash, rest = conflict.at[len(prefix) :].partition("/")
-    place = int(first)
-    is_gap = conflict.ours is None and not slash
-    if by > 0 and (place < position or (place == position and is_gap and _rank(conflict) < _rank(before))):
-        return conflict
-    if by < 0 and place <= position:
-        return conflict
-    return msgspec.structs.replace(conflict, at=f"{prefix}{place + by}{slash}{rest}")
+    place = after(int(first), conflict.ours is None and not slash)
+    return msgspec.structs.replace(conflict, at=f"{prefix}{place}{slash}{rest}")
 
 
 def _adjacent(

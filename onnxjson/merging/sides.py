@@ -243,7 +243,6 @@ def _plain_key(key: FunctionKey) -> OperatorKey:
 
 
 def _plain_functions(side: Side) -> dict[FunctionKey, FunctionKey]:
-    """Functions of this side -> their names in the base."""
     found: dict[FunctionKey, FunctionKey] = {}
     base, target = side.alignment.base.model, side.alignment.target.model
     called: set[OperatorKey] | None = None

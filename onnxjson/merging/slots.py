@@ -126,7 +126,6 @@ class _Span(NamedTuple):
 
 
 def _span(old: tuple[Any, ...], new: tuple[Any, ...]) -> _Span:
-    """Find the shortest run that differs."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1

@@ -109,7 +109,6 @@ def _pair_other_constants(
 
 
 def _unused_contents(columns: Columns) -> set[int]:
-    """Return the codes of unused constants."""
     names = _constant_names(columns)
     taken = {*columns.names, *columns.scope.output_names} if names else ()
     return {columns.sources[name] for name in names if name not in taken}
@@ -223,7 +222,6 @@ def _pair_by_content(pairs: _NamePairs, base: Columns, target: Columns, mine: li
 
 
 def _taken_by_open(columns: Columns, partners: list[int]) -> set[str]:
-    """Return the inputs of unpaired nodes."""
     return {name for position, partner in enumerate(partners) if partner < 0 for name in columns.nodes[position].input}
 
 
