@@ -206,6 +206,11 @@ def base_length(sequence: Sequence, removed: Mapping[int, Record]) -> int:
     return len(removed) + sum([item.stop - item.start for item in sequence if type(item) is range])
 
 
+def target_length(sequence: Sequence) -> int:
+    """Number of members afterwards."""
+    return sum([item.stop - item.start if type(item) is range else 1 for item in sequence])
+
+
 def is_identity(sequence: Sequence, removed: Mapping[int, Record]) -> bool:
     """Whether a sequence of joined runs leaves every member at its place."""
     if removed or len(sequence) > 1:

@@ -1,5 +1,6 @@
 """Compose two consecutive trees of changes into one tree, without a model."""
 
+from bisect import bisect_right
 from typing import Any, TypeVar
 
 from onnxjson.model.display import counted
@@ -14,9 +15,11 @@ from onnxjson.patching.changes import (
     Replace,
     base_length,
     is_identity,
+    join_runs,
     plans,
     segment,
-    sequence_of,
+    target_length,
+    with_positions,
 )
 from onnxjson.patching.deriving import difference
 
@@ -93,14 +96,13 @@ class _Lists:
         self.before = before
         self.after = after
         self.address = address
+        items = [] if before.sequence is None else list(with_positions(before.sequence))
+        self.places = [place for place, _ in items]
+        self.items = [item for _, item in items]
         self.changes: dict[int | str, Fields] = dict(before.changes)
-        self.between: list[Any] | None = None
-        """The members between the two patches: positions in the base, and added records. None if both keep all."""
-        if before.sequence is not None:
-            self.between = [each for item in before.sequence for each in (item if type(item) is range else (item,))]
-        elif after.sequence is not None:
-            self.between = list(range(base_length(after.sequence, after.removed)))
-        added = [(each.name, place) for place, each in enumerate(self.between or ()) if isinstance(each, Attribute)]
+        self.added: dict[int, Record] = {place: item for place, item in items if isinstance(item, Record)}
+        """Members that the first patch added, by their position between the two patches."""
+        added = [(item.name, place) for place, item in self.added.items() if isinstance(item, Attribute)]
         self.named = {name: place for name, place in added if plan.is_named}
         self.ambiguous = {name for name, place in added if plan.is_named and self.named[name] != place}
         self.ambiguous |= {
@@ -110,49 +112,52 @@ class _Lists:
 
     def compose(self) -> Members | None:
         before, after = self.before, self.after
-        if after.sequence is not None:
-            assert self.between is not None
-            expected = base_length(after.sequence, after.removed)
-            if len(self.between) != expected:
-                raise length_mismatch(self.address, expected, len(self.between))
-            if before.sequence is None:
-                self._check_positions(expected)
+        if before.sequence is not None and after.sequence is not None:
+            length, expected = target_length(before.sequence), base_length(after.sequence, after.removed)
+            if length != expected:
+                raise length_mismatch(self.address, expected, length)
+        elif after.sequence is not None:
+            self._check_positions(base_length(after.sequence, after.removed))
         self._change_members()
         removed = dict(before.removed)
         for position, record in after.removed.items():
             self._remove(position, record, removed)
-        if self.between is None:
+        self._check_names()
+        if before.sequence is None or after.sequence is None:
+            sequence = after.sequence if before.sequence is None else self._kept(range(target_length(before.sequence)))
+        else:
+            sequence = join_runs(
+                [part for item in after.sequence for part in (self._kept(item) if type(item) is range else (item,))]
+            )
+        if sequence is None:
             return Members(None, {}, self.changes) if self.changes else None
-        items = self.between
-        if after.sequence is not None:
-            runs = [self.between[item.start : item.stop] if type(item) is range else [item] for item in after.sequence]
-            items = [each for run in runs for each in run]
-            self._check_names(items)
-        return self._keep_returned(items, dict(sorted(removed.items())))
+        return self._keep_returned(join_runs(sequence), dict(sorted(removed.items())))
 
     def _check_positions(self, length: int) -> None:
         """Raise unless the positions that the first patch changes exist in a list of the length the second expects."""
         for key in self.before.changes:
             if isinstance(key, int) and key >= length:
-                raise inapplicable(self._place(key), f"the list has {counted(length, 'member')}")
-
-    def _place(self, key: int | str) -> str:
-        return f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+                place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
+                raise inapplicable(place, f"the list has {counted(length, 'member')}")
 
     def _origin(self, position: int) -> int | None:
         """Return the old position of a member by its position between the two; None if the first patch added it."""
-        if self.between is None:
+        if self.before.sequence is None:
             return position
-        if position >= len(self.between):
-            reason = "after the first patch there is no member at this position"
-            raise inapplicable(f"{self.address}/{position}", reason)
-        item = self.between[position]
-        return item if isinstance(item, int) else None
+        index = bisect_right(self.places, position) - 1
+        item = self.items[index] if index >= 0 else None
+        if type(item) is range:
+            origin = item.start + position - self.places[index]
+            if origin < item.stop:
+                return origin
+        if position in self.added:
+            return None
+        raise inapplicable(f"{self.address}/{position}", "after the first patch there is no member at this position")
 
     def _change_members(self) -> None:
         """Translate the changes of the second to base positions, or apply them to members that the first added."""
         for key, below in self.after.changes.items():
-            place = self._place(key)
+            place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
             if isinstance(key, str):
                 if key in self.ambiguous:
                     raise inapplicable(place, "there is no attribute with that name, or more than one")
@@ -165,8 +170,7 @@ class _Lists:
                     raise inapplicable(place, "this attribute has a unique name, so a patch must address it by name")
             if origin is None:
                 assert added is not None
-                assert self.between is not None
-                self.between[added] = apply_fields(self.between[added], below, place)
+                self.added[added] = apply_fields(self.added[added], below, place)
                 continue
             earlier = self.changes.get(origin)
             both = below if earlier is None else compose(self.message, earlier, below, place)
@@ -175,50 +179,73 @@ class _Lists:
             else:
                 self.changes[origin] = both
 
-    def _check_names(self, kept: list[Any]) -> None:
+    def _check_names(self) -> None:
         """Raise if a member that the first added and the second keeps has a name that the second adds or removes.
 
         See `changes` for the rule.
         """
-        assert self.after.sequence is not None
-        new = [each for each in self.after.sequence if isinstance(each, Attribute)]
-        names = {each.name for each in (*self.after.removed.values(), *new) if isinstance(each, Attribute)}
-        own = {id(each) for each in new}
-        for record in kept if self.plan.is_named else ():
+        if not self.plan.is_named or self.after.sequence is None:
+            return
+        moving = [*self.after.removed.values(), *self.after.sequence]
+        names = {each.name for each in moving if isinstance(each, Attribute) and each.name is not None}
+        for record in self.added.values():
             name = getattr(record, "name", None)
-            if name is not None and name in names and not name.startswith("#") and id(record) not in own:
-                raise inapplicable(
-                    self._place(name), "one attribute with this name stays, and another is added or removed"
-                )
+            if name in names and not name.startswith("#"):
+                place = f"{self.address}/{segment(name, is_named=True)}"
+                raise inapplicable(place, "one attribute with this name stays, and another is added or removed")
 
     def _has_name(self, position: int) -> bool:
         """Whether the member that the first added at a position is addressed by its name."""
-        assert self.between is not None
-        name = getattr(self.between[position], "name", None) if self.plan.is_named else None
+        name = getattr(self.added[position], "name", None) if self.plan.is_named else None
         return name is not None and not name.startswith("#") and name not in self.ambiguous
 
     def _remove(self, position: int, record: Record, removed: dict[int, Record]) -> None:
         """Remove a member by the second patch: as it was before the first, or not at all if the first added it."""
         origin = self._origin(position)
         if origin is None:
-            assert self.between is not None
-            found = self.between[position]
+            place = f"{self.address}/{segment(position, is_named=self.plan.is_named)}"
+            found = self.added.pop(position)
             if found is not record and found != record:
-                raise mismatch(self._place(position), record, found)
+                raise mismatch(place, record, found)
             return
         key: int | str = origin
         if isinstance(record, Attribute) and record.name in self.changes:
             key = record.name
+        place = f"{self.address}/{segment(key, is_named=self.plan.is_named)}"
         earlier = self.changes.pop(key, None)
-        removed[origin] = record if earlier is None else _undo(record, earlier, self._place(key))
+        removed[origin] = record if earlier is None else _undo(record, earlier, place)
 
-    def _keep_returned(self, items: list[Any], removed: dict[int, Record]) -> Members | None:
+    def _kept(self, positions: range) -> tuple[range | Record, ...]:
+        """Return the items at positions between the two patches, in terms of the base."""
+        if self.before.sequence is None:
+            return (positions,)
+        found: list[range | Record] = []
+        position = positions.start
+        index = bisect_right(self.places, position) - 1
+        while position < positions.stop:
+            item = self.items[index]
+            if type(item) is range:
+                skipped = position - self.places[index]
+                part = item[skipped : skipped + positions.stop - position]
+                found.append(part)
+                position += len(part)
+            else:
+                found.append(self.added[position])
+                position += 1
+            index += 1
+        return tuple(found)
+
+    def _keep_returned(self, sequence: tuple[range | Record, ...], removed: dict[int, Record]) -> Members | None:
         """Return the change in which members that were removed and added again, equal, count as members that stayed."""
-        coming = {place: item for place, item in enumerate(items) if isinstance(item, Record)}
-        for position, place in _match_returned(removed, coming, self.plan.is_named) if coming and removed else ():
-            items[place] = position
-            del removed[position]
-        sequence = sequence_of([item if isinstance(item, int) else -1 for item in items], tuple(items))
+        coming = [place for place, item in enumerate(sequence) if isinstance(item, Record)]
+        if coming and removed:
+            items = list(sequence)
+            for position, place in _match_returned(
+                removed, {place: items[place] for place in coming}, self.plan.is_named
+            ):
+                items[place] = range(position, position + 1)
+                del removed[position]
+            sequence = join_runs(items)
         if is_identity(sequence, removed):
             return Members(None, {}, self.changes) if self.changes else None
         return Members(sequence, removed, self.changes)
