@@ -12,7 +12,7 @@ from onnxjson.model.document import Model
 from onnxjson.rendering.spans import plain
 from onnxjson.rendering.tables import cells
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, has_words
-from onnxjson_tui.rows.side_texts import beside_lines, element_lines, paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import beside_lines, element_lines, pair_lines, text_of, unified_lines
 from onnxjson_tui.screens.comparison import write_difference
 from onnxjson_tui.screens.difference_view import verdict_lines
 from onnxjson_tui.session.comparing import Compared, Side, compared
@@ -155,7 +155,7 @@ def test_a_search_finds_what_is_folded_or_shortened() -> None:
 
 def test_the_text_of_both_sides() -> None:
     before, after = edited(TWO[0])
-    pairs = paired(text_of(before, ["/graph/node/2"]), text_of(after, ["/graph/node/2"]))
+    pairs = pair_lines(text_of(before, ["/graph/node/2"]), text_of(after, ["/graph/node/2"]))
     assert [plain(line) for line in unified_lines(pairs, 60)] == [
         '  {"op_type": "LeakyRelu", "output": ["c"],',
         '   "input": ["b"],',
@@ -171,7 +171,7 @@ def test_the_text_of_both_sides() -> None:
 
 
 def test_long_lines_of_a_text_go_on_in_the_next_one() -> None:
-    lines = [plain(line) for line in unified_lines(paired(["a" * 50], []), 22)]
+    lines = [plain(line) for line in unified_lines(pair_lines(["a" * 50], []), 22)]
     assert lines == ["- " + "a" * 20, "-     " + "a" * 16, "-     " + "a" * 14]
 
 

@@ -91,7 +91,7 @@ def test_what_a_subgraph_takes_is_needed_until_its_node() -> None:
     scope = Index(model).scopes[0]
     assert [line[3:7].rstrip() for line in _lines(scope)] == ["●", "│ ●", "● │", "○─┘"]
     rows = Lanes(scope)
-    assert rows.row(2).taken == (0,)
+    assert rows.row(2).consumed == (0,)
     assert NodeRows(scope).row(2).has_graphs
 
 
@@ -141,11 +141,11 @@ def _check_lanes(scope: Scope) -> None:
     for row in rows:
         assert len(set(row.before)) == len(row.before)
         assert len(set(row.after)) == len(row.after)
-        assert set(row.taken) <= set(row.before)
-        assert set(row.made) <= set(row.after)
-        assert set(row.before) - set(row.after) <= set(row.taken)
-        assert set(row.after) - set(row.before) <= set(row.made)
-        assert row.column in row.made or row.column not in row.after
+        assert set(row.consumed) <= set(row.before)
+        assert set(row.produced) <= set(row.after)
+        assert set(row.before) - set(row.after) <= set(row.consumed)
+        assert set(row.after) - set(row.before) <= set(row.produced)
+        assert row.column in row.produced or row.column not in row.after
     assert not rows or not rows[0].before
     assert not rows or not rows[-1].after
 

@@ -100,11 +100,9 @@ class KeyReader:
         self._pressed, self._digits, self._waiting = (), "", None
 
     def feed(self, key: str, scope: Pane) -> KeyResult:
-        """Handle a key: a printable character, or the name of another key.
+        """Handle a key: a printable character, or the name of another key, such as ``ctrl+s`` or ``pagedown``.
 
-        Args:
-            key: such as ``j``, ``G``, ``ctrl+s``, ``pagedown``.
-            scope: the pane that has the focus; its keys take precedence over global ones.
+        Keys of the pane that has the focus take precedence over global ones.
         """
         if self._waiting is not None:
             action, arguments = self._waiting, Arguments(self._count, key)

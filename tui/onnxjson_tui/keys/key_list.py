@@ -100,12 +100,9 @@ def sentence(title: str) -> str:
 
 
 def key_hints(wanted: Iterable[tuple[str, str]], width: int, known: Collection[str] = ()) -> Line:
-    """Return as many keys with their labels as fit in the footer; each key appears once.
+    """Return as many keys with their labels as fit in `width` columns; each key appears once, `known` ones never.
 
-    Args:
-        wanted: keys as the screen shows them and their labels, most important first.
-        width: available columns.
-        known: keys to leave out.
+    `wanted` are keys as the screen shows them and their labels, most important first.
     """
     spans: list[Span] = []
     listed = set(known)

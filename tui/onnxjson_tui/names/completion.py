@@ -75,14 +75,9 @@ def _unquoted(word: str) -> str:
 def command_offers(
     session: Session, here: NodeRef | None, actions: Sequence[Action[Any]], names: Mapping[str, str], line: str
 ) -> list[str]:
-    """Return the completions of a command line as whole lines.
+    """Return the completions of a command line as whole lines: edits and other actions.
 
-    Args:
-        session: the session.
-        here: the node under the cursor.
-        actions: commands other than edits.
-        names: aliases such as ``w``, and the ids of their actions.
-        line: the text so far.
+    `here` is the node under the cursor; `names` are aliases such as ``w``, and the ids of their actions.
     """
     typed = typed_words(line)
     if not typed.words:

@@ -28,12 +28,9 @@ def node_selector(index: Index, ref: NodeRef) -> str:
 
 
 def value_selector(scope: Scope, name: str, *, is_unique: bool = True) -> str:
-    """Return a selector for a value of a graph: its name, or its address if the name is ambiguous.
+    """Return a selector for a value that a graph defines: its name, or its address if the name is ambiguous.
 
-    Args:
-        scope: the graph that defines the value.
-        name: the name of the value.
-        is_unique: whether no other graph has a value with this name.
+    With `is_unique`, no other graph has a value with this name.
     """
     if is_unique and is_plain(name):
         if not name.startswith(("@", "re:", '"')) and parse(name).name == Value(name):

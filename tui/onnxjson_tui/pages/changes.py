@@ -7,7 +7,7 @@ from onnxjson.model.display import counted, visible
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import cells, shortened
 from onnxjson_tui.rows.difference import DifferenceRows, Shown, StaleRows
-from onnxjson_tui.rows.side_texts import paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import pair_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared, Side, compared_edits
 from onnxjson_tui.session.history import History, Step
 from onnxjson_tui.shell.bench import Bench
@@ -113,7 +113,7 @@ class ChangesPage(Page[Bench]):
         if member.target:
             self.bench.go(member.target[0])
             return
-        lines = list(unified_lines(paired(text_of(known.compared.base.model, member.base), []), 70))
+        lines = list(unified_lines(pair_lines(text_of(known.compared.base.model, member.base), []), 70))
         title = f"{visible(' '.join(member.base), 200)} before the change"
         self.bench.app.push_screen(TextScreen(title, lines))
 

@@ -162,14 +162,9 @@ def drawing(
     between: int = WIDE,
     below: Sequence[Edge] = (),
 ) -> Drawing:
-    """Draw a graph of up to some dozens of boxes.
+    """Draw a graph of up to some dozens of boxes, those of a layer `between` columns apart.
 
-    Args:
-        boxes: contents of the boxes.
-        edges: connections.
-        glyphs: the characters of lines.
-        between: columns between two boxes of a layer.
-        below: pairs of boxes of which the second is in a lower layer, without a line between them.
+    Of the pairs of boxes in `below`, the second one is in a lower layer, without a line between them.
     """
     more = [box.more for box in boxes]
     kept, cut = _short_edges(_texts(boxes, more), edges, between, below)

@@ -53,9 +53,9 @@ class Row(NamedTuple):
     """Lanes that come from above, ascending."""
     after: tuple[int, ...]
     """Lanes that continue below, ascending."""
-    taken: tuple[int, ...]
+    consumed: tuple[int, ...]
     """Lanes of consumed values."""
-    made: tuple[int, ...]
+    produced: tuple[int, ...]
     """Lanes of produced values."""
     column: int
     """Lane of the node."""
@@ -175,23 +175,23 @@ class Lanes:
         for position in range(first, min(first + _BLOCK, len(self._nodes))):
             before = sorted([lanes[value] for value in live])
             names = set(self._inner.get(position, self._nodes[position].input))
-            taken = sorted([lanes[value] for value, name in live.items() if name in names])
+            consumed = sorted([lanes[value] for value, name in live.items() if name in names])
             live = {value: name for value, name in live.items() if ends[value] != position}
-            made = []
+            produced = []
             while number < len(starts) and starts[number] == position:
                 if lanes[number] >= 0:
                     live[number] = self._name(number)
-                    made.append(lanes[number])
+                    produced.append(lanes[number])
                 number += 1
             after = sorted([lanes[value] for value in live])
-            column = made[0] if made else next(lane for lane in count() if lane not in after)
-            yield Row(tuple(before), tuple(after), tuple(taken), tuple(made), column)
+            column = produced[0] if produced else next(lane for lane in count() if lane not in after)
+            yield Row(tuple(before), tuple(after), tuple(consumed), tuple(produced), column)
 
 
 def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy: Sequence[int] = ()) -> str:
     """Return a row as text: lanes two columns apart, and the number of hidden lanes; `heavy` lanes are highlighted."""
     boxes = _BOXES[glyphs]
-    joined = (*row.taken, *row.made, row.column)
+    joined = (*row.consumed, *row.produced, row.column)
     left, right = min(joined), max(joined)
     used = max((*row.before, *row.after, right)) + 1
     cells = []
@@ -201,7 +201,7 @@ def drawn(row: Row, glyphs: Glyphs = "unicode", most: int = MOST_LANES, *, heavy
             # A lane that only passes remains vertical, so that it does not look connected.
             sides |= (_LEFT if lane > left else 0) | (_RIGHT if lane < right else 0)
         kind, circles = (_HEAVY[glyphs], _HEAVY_NODES[glyphs]) if lane in heavy else (boxes, _NODES[glyphs])
-        cells.append(circles[not row.made] if lane == row.column else kind[sides])
+        cells.append(circles[not row.produced] if lane == row.column else kind[sides])
         cells.append(boxes[_LEFT | _RIGHT] if left <= lane < right else " ")
     hidden = len({lane for lane in (*row.before, *row.after, row.column) if lane >= most})
     return "".join(cells).rstrip() + (f" +{hidden}" if hidden else "")

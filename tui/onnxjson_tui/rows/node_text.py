@@ -92,13 +92,7 @@ class NodeText:
         return len(self._lines)
 
     def nearest(self, what: Wanted, number: int, direction: Direction = 1) -> int | None:
-        """Return the first match from `number` on; the search wraps around.
-
-        Args:
-            what: a plain text; only `all` finds patterns and operators.
-            number: a place in `positions`, inclusive.
-            direction: the direction of the search.
-        """
+        """Return the first place with a plain text, from `number` on; the search wraps around."""
         lines, text = self._searched(what.text), what.text
         if not text or direction == 1:
             return next(chain(lines.having(text, number), lines.having(text)), None) if text else None

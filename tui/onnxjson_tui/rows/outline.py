@@ -59,14 +59,6 @@ class _Item(NamedTuple):
     label: str
 
 
-class _Numbers(dict[str, int]):
-    """Assigns a number to each text on first use."""
-
-    def __missing__(self, text: str) -> int:
-        number = self[text] = len(self)
-        return number
-
-
 class Outline:
     """The scopes of one graph."""
 
@@ -106,7 +98,7 @@ class Outline:
     def _fill(self, nodes: Sequence[Node]) -> None:
         known = {"": 0}
         places: dict[int, int] = {}
-        names = _Numbers()
+        names: dict[str, int] = {}
         operators: dict[str | None, int] = {}
         counts, contents = self._counts, self._contents
         numbers: dict[int, int] = {}
@@ -114,8 +106,8 @@ class Outline:
             name = node.name
             where = name[: max(name.rfind("/"), name.rfind(".")) + 1] if name else ""
             if node.metadata_props:
-                said = next((entry.value for entry in node.metadata_props if entry.key == _NAMESPACE), None)
-                where = f"\0{said}" if said else where
+                path = next((entry.value for entry in node.metadata_props if entry.key == _NAMESPACE), None)
+                where = f"\0{path}" if path else where
             # Nodes of one scope have the same prefix; only the first one is split.
             scope = known.get(where)
             if scope is None:
@@ -126,7 +118,7 @@ class Outline:
             contents[scope] = numbers.setdefault(contents[scope] << 32 | operator, len(numbers) + 1)
         self._sum_up(names, len(numbers) + 1)
 
-    def _sum_up(self, names: "_Numbers", start: int) -> None:
+    def _sum_up(self, names: dict[str, int], start: int) -> None:
         """Add the nodes and contents of inner scopes to the outer ones; numbers of contents begin at `start`."""
         counts, contents = self._counts, self._contents
         numbers: dict[int, int] = {}
@@ -137,7 +129,7 @@ class Outline:
             contents[parent] = numbers.setdefault(held, start + len(numbers))
 
     def _scope(
-        self, where: str, position: int, known: dict[str, int], places: dict[int, int], names: "_Numbers"
+        self, where: str, position: int, known: dict[str, int], places: dict[int, int], names: dict[str, int]
     ) -> int:
         """Return the scope of a name prefix or of an exporter's metadata; create it if it is new."""
         if len(where) > _LONG or where[0] == "\0":
@@ -150,7 +142,7 @@ class Outline:
             scope = self._scope(around, position, known, places, names) if found is None else found
             parts = [stem[len(around) :]] if stem else []
         for name in parts:
-            place = scope << 32 | names[name]
+            place = scope << 32 | names.setdefault(name, len(names))
             inner = places.get(place)
             if inner is None:
                 inner = places[place] = len(self._added)
@@ -232,8 +224,8 @@ def _parts(where: str) -> list[str]:
     """Split a name prefix, or an exporter's metadata, into names of scopes."""
     if where.startswith("\0"):
         # The innermost but the last part, which is the operator itself; each part has the whole path.
-        said = where[1:].split("/")[:-1]
-        where = next((name for name in (part.partition(":")[0] for part in reversed(said)) if name), "")
+        path = where[1:].split("/")[:-1]
+        where = next((name for name in (part.partition(":")[0] for part in reversed(path)) if name), "")
     return [part for part in _SEPARATORS.split(where) if part][:MOST_LEVELS]
 
 

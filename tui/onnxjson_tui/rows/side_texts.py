@@ -89,7 +89,7 @@ def text_of(model: Model, addresses: Sequence[str]) -> list[str]:
     return found
 
 
-def paired(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
+def pair_lines(base: Sequence[str], target: Sequence[str]) -> list[Pair]:
     """Align the lines of two texts."""
     old, new = ([line.encode() for line in lines] for lines in (base, target))
     found: list[Pair] = []
@@ -112,15 +112,15 @@ def unified_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
         sides = [("  ", "plain", removed)] if is_same else [("- ", "removed", removed), ("+ ", "added", added)]
         for mark, style, texts in sides:
             for text in texts:
-                yield from ((Span(piece, style),) for piece in _broken(mark, text, width) if text is not None)
+                yield from ((Span(piece, style),) for piece in _wrap_marked(mark, text, width) if text is not None)
 
 
-def _broken(mark: str, text: str | None, width: int) -> Iterator[str]:
+def _wrap_marked(mark: str, text: str | None, width: int) -> Iterator[str]:
     """Wrap a line at `width` columns, each piece with the mark."""
-    return (mark + piece for piece in broken(text or "", max(width - len(mark), 8)))
+    return (mark + piece for piece in wrap(text or "", max(width - len(mark), 8)))
 
 
-def broken(text: str, width: int) -> Iterator[str]:
+def wrap(text: str, width: int) -> Iterator[str]:
     """Wrap a line, at spaces if possible; pieces after the first are indented."""
     indent = ""
     while cells(text) > width - len(indent):
@@ -138,7 +138,7 @@ def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
     half = max((width - 3) // 2, 8)
     for pair in pairs:
         styles: tuple[Style, Style] = ("plain", "plain") if pair.mark == " " else ("removed", "added")
-        pieces = [list(_broken("", side or "", half)) for side in (pair.base, pair.target)]
+        pieces = [list(_wrap_marked("", side or "", half)) for side in (pair.base, pair.target)]
         for number, (left, right) in enumerate(zip_longest(*pieces, fillvalue="")):
             mark = " " if number else pair.mark
             yield Span(padded(left, half), styles[0]), Span(f" {mark} "), Span(right, styles[1])
@@ -147,16 +147,16 @@ def beside_lines(pairs: Iterable[Pair], width: int) -> Iterator[Line]:
 class ConflictRows:
     """The conflicts and their resolutions."""
 
-    def __init__(self, settling: ResolutionSession) -> None:
-        self._settling = settling
+    def __init__(self, session: ResolutionSession) -> None:
+        self._session = session
 
     def __len__(self) -> int:
-        return len(self._settling.conflicts)
+        return len(self._session.conflicts)
 
     def line(self, number: int, width: int) -> Line:
         """Return a mark, the chosen side, and the place."""
-        shown = self._settling.conflicts[number]
-        choice = self._settling.choices.get(shown.id)
+        shown = self._session.conflicts[number]
+        choice = self._session.choices.get(shown.id)
         mark, style = ("  open   ", "bad") if choice is None else (f"  {choice:<6} ", "good")
         digits = len(str(len(self)))
         start = f" {number + 1:>{digits}} "
@@ -200,7 +200,7 @@ def _side(slot: ConflictSlot, side: Choice, choice: Choice | None, width: int) -
     is_chosen = side == choice
     yield Span(clipped(f"{_KEYS[side]} {side}{' *' if is_chosen else ''}", width), "good" if is_chosen else "title")
     for line, is_other in _marked_lines(slot, side):
-        for text in broken(line, width - 2):
+        for text in wrap(line, width - 2):
             yield Span(f"{'~' if is_other else ' '} {text}", "changed" if is_other else "plain")
 
 
@@ -219,6 +219,6 @@ def _marked_lines(slot: ConflictSlot, side: Choice) -> list[tuple[str, bool]]:
     return [(text, number in other) for number, text in enumerate(mine)]
 
 
-def named(conflict: ShownConflict) -> str:
+def conflict_title(conflict: ShownConflict) -> str:
     """Return the title of a conflict for a message."""
     return visible(conflict.places[0].title, 200)

@@ -126,12 +126,9 @@ class ValueGrid:
     """The elements of a slice as rows and columns."""
 
     def __init__(self, tensor: Tensor, picks: Sequence[Pick], *, list_columns: int = LIST_COLUMNS) -> None:
-        """Prepares the rows.
+        """Prepare the rows of a slice of a tensor with all its elements in ``raw_data`` or ``string_data``.
 
-        Args:
-            tensor: a tensor with all its elements in ``raw_data`` or ``string_data``.
-            picks: a slice of its dims.
-            list_columns: elements in a row where the slice has one dimension.
+        `list_columns` is the number of elements in a row if the slice has one dimension.
         """
         self.tensor = tensor
         self.picks = tuple(picks)
@@ -292,13 +289,7 @@ class SparseGrid(ValueGrid):
     """The stored elements of a sparse tensor, one per row, with their indices."""
 
     def __init__(self, values: Tensor, indices: "NDArray[Any]", dims: Sequence[int]) -> None:
-        """Prepares the rows.
-
-        Args:
-            values: the elements, a list of them.
-            indices: one flat index per element, or one row of indices per element.
-            dims: the shape of the sparse tensor.
-        """
+        """Prepare the rows of a list of elements, with a flat index or a row of indices for each."""
         super().__init__(values, parse_slice("", values.dims), list_columns=1)
         self._indices = indices
         self._sparse_dims = dims

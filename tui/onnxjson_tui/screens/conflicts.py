@@ -11,7 +11,7 @@ from onnxjson.model.errors import OnnxJsonError
 from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import shortened
 from onnxjson_tui.keys.action import Arguments
-from onnxjson_tui.rows.side_texts import ConflictRows, named, place_rows
+from onnxjson_tui.rows.side_texts import ConflictRows, conflict_title, place_rows
 from onnxjson_tui.shell.keyed import FIRST_AND_LAST, HELP, KeyedScreen, ScreenKey
 from onnxjson_tui.shell.terminal import Terminal
 from onnxjson_tui.widgets.lines import LineList, TextRows
@@ -110,7 +110,7 @@ class ConflictsScreen(KeyedScreen[None]):
             return
         self._order = [*[each for each in self._order if each != here.id], here.id]
         self._drawn()
-        self.say(f"{choice} for {named(here)}", "good")
+        self.say(f"{choice} for {conflict_title(here)}", "good")
         self._to_next()
 
     def _undo(self, arguments: Arguments) -> None:
@@ -134,7 +134,7 @@ class ConflictsScreen(KeyedScreen[None]):
         number = next(number for number, each in enumerate(self.settling.conflicts) if each.id == key)
         self._drawn()
         self.conflicts.move_to(number)
-        self.say(f"{named(self.settling.conflicts[number])} is unresolved again", "changed")
+        self.say(f"{conflict_title(self.settling.conflicts[number])} is unresolved again", "changed")
 
     def _drawn(self) -> None:
         self.conflicts.refresh()

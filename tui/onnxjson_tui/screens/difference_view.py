@@ -13,7 +13,7 @@ from onnxjson.rendering.spans import Line, Span
 from onnxjson.rendering.tables import clipped, wrapped
 from onnxjson_tui.keys.action import Arguments
 from onnxjson_tui.rows.difference import DifferenceRows, Row, Shown
-from onnxjson_tui.rows.side_texts import Pair, beside_lines, paired, text_of, unified_lines
+from onnxjson_tui.rows.side_texts import Pair, beside_lines, pair_lines, text_of, unified_lines
 from onnxjson_tui.session.comparing import Compared
 from onnxjson_tui.shell.jobs import error_text
 from onnxjson_tui.shell.keyed import KeyedScreen, ScreenKey
@@ -328,7 +328,7 @@ class DifferenceScreen(KeyedScreen[Any]):
 
 def texts(compared: Compared, member: Member) -> list[Pair]:
     """Return the text of a place on both sides, paired line by line."""
-    return paired(text_of(compared.base.model, member.base), text_of(compared.target.model, member.target))
+    return pair_lines(text_of(compared.base.model, member.base), text_of(compared.target.model, member.target))
 
 
 def text_rows(member: Member, pairs: list[Pair], width: int) -> Rows:

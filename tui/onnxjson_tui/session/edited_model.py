@@ -39,12 +39,7 @@ class EditedModel:
     """A model with its history, selection, marks and journal; `Session` opens, saves and recovers it."""
 
     def __init__(self, opened: Opened, *, readonly: bool = False) -> None:
-        """Begin with an opened model.
-
-        Args:
-            opened: the model and its origin.
-            readonly: whether to refuse every change.
-        """
+        """Begin with an opened model; with `readonly`, every change is refused."""
         self.opened = opened
         """Origin of the model, or its file since the last save."""
         self.readonly = readonly

@@ -155,12 +155,9 @@ class _ChangedGraph(NamedTuple):
 
 
 def follow(index: Index, model: Model, change: Fields | None) -> bool:
-    """Update an index in time proportional to a patch; return False and leave it unchanged if it must be rebuilt.
+    """Update an index to the model after a change, in time proportional to the patch.
 
-    Args:
-        index: index of the model before the change.
-        model: the model after the change.
-        change: the tree of the patch between them.
+    Return False and leave the index unchanged if it must be rebuilt.
     """
     if change is None:
         return True

@@ -150,12 +150,9 @@ class Abandoned:
         return "" if self.sha256 == identity.sha256 else f"{other}: its content is different"
 
     def replay(self, model: Model, folder: Path | None = None, model_folder: Path | None = None) -> Replay:
-        """Apply the steps to a model, each checked against the expected content; stop at the first mismatch.
+        """Apply the steps to the model in the file, each checked against the expected content, up to a mismatch.
 
-        Args:
-            model: the model in the file.
-            folder: folder of files that edits refer to.
-            model_folder: folder of external data of the model.
+        `folder` has the files that edits refer to, `model_folder` the external data of the model.
         """
         known: dict[str, Data] = {}
         made: list[tuple[Step, Model]] = []

@@ -34,7 +34,7 @@ class SavedNodes:
     def __init__(self, nodes: Sequence[Node]) -> None:
         """Index the nodes, which takes about 50 ms for 100,000 nodes."""
         self.nodes = nodes
-        self._makers = _places([_made(node) for node in nodes])
+        self._producers = _places([_first_output(node) for node in nodes])
         self._names = _places([node.name for node in nodes])
 
     def mark(self, nodes: Sequence[Node], position: int) -> Mark:
@@ -45,10 +45,10 @@ class SavedNodes:
         an invalid model, has no known counterpart.
         """
         node = nodes[position]
-        made = _made(node)
+        output = _first_output(node)
         saved = self.counterpart(nodes, position)
         if saved is None:
-            return "+" if (made or node.name) and self._place(node) != _SEVERAL else ""
+            return "+" if (output or node.name) and self._place(node) != _SEVERAL else ""
         return "" if is_as_saved(saved, node) else "~"
 
     def counterpart(self, nodes: Sequence[Node], position: int) -> Node | None:
@@ -60,8 +60,8 @@ class SavedNodes:
 
     def _place(self, node: Node) -> int | None:
         """Return the position of the saved node with the same output or name."""
-        made = _made(node)
-        place = self._makers.get(made) if made else None
+        output = _first_output(node)
+        place = self._producers.get(output) if output else None
         if place is None and node.name:
             place = self._names.get(node.name)
             # A name of several nodes identifies none of them.
@@ -119,7 +119,7 @@ def _is_same(saved: Attribute, now: Attribute) -> bool:
         return False  # The file with the bytes has changed.
 
 
-def _made(node: Node) -> str | None:
+def _first_output(node: Node) -> str | None:
     return next((each for each in node.output if each), None)
 
 
@@ -163,9 +163,7 @@ class SavedModel:
     def find(self, path: GraphPath, *, may_wait: bool = True) -> SavedNodes | None:
         """Return the counterpart of a graph; without nodes if there is none.
 
-        Args:
-            path: see `path_of_graph`.
-            may_wait: whether to index new graphs; otherwise None is returned for them.
+        New graphs are indexed; unless `may_wait`, None is returned for them.
         """
         found = self._indexed(self._outermost(path), may_wait)
         for nodes, position, field in path.steps:

@@ -50,13 +50,7 @@ class Session(EditedModel):
     """A model that is viewed, edited and saved."""
 
     def __init__(self, opened: Opened, *, readonly: bool = False, resources: ExitStack | None = None) -> None:
-        """Begin with an opened model.
-
-        Args:
-            opened: the model and its origin.
-            readonly: whether to refuse every edit and save.
-            resources: resources to release at the end.
-        """
+        """Begin with an opened model; `resources` are released at the end."""
         super().__init__(opened, readonly=readonly)
         self._resources = resources or ExitStack()
         self._merged: tuple[Step, ...] = ()
