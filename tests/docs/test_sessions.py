@@ -13,6 +13,7 @@ from tests.docs.sessions import PAGES, fits, rewritten, run, steps_of
 WITH_SESSIONS = [page for page in PAGES if list(steps_of(page))]
 
 
+@pytest.mark.timeout(400)  # a page may have thirty commands
 @pytest.mark.parametrize("page", WITH_SESSIONS, ids=lambda page: page.name)
 def test_sessions_of_the_page_print_what_it_shows(page: Path, tmp_path: Path) -> None:
     folder = tmp_path / "session"
@@ -23,7 +24,7 @@ def test_sessions_of_the_page_print_what_it_shows(page: Path, tmp_path: Path) ->
 
 
 def test_readme_and_the_task_pages_have_sessions() -> None:
-    tasks = ("convert", "diff", "editing-by-hand", "external-data", "git", "show", "weights-apart")
+    tasks = ("convert", "diff", "editing-by-hand", "external-data", "git", "show", "tutorial", "weights-apart")
     assert {"README.md", *(f"{task}.md" for task in tasks)} <= {page.name for page in WITH_SESSIONS}
 
 
