@@ -1,14 +1,14 @@
 """Edits of doc strings and metadata: set-doc and set-metadata."""
 
-from typing import Annotated, ClassVar, Final, TypeVar
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar
 
-import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.workspace import Workspace
+from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.addresses import find_element
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import (
@@ -75,9 +75,38 @@ def annotated_record(ref: TensorRef, what: str) -> tuple[str, Tensor | ValueInfo
 Documented = Model | Graph | Function | Node | Attribute | Tensor | ValueInfo
 """Records that have a doc string."""
 
-AnyDocumented = TypeVar("AnyDocumented", bound=Documented)
 
-_NOTHING: Final = "there is no doc string to remove"
+def _selected(
+    workspace: Workspace, edit: "SetDoc | SetMetadata", what: str, address: str = ""
+) -> dict[str, Documented]:
+    """Return the records that an edit selects by their addresses: one at `address` by default."""
+    if edit.node is not None:
+        return {ref.address: ref.node for ref in workspace.select(edit.node)}
+    if edit.tensor is not None:
+        return dict([annotated_record(workspace.tensor(edit.tensor), what)])
+    if edit.graph is not None:
+        address = workspace.scope(edit.graph.removeprefix("@")).address
+    found = find_element(workspace.model, address.removeprefix("@"))
+    if not isinstance(found.value, Documented):
+        kinds = "a graph, function, node, attribute, tensor or value"
+        raise EditError(f"{visible(found.address, 200)} has no doc string; name {kinds} by its address", address)
+    return {found.address: found.value}
+
+
+def _put(workspace: Workspace, changes: Mapping[str, Record]) -> None:
+    """Replace records at their addresses."""
+    nodes: dict[Scope, dict[int, NodeChange]] = {}
+    for address, new in changes.items():
+        if isinstance(new, Node):
+            owner, _, position = address.rpartition("/node/")
+            nodes.setdefault(workspace.scope(owner), {})[int(position)] = new
+        elif isinstance(new, Model):
+            workspace.replace_model(doc_string=new.doc_string, metadata_props=new.metadata_props)
+        elif isinstance(new, Graph | Function):
+            workspace.replace_graph(workspace.scope(address), new)
+        else:
+            workspace.replace_record(address, new)
+    workspace.replace_nodes_in(nodes)
 
 
 class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
@@ -109,50 +138,13 @@ class SetDoc(Edit, frozen=True, kw_only=True, eq=False, tag="set-doc"):
         places = [each for each in (self.node, self.tensor, self.graph, self.address) if each is not None]
         if len(places) > 1:
             raise EditError("node, tensor, graph and address each select an element; give at most one of them")
-        if self.node is not None:
-            return self._nodes(workspace, self.node)
-        if self.tensor is not None:
-            return self._put(workspace, *annotated_record(workspace.tensor(self.tensor), "a doc string"))
-        address = self.address or ""
-        if self.graph is not None:
-            address = workspace.scope(self.graph.removeprefix("@")).address
-        found = find_element(workspace.model, address.removeprefix("@"))
-        if not isinstance(found.value, Documented):
-            kinds = "a graph, function, node, attribute, tensor or value"
-            raise EditError(f"{visible(found.address, 200)} has no doc string; name {kinds} by its address", address)
-        return self._put(workspace, found.address, found.value)
-
-    def _nodes(self, workspace: Workspace, selector: str) -> Outcome:
-        by_scope: dict[Scope, list[int]] = {}
-        for ref in workspace.select(selector):
-            if self.text or ref.node.doc_string is not None:
-                by_scope.setdefault(ref.scope, []).append(ref.position)
-        for scope, positions in by_scope.items():
-            nodes = scope.graph.node
-            workspace.replace_nodes(scope, {each: self._with(nodes[each]) for each in positions})
-        count = sum(map(len, by_scope.values()))
-        return Outcome(count, () if count else (_NOTHING,))
-
-    def _put(self, workspace: Workspace, address: str, record: Documented) -> Outcome:
-        if not self.text and record.doc_string is None:
-            return Outcome(0, (_NOTHING,))
-        new: Documented = self._with(record)
-        if isinstance(new, Model):
-            workspace.replace_model(doc_string=new.doc_string)
-        elif isinstance(new, Graph | Function):
-            workspace.replace_graph(workspace.scope(address), new)
-        elif isinstance(new, Node):
-            owner, _, position = address.rpartition("/node/")
-            workspace.replace_nodes(workspace.scope(owner), {int(position): new})
-        else:
-            workspace.replace_record(address, new)
-        return Outcome(1)
-
-    def _with(self, record: AnyDocumented) -> AnyDocumented:
-        return replace(record, doc_string=self.text or None)
-
-
-AnyRecord = TypeVar("AnyRecord", bound=Record)
+        changes = {
+            address: replace(record, doc_string=self.text or None)
+            for address, record in _selected(workspace, self, "a doc string", self.address or "").items()
+            if self.text or record.doc_string is not None
+        }
+        _put(workspace, changes)
+        return Outcome(len(changes), () if changes else ("there is no doc string to remove",))
 
 
 class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata"):
@@ -181,63 +173,37 @@ class SetMetadata(Edit, frozen=True, kw_only=True, eq=False, tag="set-metadata")
             raise EditError("node, tensor and graph each select an element; give at most one of them")
         if self.remove == (self.value is not None):
             raise EditError("give either value or remove")
-        if self.node is not None:
-            return self._nodes(workspace, self.node)
-        if self.tensor is not None:
-            return self._tensor(workspace, workspace.tensor(self.tensor))
-        if self.graph is not None:
-            scope = workspace.scope(self.graph)
-            workspace.replace_graph(scope, self._set(scope.graph, scope.address))
-            return Outcome(1)
-        workspace.replace_model(metadata_props=self._set(workspace.model, "the model").metadata_props)
-        return Outcome(1)
+        selected = _selected(workspace, self, "metadata")
+        if self.node is not None and self.remove:
+            having = {address: record for address, record in selected.items() if self._has(record)}
+            if not having:
+                text = f'none of {len(selected):,} nodes has metadata "{visible(self.key)}"'
+                raise EditError(text, next(iter(selected)))
+            selected = having
+        _put(workspace, {address: self._set(record, address or "the model") for address, record in selected.items()})
+        return Outcome(len(selected))
 
-    def _nodes(self, workspace: Workspace, selector: str) -> Outcome:
-        refs = workspace.select(selector)
-        by_scope: dict[Scope, list[int]] = {}
-        for ref in refs:
-            if not self.remove or self._has(ref.node):
-                by_scope.setdefault(ref.scope, []).append(ref.position)
-        if not by_scope:
-            raise EditError(f'none of {len(refs):,} nodes has metadata "{visible(self.key)}"', refs[0].address)
-        for scope, positions in by_scope.items():
-            nodes = scope.graph.node
-            changes = {each: self._set(nodes[each], f"{scope.address}/node/{each}") for each in positions}
-            workspace.replace_nodes(scope, changes)
-        return Outcome(sum(map(len, by_scope.values())))
-
-    def _tensor(self, workspace: Workspace, ref: TensorRef) -> Outcome:
-        address, record = annotated_record(ref, "metadata")
-        workspace.replace_record(address, self._set(record, ref.address))
-        return Outcome(1)
-
-    def _has(self, record: Record) -> bool:
+    def _has(self, record: Documented) -> bool:
         return any(each.key == self.key for each in _entries(record))
 
-    def _set(self, record: AnyRecord, place: str) -> AnyRecord:
-        """Return the record with the entry, or without it if it is to be removed.
-
-        Raises:
-            EditError: the entry to remove does not exist.
-        """
+    def _set(self, record: Documented, place: str) -> Documented:
+        """Return the record with the entry, or without it if it is to be removed."""
+        entries = list(_entries(record))
+        at = next((position for position, each in enumerate(entries) if each.key == self.key), None)
         if self.remove:
-            if not self._has(record):
-                keys = [each.key or "" for each in _entries(record)]
+            if at is None:
+                keys = [each.key or "" for each in entries]
                 hint = suggest(self.key, keys) or f"there are {listed([visible(key) for key in keys], 8) or 'none'}"
                 raise EditError(f'{place} has no metadata "{visible(self.key)}"; {hint}', place)
-            entries = tuple([each for each in _entries(record) if each.key != self.key])
+            entries = [each for each in entries if each.key != self.key]
+        elif at is None:
+            entries.append(StringStringEntry(key=self.key, value=self.value))
         else:
-            entries = tuple(
-                [
-                    msgspec.structs.replace(each, value=self.value) if each.key == self.key else each
-                    for each in _entries(record)
-                ]
-            )
-            if not self._has(record):
-                entries = (*entries, StringStringEntry(key=self.key, value=self.value))
-        return msgspec.structs.replace(record, metadata_props=entries)
+            entries = [replace(each, value=self.value) if each.key == self.key else each for each in entries]
+        fields: dict[str, Any] = {"metadata_props": tuple(entries)}
+        return replace(record, **fields)
 
 
-def _entries(record: Record) -> tuple[StringStringEntry, ...]:
-    entries: tuple[StringStringEntry, ...] = record.metadata_props  # type: ignore[attr-defined]
+def _entries(record: Documented) -> tuple[StringStringEntry, ...]:
+    entries: tuple[StringStringEntry, ...] = getattr(record, "metadata_props", ())
     return entries

@@ -12,7 +12,7 @@ from onnxjson.editing.script import Script
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Tensor
-from onnxjson.model.errors import EditError, Finding, OnnxJsonError, ParameterError, PatchError, SelectorError
+from onnxjson.model.errors import EditError, Finding, OnnxJsonError, PatchError, SelectorError
 from onnxjson.model.structure import check_structure
 from onnxjson.patching import Patch
 
@@ -106,7 +106,8 @@ def run(
     """`apply`, and return the outcome of each edit as well; no file is written."""
     steps = list(_steps(changes, None if folder is None else Path(folder)))
     workspace = Workspace(model)
-    workspace.model_folder = _model_folder(folder, model_folder)
+    files_folder = folder if model_folder is None else model_folder
+    workspace.model_folder = None if files_folder is None else Path(files_folder)
     outcomes = []
     for position, step in enumerate(steps):
         try:
@@ -126,11 +127,6 @@ class _Step(NamedTuple):
     """Folder of the files that it names."""
     is_contained: bool = False
     """Whether they must be in that folder, since only a script names them."""
-
-
-def _model_folder(folder: str | Path | None, model_folder: str | Path | None) -> Path | None:
-    found = folder if model_folder is None else model_folder
-    return None if found is None else Path(found)
 
 
 def _steps(changes: Change | Iterable[Change], folder: Path | None) -> Iterable[_Step]:
@@ -163,16 +159,12 @@ def _with_step_name(error: OnnxJsonError, step: Edit | Patch, position: int, cou
     if count == 1:
         return error
     what = name_of(step) if isinstance(step, Edit) else "a patch"
-    message = f"edit {position + 1} of {count:,} ({what}): {_without(str(error), what)}"
+    message = f"edit {position + 1} of {count:,} ({what}): {str(error).removeprefix(f'{what}: ')}"
     if isinstance(error, PatchError):
         return PatchError(message, error.address, error.expected, error.found)
     if isinstance(error, EditError):
         return type(error)(message, error.address, position)
     return type(error)(message)
-
-
-def _without(message: str, name: str) -> str:
-    return message.removeprefix(f"{name}: ")
 
 
 def new_findings(before: Model, after: Model) -> list[Finding]:
@@ -196,11 +188,7 @@ def _kind(finding: Finding) -> tuple[str, str]:
 
 
 def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
-    """Raise unless the model is as valid as before.
-
-    Raises:
-        EditError: there is a new mistake; the message names the edit that caused it.
-    """
+    """Raise unless the model is as valid as before."""
     new = new_findings(before, after.model)
     if not new:
         return
@@ -223,6 +211,3 @@ def _check(before: Model, after: Workspace, steps: Sequence[_Step]) -> None:
             raise EditError(f"edit {position + 1} of {len(steps):,} ({name}): {what}", finding.address, position)
         known = workspace.model
     raise EditError(what, finding.address)
-
-
-__all__ = ["Change", "ParameterError", "Result", "apply", "files_written", "new_findings", "plan", "run", "write_files"]

@@ -102,11 +102,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
 
 
 def _position(ref: NodeRef, name: str) -> int | None:
-    """Position of the attribute with a name, or of ``#POSITION`` if names repeat; None if there is none.
-
-    Raises:
-        EditError: several attributes have the name.
-    """
+    """Position of the attribute with a name, or of ``#POSITION`` if names repeat; None if there is none."""
     attributes = ref.node.attribute
     found = [position for position, each in enumerate(attributes) if each.name == name]
     if len(found) == 1:
@@ -210,6 +206,3 @@ def _already(count: int, of: int, verb: str, what: str) -> tuple[str, ...]:
 def _some_names(names: Mapping[str, object] | set[str]) -> str:
     shown = listed([visible(name) for name in sorted(names)], 8)
     return f"there are {shown}" if names else "there are none"
-
-
-__all__ = ["RemoveAttribute", "SetAttribute", "attribute_of"]

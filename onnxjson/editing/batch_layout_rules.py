@@ -240,19 +240,18 @@ def _expand(call: Call) -> Outputs:
 def _filled(call: Call) -> Outputs:
     elements = call.elements(0)
     if elements is None:
-        axes = call.axes(0)
-        raise BlockedError(COMPUTED_SHAPE if axes is not None else "nothing is known about its shape")
+        raise BlockedError(COMPUTED_SHAPE if call.axes(0) is not None else "nothing is known about its shape")
     return [[axis_of([each.value]) if isinstance(each.value, int) else each.value for each in elements]]
 
 
 def _range(call: Call) -> Outputs:
     limits = [call.elements(slot) for slot in range(3)]
-    values = [each[0].value if each is not None and len(each) == 1 else None for each in limits]
-    if isinstance(values[1], tuple) and has_batch(values[1]):
-        if values[0] != 0 or values[2] != 1:
-            raise BlockedError("it does not count the samples from 0")
-        return [[values[1]]]
-    return [[None]]
+    start, end, step = [each[0].value if each is not None and len(each) == 1 else None for each in limits]
+    if not isinstance(end, tuple) or not has_batch(end):
+        return [[None]]
+    if start != 0 or step != 1:
+        raise BlockedError("it does not count the samples from 0")
+    return [[end]]
 
 
 def _tile(call: Call) -> Outputs:
@@ -260,16 +259,13 @@ def _tile(call: Call) -> Outputs:
     if repeats is None or len(repeats) != len(axes):
         raise BlockedError("its repeats are computed in a way that cannot be followed")
     result: list[Axis | None] = []
-    for axis, element in zip(axes, repeats, strict=True):
-        value = element.value
+    for axis, (value, _) in zip(axes, repeats, strict=True):
         if value == 1:
             result.append(axis)
-        elif isinstance(value, tuple) and has_batch(value):
-            result.append(axis_of([*value, *axis]))
-        elif isinstance(value, int) and has_batch(axis):
-            result.append(axis_of([value, *axis]))
+        elif isinstance(value, int):
+            result.append(axis_of([value, *axis]) if has_batch(axis) else None)
         else:
-            result.append(None)
+            result.append(axis_of([*value, *axis]) if value is not None and has_batch(value) else None)
     return [result]
 
 

@@ -13,11 +13,10 @@ from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.inference import InferShapes
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
-from onnxjson.editing.layout import TransposeInput
 from onnxjson.editing.names import NameNodes, Prefix, Rename, SetName
 from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire, SwapInputs
 from onnxjson.editing.opsets import ConvertOpset, InlineFunctions, StampOpset
-from onnxjson.editing.shapes import SetDim, SetShape
+from onnxjson.editing.shapes import SetDim, SetShape, TransposeInput
 from onnxjson.editing.tensor_values import CastTensor, SetTensor
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.errors import ParameterError

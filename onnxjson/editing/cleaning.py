@@ -1,6 +1,6 @@
 """Edits that remove what is not needed: prune removes unused nodes, constants and functions, strip descriptions."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from msgspec import Meta
@@ -19,7 +19,6 @@ from onnxjson.model.document import (
     Model,
     Node,
     Record,
-    StringStringEntry,
     Tensor,
     ValueInfo,
 )
@@ -52,9 +51,9 @@ class Prune(Edit, frozen=True, kw_only=True, eq=False, tag="prune"):
         pruner = _Pruner(index, self.what)
         model = rebuild(index, pruner.pruned)
         notes = []
-        for count, one, many in ((pruner.nodes, "node", "nodes"), (pruner.constants, "constant", "constants")):
+        for count, kind in ((pruner.nodes, "node"), (pruner.constants, "constant")):
             if count:
-                notes.append(f"{count:,} {one if count == 1 else many} removed")
+                notes.append(f"{count:,} {kind}{'s' * (count != 1)} removed")
         if pruner.saved:
             notes[-1] += f", {pruner.saved:,} bytes saved"
         total = pruner.nodes + pruner.constants
@@ -127,14 +126,14 @@ class _Pruner:
         if not gone:
             return graph
         self.constants += gone
-        kept = set(map(id, dense))
+        kept = set(map(id, (*dense, *sparse)))
+        names = set()
         for tensor in graph.initializer:
-            if id(tensor) not in kept and tensor.data_type is not None:
-                self.saved += byte_length(tensor.data_type, element_count(tensor.dims)) or 0
-        names = {tensor.name for tensor in graph.initializer} - {tensor.name for tensor in dense}
-        names |= {each.values.name for each in graph.sparse_initializer if each.values is not None} - {
-            each.values.name for each in sparse if each.values is not None
-        }
+            if id(tensor) not in kept:
+                names.add(tensor.name)
+                if tensor.data_type is not None:
+                    self.saved += byte_length(tensor.data_type, element_count(tensor.dims)) or 0
+        names |= {each.values.name for each in graph.sparse_initializer if id(each) not in kept and each.values}
         graph = replace(graph, initializer=tuple(dense), sparse_initializer=tuple(sparse))
         return _without_values(graph, {name for name in names if name})
 
@@ -252,10 +251,25 @@ class Strip(Edit, frozen=True, kw_only=True, eq=False, tag="strip"):
         return Outcome(stripper.count, (f"{stripper.count:,} removed, {stripper.saved:,} bytes saved",))
 
 
+_FIELDS: Final[dict[Strippable, tuple[str, tuple[type[Record], ...]]]] = {
+    "doc_strings": ("doc_string", tuple(_ELEMENTS)),
+    "metadata": ("metadata_props", tuple([kind for kind in _ELEMENTS if kind is not Attribute])),
+    "value_info": ("value_info", (Graph, Function)),
+    "names": ("name", (Node,)),
+}
+"""What can be removed -> the field that has it, and the records with that field."""
+
+
 class _Stripper:
+    """Removes fields from records, and counts what was in them."""
+
     def __init__(self, what: tuple[Strippable, ...], of: tuple[Element, ...] | None) -> None:
-        self._what = set(what)
-        self._of = None if of is None else set(of)
+        self._fields: dict[type[Record], list[str]] = {}
+        for each in what:
+            field, kinds = _FIELDS[each]
+            for kind in kinds:
+                if of is None or each in ("value_info", "names") or _ELEMENTS[kind] in of:
+                    self._fields.setdefault(kind, []).append(field)
         self.count = 0
         """Number of removed doc strings, metadata entries, value_info entries and names."""
         self.saved = 0
@@ -263,49 +277,23 @@ class _Stripper:
 
     def stripped(self, root: Record) -> Any:
         """Return the record without the elements to remove."""
-        kinds = tuple([kind for kind in _ELEMENTS if self._concerns(kind)])
-        return replace_records(root, kinds, self._change, shared=False)
-
-    def _concerns(self, kind: type[Record]) -> bool:
-        element = _ELEMENTS[kind]
-        wanted = self._of is None or element in self._of
-        if "doc_strings" in self._what and wanted:
-            return True
-        if "metadata" in self._what and wanted and kind is not Attribute:
-            return True
-        return ("value_info" in self._what and kind in (Graph, Function)) or ("names" in self._what and kind is Node)
+        return replace_records(root, tuple(self._fields), self._change, shared=False)
 
     def _change(self, record: Any) -> Any:
         updates: dict[str, Any] = {}
-        if self._of is None or _ELEMENTS[type(record)] in self._of:
-            if "doc_strings" in self._what and record.doc_string is not None:
-                updates["doc_string"] = None
-                self._gone(1, _text_bytes(record.doc_string))
-            if "metadata" in self._what and not isinstance(record, Attribute) and record.metadata_props:
-                updates["metadata_props"] = ()
-                self._gone(len(record.metadata_props), sum(map(_entry_bytes, record.metadata_props)))
-        if "value_info" in self._what and isinstance(record, Graph | Function) and record.value_info:
-            updates["value_info"] = ()
-            self._gone(len(record.value_info), message_size(Graph(value_info=record.value_info)))
-        if "names" in self._what and isinstance(record, Node) and record.name is not None:
-            updates["name"] = None
-            self._gone(1, _text_bytes(record.name))
+        for field in self._fields[type(record)]:
+            value = getattr(record, field)
+            if value is not None and value != ():
+                updates[field] = None if isinstance(value, str) else ()
+                self.count += 1 if isinstance(value, str) else len(value)
+                self.saved += message_size(_HOLDERS[field](value))
         return replace(record, **updates) if updates else record
 
-    def _gone(self, count: int, size: int) -> None:
-        self.count += count
-        self.saved += size
 
-
-def _text_bytes(text: str) -> int:
-    """Bytes of a string in a message, with its tag and length."""
-    return _message_bytes(len(text.encode("utf-8", "surrogateescape")))
-
-
-def _entry_bytes(entry: StringStringEntry) -> int:
-    parts = [_text_bytes(text) for text in (entry.key, entry.value) if text is not None]
-    return _message_bytes(sum(parts) + len(entry.unknown_fields))
-
-
-def _message_bytes(length: int) -> int:
-    return 1 + max(1, (length.bit_length() + 6) // 7) + length
+_HOLDERS: Final[dict[str, Callable[[Any], Record]]] = {
+    "doc_string": lambda text: Node(doc_string=text),
+    "metadata_props": lambda entries: Node(metadata_props=entries),
+    "value_info": lambda values: Graph(value_info=values),
+    "name": lambda text: Node(name=text),
+}
+"""Messages that have nothing but one field."""

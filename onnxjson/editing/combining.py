@@ -15,7 +15,6 @@ from onnxjson.model.document import (
     Graph,
     Model,
     Node,
-    OperatorSetId,
     Record,
     SparseTensor,
     StringStringEntry,
@@ -92,15 +91,12 @@ def _same_versions(
         newer = max(mine, its)
         which = "first" if mine < newer else "second"
         reason = f"the models import {domain_text(domain)} as {mine} and {its}"
+        older, folder = (first, folders[0]) if which == "first" else (second, folders[1])
         try:
-            if which == "first":
-                converted = convert(first, newer, domain, folders[0])
-                first = converted.model
-            else:
-                converted = convert(second, newer, domain, folders[1])
-                second = converted.model
+            converted = convert(older, newer, domain, folder)
         except EditError as error:
             raise EditError(f"{reason}, and the {which} cannot be converted to {newer}: {error}") from error
+        first, second = (converted.model, second) if which == "first" else (first, converted.model)
         notes.append(f"{reason}; the {which} was converted to {newer}: {'; '.join(converted.notes)}")
     return first, second, notes
 
@@ -123,10 +119,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
         name = new.get(operator_key(node))
         return node if name is None else msgspec.structs.replace(node, op_type=name)
 
-    def change(_: Scope, graph: Body) -> Body:
-        return with_nodes(graph, call)
-
-    changed = rebuild(Index(second), change)
+    changed = rebuild(Index(second), lambda _, graph: with_nodes(graph, call))
     functions = tuple(
         [
             msgspec.structs.replace(each, name=new[function_key(old)]) if function_key(old) in new else each
@@ -142,11 +135,7 @@ def _own_functions(first: Model, second: Model, prefix: str) -> tuple[Model, lis
 def _refuse_types(
     first: Model, main: Scope, its: Scope, joins: Mapping[str, str], folder: Path | None, notes: list[str]
 ) -> None:
-    """Raise unless every value fits the type of the input that it replaces.
-
-    Raises:
-        EditError: dtypes, ranks or sizes differ.
-    """
+    """Raise unless every value fits the type of the input that it replaces."""
     inferred: Scope | None = None
     for name, source in joins.items():
         wanted, found = its.types.get(name), main.types.get(source)
@@ -198,10 +187,10 @@ def _own_names(
 ) -> tuple[Model, list[str]]:
     """Rename joined inputs of the second model to the values that replace them, and values with names of the first."""
     mine = [scope for scope in ones.scopes if scope.kind != "function"]
-    everywhere = {name for scope in mine for name in _defined(scope)}
+    everywhere = {name for scope in mine for name in scope.defined_names}
     # Subgraphs may reuse names of other subgraphs, but not of a graph around them.
-    around = {name for scope in mine if scope.kind == "main" for name in _defined(scope)}
-    free = everywhere | {name for scope in others.scopes if scope.kind != "function" for name in _defined(scope)}
+    around = {name for scope in mine if scope.kind == "main" for name in scope.defined_names}
+    free = everywhere | {name for scope in others.scopes if scope.kind != "function" for name in scope.defined_names}
     names: dict[Scope, dict[str, str]] = {}
     renames: dict[str, str] = {}
     for scope in others.scopes:
@@ -209,7 +198,7 @@ def _own_names(
             continue
         mapping: dict[str, str] = {}
         taken = everywhere if scope.kind == "main" else around
-        for name in _defined(scope):
+        for name in scope.defined_names:
             if scope.kind == "main" and name in joins:
                 mapping[name] = joins[name]
             elif name in taken and not (scope.kind == "main" and name in shared):
@@ -242,10 +231,6 @@ def _own_node_names(ones: Index, second: Model, prefix: str) -> tuple[Model, lis
 
     model = rebuild(index, change) if taken else second
     return model, [f"nodes of the second that have names of the first: {_map(renames)}"] if renames else []
-
-
-def _defined(scope: Scope) -> dict[str, None]:
-    return scope.defined_names
 
 
 def _fresh(wanted: str, taken: set[str]) -> str:
@@ -310,16 +295,14 @@ def _joined(first: Model, second: Model, joins: Mapping[str, str], shared: set[s
         first,
         ir_version=newest or None,
         graph=graph,
-        opset_import=_union(first.opset_import, second.opset_import, _domain, "operator set", notes),
+        opset_import=_union(
+            first.opset_import, second.opset_import, lambda each: plain_domain(each.domain), "operator set", notes
+        ),
         metadata_props=_metadata(first.metadata_props, second.metadata_props, "the model", notes),
         functions=_union(first.functions, second.functions, function_key, "function", notes),
         configuration=_union(first.configuration, second.configuration, lambda each: each.name, "devices", notes),
     )
     return model, notes
-
-
-def _domain(entry: OperatorSetId) -> str:
-    return plain_domain(entry.domain)
 
 
 def _sparse_name(sparse: SparseTensor) -> str | None:

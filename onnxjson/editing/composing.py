@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
@@ -11,15 +11,15 @@ from onnxjson.editing.combining import combine
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.extraction import Extraction
 from onnxjson.editing.parameters import Role
+from onnxjson.editing.sandbox import stored_bytes
 from onnxjson.editing.workspace import Workspace, main_scope
 from onnxjson.model.dataflow import consumed_names
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Graph, Model, SparseTensor, Tensor, ValueInfo
-from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.document import Graph, Model, Node, SparseTensor, Tensor, ValueInfo
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.selectors import select_tensor
-from onnxjson.model.tensors import is_external
+from onnxjson.model.tensors import is_external, needed_bytes
 from onnxjson.model.walking import tensors_of
 
 
@@ -115,12 +115,7 @@ class Combine(Edit, frozen=True, kw_only=True, eq=False, tag="combine"):
         return Outcome(len(joins), combined.notes)
 
     def _joins(self, first: Model, second: Model) -> dict[str, str]:
-        """Return inputs of the second model -> values of the first.
-
-        Raises:
-            SelectorError: there is no such input or value.
-            EditError: an input is joined twice, or nothing is joined.
-        """
+        """Return inputs of the second model -> values of the first."""
         if first.graph is None or second.graph is None:
             raise EditError("one of the models has no graph")
         main = main_scope(Index(first))
@@ -194,9 +189,6 @@ def _ordered(names: Sequence[str], known: dict[str | None, ValueInfo], kind: str
             hint = suggest(name, texts) or f"there are {listed([visible(each) for each in texts], 8)}"
             raise SelectorError(f'the result has no {kind} "{visible(name)}"; {hint}')
     return tuple([known[name] for name in names])
-
-
-_TYPED: Final = ("float_data", "int32_data", "string_data", "int64_data", "double_data", "uint64_data")
 
 
 class Piece(NamedTuple):
@@ -278,7 +270,8 @@ def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces
     notes = []
     for position, node in enumerate(main.graph.node):
         names = {name for name in consumed_names(node) if main.initializer(name) is not None}
-        own = sum(_bytes(each) for each in walk_constants(node.attribute))
+        holder = Model(graph=Graph(node=(Node(attribute=node.attribute),)))
+        own = sum(_bytes(each) for each in tensors_of(holder))
         new = own + sum(_bytes(main.initializer(name)) for name in names - held)
         if groups[-1] and filled + new > size:
             groups.append([])
@@ -291,16 +284,6 @@ def split_by_size(model: Model, size: int, folder: Path | None = None) -> Pieces
         filled += new
     found = _pieces(model, index, main, groups, folder)
     return found._replace(notes=(*found.notes, *notes))
-
-
-def walk_constants(attributes: Iterable[object]) -> Iterable[Tensor]:
-    """Return the tensors in attributes of a node, including its subgraphs."""
-    from onnxjson.model.document import Attribute, Graph, Node
-
-    holder = Model(
-        graph=Graph(node=(Node(attribute=tuple(each for each in attributes if isinstance(each, Attribute))),))
-    )
-    return tensors_of(holder)
 
 
 def _cut(model: Model, index: Index, main: Scope, value: str) -> str:
@@ -318,6 +301,8 @@ def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], fo
     groups = _with_outputs(main, groups, home, wanted)
     home = {name: number for number, group in enumerate(groups) for name in _made(main, group)}
     uses = [dict.fromkeys(_used(main, group)) for group in groups]
+    used = {name for each in uses for name in each}
+    constants = (*main.initializers, *main.sparse_initializers)
     given = [name for name in main.inputs if main.initializer(name) is None]
     extraction = Extraction(model, index, folder)
     pieces, notes = [], []
@@ -326,13 +311,13 @@ def _pieces(model: Model, index: Index, main: Scope, groups: list[list[int]], fo
         late = [name for name in uses[number] if home.get(name, -1) > number]
         if late:
             raise EditError(f'"{visible(late[0])}" is used before its producer; sort the nodes first')
-        inputs = [name for name in given if name in uses[number] or (number == 0 and not _is_used(name, uses))]
+        inputs = [name for name in given if name in uses[number] or (number == 0 and name not in used)]
         inputs += [name for name in uses[number] if home.get(name, number) < number]
         later = {name for each in uses[number + 1 :] for name in each}
         outputs = [name for name in dict.fromkeys(_made(main, group)) if name in later or name in wanted]
         passed = [name for name in wanted if name not in home] if number == last else []
         inputs += [name for name in passed if name in given and name not in inputs]
-        spare = [name for name in _constants(main) if not _is_used(name, uses)] if number == 0 else []
+        spare = [name for name in constants if name not in used] if number == 0 else []
         part = extraction.part(main, group, inputs, [*outputs, *passed], spare=spare, with_defaults=True)
         notes += [note for note in part.notes if note not in notes]
         assert part.model.graph is not None
@@ -371,21 +356,10 @@ def _used(main: Scope, group: Iterable[int]) -> list[str]:
     return [name for position in group for name in consumed_names(main.graph.node[position])]
 
 
-def _is_used(name: str, uses: Sequence[dict[str, None]]) -> bool:
-    return any(name in each for each in uses)
-
-
-def _constants(main: Scope) -> list[str]:
-    return [*main.initializers, *main.sparse_initializers]
-
-
 def _bytes(constant: Tensor | SparseTensor | None) -> int:
     """Return the size of a constant in bytes, inline or external."""
     if constant is None:
         return 0
     if isinstance(constant, SparseTensor):
         return _bytes(constant.values) + _bytes(constant.indices)
-    if is_external(constant):
-        return byte_length(constant.data_type or 0, element_count(constant.dims)) or 0
-    held = len(constant.raw_data) if constant.raw_data is not None else 0
-    return held + sum(len(getattr(constant, field)) for field in _TYPED)
+    return stored_bytes(constant) if not is_external(constant) else needed_bytes(constant) or 0

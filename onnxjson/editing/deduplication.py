@@ -12,12 +12,11 @@ from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
 from onnxjson.model.document import Function, Model, ShardingSpec, Tensor
 from onnxjson.model.dtypes import STRING
-from onnxjson.model.elements import byte_length, element_count
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Scope
 from onnxjson.model.payloads import Data, Payload
 from onnxjson.model.renaming import inside, merged
-from onnxjson.model.tensors import is_external, raw_bytes
+from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
 from onnxjson.model.walking import walk
 from onnxjson.storage.external import Resolver
 
@@ -111,7 +110,7 @@ class _Finder:
         for several in equal.values():
             kept: dict[Scope, str] = {}
             # A constant that must be kept is the one that replaces the others.
-            for constant in sorted(several, key=lambda each: not each.stays):
+            for constant in several:
                 if constant.stays:
                     kept.setdefault(constant.scope, constant.name)
             for constant in several:
@@ -151,12 +150,8 @@ class _Finder:
 
     def _is_visible(self, standing: Scope, name: str, scope: Scope) -> bool:
         """Whether a name of one graph means the same in another graph and in all of its subgraphs."""
-        for each in (*scope.chain(), *inside(self._index, scope)):
-            if each is standing:
-                continue
-            if each.defines(name):
-                return False
-        return True
+        around = [*scope.chain(), *inside(self._index, scope)]
+        return not any([each.defines(name) for each in around if each is not standing])
 
     def _constants(self) -> Iterator[_Constant]:
         """Yield constants with unambiguous names, those of outer graphs first."""
@@ -180,20 +175,17 @@ class _Finder:
 
     def _content(self, tensor: Tensor) -> Content | None:
         """Return the content to compare; None if the bytes are missing or do not fit dtype and dims."""
-        plain = replace(tensor, name=None, doc_string=None, metadata_props=())
         if is_external(tensor):
             return self._external_content(tensor)
         if tensor.data_type == STRING:
-            return tensor.data_type, tensor.dims, replace(plain, unknown_fields=b"").string_data
-        stored = raw_bytes(plain)
+            return tensor.data_type, tensor.dims, tensor.string_data
+        stored = raw_bytes(tensor)
         if stored is None or tensor.unknown_fields:
             return None
         return tensor.data_type, tensor.dims, _key(stored[0])
 
     def _external_content(self, tensor: Tensor) -> Content | None:
-        needed = None
-        if tensor.data_type is not None and all([dim >= 0 for dim in tensor.dims]):
-            needed = byte_length(tensor.data_type, element_count(tensor.dims))
+        needed = needed_bytes(tensor)
         if self._resolver is None or needed is None:
             # The same range of the same file has the same bytes, even if it cannot be read.
             place = tuple([(each.key, each.value) for each in tensor.external_data if each.key != "checksum"])
@@ -215,9 +207,7 @@ def _key(data: Data) -> object:
 def _size(tensor: Tensor) -> int:
     if tensor.data_type == STRING:
         return sum(map(len, tensor.string_data))
-    if tensor.data_type is None or any([dim < 0 for dim in tensor.dims]):
-        return 0
-    return byte_length(tensor.data_type, element_count(tensor.dims)) or 0
+    return needed_bytes(tensor) or 0
 
 
 def _bound_names(model: Model) -> set[str | None]:

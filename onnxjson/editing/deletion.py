@@ -8,7 +8,7 @@ from onnxjson.editing.declaration import Edit, Outcome, name_of
 from onnxjson.editing.operator_checks import Known, dtype_of
 from onnxjson.editing.parameters import Role
 from onnxjson.editing.rewiring import Changes, ResultTypes, Value
-from onnxjson.editing.workspace import NodeChange, Workspace
+from onnxjson.editing.workspace import Workspace
 from onnxjson.model.constants import find_constant, type_of_constant
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Type
@@ -81,11 +81,9 @@ class _Deletion:
         for use, scope, name in remaining:
             if use.position is not None:
                 home, other = self._resolved(scope, name, use)
-                self._changes.take(use, self._final(home, other))
+                self._changes.take(use, self._results.get((home, other), other))
                 dtypes[scope, name] = dtype_of(self._workspace, home, other, self._known)
-        removed: dict[Scope, dict[int, NodeChange]] = {}
-        for ref in refs:
-            removed.setdefault(ref.scope, {})[ref.position] = None
+        removed = {ref.scope: self._changes.of(ref.scope).nodes for ref in refs}
         retyped = ResultTypes(self._workspace, self._edit, removed, dtypes)
         retyped.put(self._changes)
         self._rename_others({(use.scope, use.position, use.slot) for use, _, _ in remaining})
@@ -97,14 +95,12 @@ class _Deletion:
 
     def _remaining(self, scope: Scope, name: str) -> list[Use]:
         """Return the uses of a value by elements that stay."""
-        found = []
-        for use in self._index.consumers(scope, name):
-            if self._is_inside_deleted(use.scope):
-                continue
-            if use.position is not None and NodeRef(use.scope, use.position) in self._gone:
-                continue
-            found.append(use)
-        return found
+        return [
+            use
+            for use in self._index.consumers(scope, name)
+            if not self._is_inside_deleted(use.scope)
+            and (use.position is None or NodeRef(use.scope, use.position) not in self._gone)
+        ]
 
     def _resolved(self, scope: Scope, name: str, use: Use) -> tuple[Scope, str]:
         """Return the replacement of a value of a deleted node: the graph that defines it, and its name."""
@@ -123,11 +119,7 @@ class _Deletion:
         return scope, name
 
     def _bypassed(self, ref: NodeRef, name: str, use: Use) -> int:
-        """Return the slot of the input that replaces an output of a node.
-
-        Raises:
-            EditError: there is none, or several are possible.
-        """
+        """Return the slot of the input that replaces an output of a node."""
         node = ref.node
         operator = visible(node.op_type or "")
         taken = f'"{visible(name)}" is used by {use.address}'
@@ -179,11 +171,7 @@ class _Deletion:
         self._results[home, other] = name
 
     def _check_result(self, scope: Scope, name: str, home: Scope, other: str) -> None:
-        """Raise if a value is known to have another type than the graph output that it replaces.
-
-        Raises:
-            EditError: it has another dtype or shape.
-        """
+        """Raise if a value is known to have another type than the graph output that it replaces."""
         stated = Index.type_of(scope, name)
         dtype = dtype_of(self._workspace, home, other, self._known)
         elem_type = stated.tensor_type.elem_type if stated is not None and stated.tensor_type is not None else None
@@ -202,9 +190,6 @@ class _Deletion:
                 f'the output "{visible(name)}"{wanted} would be "{visible(other)}"{shown}, of another type; '
                 "use set-shape or remove-output first",
             )
-
-    def _final(self, scope: Scope, name: str) -> str:
-        return self._results.get((scope, name), name)
 
     def _rename_others(self, done: set[tuple[Scope, int | None, int]]) -> None:
         """Rename the producers and consumers of values that get another name."""

@@ -5,7 +5,7 @@ with the target. A difference that edits cannot express needs a patch.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -18,14 +18,19 @@ from onnxjson.editing.cleaning import Prune
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.expressing_nodes import (
-    NewName,
+    InexpressibleError,
     doc_edits,
     find_bypasses,
     find_counterpart,
     inputs_may_differ,
+    is_same_attribute,
+    main_graph,
     name_edits,
     pair_nodes,
     selector_of,
+    shape_of,
+    type_text,
+    values_of_attributes,
 )
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
 from onnxjson.editing.names import Rename
@@ -33,15 +38,14 @@ from onnxjson.editing.nodes import AddNode, ReplaceNode, Rewire
 from onnxjson.editing.opsets import StampOpset
 from onnxjson.editing.shapes import SetShape
 from onnxjson.editing.tensor_values import SetTensor
-from onnxjson.editing.values import attribute_values, record_value
+from onnxjson.editing.values import record_value
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import visible
-from onnxjson.model.document import Attribute, Function, Graph, Model, Node, StringStringEntry, Tensor, Type, ValueInfo
+from onnxjson.model.document import Model, Node, StringStringEntry, Tensor, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import Index, NodeRef, Scope
 from onnxjson.model.limits import EXPRESSED_EDITS
 from onnxjson.model.operators import plain_domain
-from onnxjson.model.types import format_type
 
 BIGGEST_TENSOR: Final = 1 << 20
 """Maximum size in bytes of a tensor in a script."""
@@ -60,10 +64,6 @@ class Expressed(NamedTuple):
     """Kinds of events that the edits omit, and that do not affect the computation."""
 
 
-class _InexpressibleError(Exception):
-    """No edit can express a part of the difference."""
-
-
 def express(base: Model, target: Model, alignment: Alignment) -> Expressed:
     """Express the difference between two models as edits.
 
@@ -75,7 +75,7 @@ def express(base: Model, target: Model, alignment: Alignment) -> Expressed:
     writer = _Writer(base, target, alignment)
     try:
         writer.write()
-    except _InexpressibleError as error:
+    except InexpressibleError as error:
         return Expressed((), str(error))
     except OnnxJsonError as error:
         return Expressed((), f"a necessary edit is refused: {error}")
@@ -112,7 +112,7 @@ class _Writer:
 
     def add(self, edit: Edit) -> None:
         if len(self.edits) >= EXPRESSED_EDITS:
-            raise _InexpressibleError(f"it would take more than {EXPRESSED_EDITS:,} edits")
+            raise InexpressibleError(f"it would take more than {EXPRESSED_EDITS:,} edits")
         edit.change(self.workspace)
         self.edits.append(edit)
 
@@ -122,26 +122,21 @@ class _Writer:
         self._metadata(self.base.metadata_props, self.target.metadata_props)
         if (self.base.doc_string or "") != (self.target.doc_string or ""):
             self.add(SetDoc(text=self.target.doc_string or ""))
+        # Nodes are compared as long as positions and names are those of the base.
         bypassing = {pair.base.address: find_bypasses(pair, self.target_of[pair.base.address]) for pair in pairs}
-        for pair in pairs:
-            # As long as positions and names are those of the base.
-            self._contents(pair)
-        for pair in pairs:
-            self._delete_bypassed(pair, bypassing[pair.base.address])
-        for pair in pairs:
-            self._rename(pair)
-        for pair in pairs:
-            if pair.base.kind == "main":
-                self._inputs(pair)
-        for pair in pairs:
-            self._add_nodes(pair)
-        for pair in pairs:
-            self._rewire(pair)
-        for pair in pairs:
-            if pair.base.kind == "main":
-                self._outputs(pair)
-        for pair in pairs:
-            self._delete_rest(pair)
+        phases = (
+            self._contents,
+            lambda pair: self._delete_bypassed(pair, bypassing[pair.base.address]),
+            self._rename,
+            self._inputs,
+            self._add_nodes,
+            self._rewire,
+            self._outputs,
+            self._delete_rest,
+        )
+        for phase in phases:
+            for pair in pairs:
+                phase(pair)
         self._prune()
         self._types()
         for pair in pairs:
@@ -196,33 +191,30 @@ class _Writer:
         ref = NodeRef(self.workspace.scope(scope.address), position)
         operator = (plain_domain(old.domain), old.op_type, old.overload or "")
         if operator != (plain_domain(new.domain), new.op_type, new.overload or ""):
-            attributes = _attribute_values(new)
-            domain = new.domain or None
-            selector = self.selector(ref)
-            self.add(ReplaceNode(node=selector, op_type=new.op_type or "", attribute=attributes, domain=domain))
+            domain, attributes = new.domain or None, values_of_attributes(new)
+            self.add(
+                ReplaceNode(node=self.selector(ref), op_type=new.op_type or "", attribute=attributes, domain=domain)
+            )
         elif old.attribute != new.attribute:
             self._attributes(ref, old, new)
         if old.metadata_props != new.metadata_props:
-            selector = self.selector(NodeRef(self.workspace.scope(scope.address), position))
-            self._metadata(old.metadata_props, new.metadata_props, node=selector)
+            self._metadata(old.metadata_props, new.metadata_props, node=self.selector(ref))
 
     def _attributes(self, ref: NodeRef, old: Node, new: Node) -> None:
         before = {each.name: each for each in old.attribute}
         changed = {
             each.name
             for each in new.attribute
-            if not _is_same(before.get(each.name), each) and not (each.g is not None and each.name in before)
+            if not is_same_attribute(before.get(each.name), each) and not (each.g is not None and each.name in before)
         }
         if changed:
-            values = _attribute_values(new)
-            for name in [each.name for each in new.attribute if each.name in changed]:
-                if name:
-                    self.add(SetAttribute(node=self.selector(ref), attribute=name, value=values[name]))
-                    ref = NodeRef(self.workspace.scope(ref.scope.address), ref.position)
+            values = values_of_attributes(new)
+            for each in new.attribute:
+                if each.name and each.name in changed:
+                    self.add(SetAttribute(node=self.selector(ref), attribute=each.name, value=values[each.name]))
         for name in before:
             if name and name not in {each.name for each in new.attribute}:
                 self.add(RemoveAttribute(node=self.selector(ref), attribute=name))
-                ref = NodeRef(self.workspace.scope(ref.scope.address), ref.position)
 
     def _constant(self, name: str, before: Tensor, after: Tensor) -> None:
         self._metadata(before.metadata_props, after.metadata_props, tensor=name)
@@ -230,9 +222,8 @@ class _Writer:
         if msgspec.structs.replace(after, **same) == before:
             # Only the name differs: the script must not carry these elements to the next version of the model.
             return
-        size = len(after.raw_data) if after.raw_data is not None else 0
-        if size > BIGGEST_TENSOR or after.external_data:
-            raise _InexpressibleError(f'the constant "{visible(name)}" changed, and is too big for a script')
+        if len(after.raw_data or b"") > BIGGEST_TENSOR or after.external_data:
+            raise InexpressibleError(f'the constant "{visible(name)}" changed, and is too big for a script')
         tree = record_value(after)
         kind = tree.get("type") if (before.dims, before.data_type) != (after.dims, after.data_type) else None
         if "values" in tree:
@@ -240,7 +231,7 @@ class _Writer:
         elif "base64" in tree:
             self.add(SetTensor(tensor=name, base64=tree["base64"], type=kind))
         elif before.dims != after.dims or before.data_type != after.data_type:
-            raise _InexpressibleError(f'the constant "{visible(name)}" has elements that a script cannot hold')
+            raise InexpressibleError(f'the constant "{visible(name)}" has elements that a script cannot hold')
 
     # Deleted nodes that are bypassed
 
@@ -250,7 +241,7 @@ class _Writer:
             scope = self.workspace.scope(pair.base.address)
             ref = find_counterpart(scope, nodes[position])
             if ref is None:
-                raise _InexpressibleError("a deleted node cannot be selected")
+                raise InexpressibleError("a deleted node cannot be selected")
             several = sum(1 for name in nodes[position].input if name) > 1
             self.add(DeleteNode(node=self.selector(ref), bypass=bypasses[position] if several else None))
             self.bypassed.add((pair.base.address, position))
@@ -265,29 +256,27 @@ class _Writer:
             self.add(Rename(kind="tensor", names=names, within=scope.address))
         nodes = []
         scope = self._scope(pair)
-        for place in self.target_of[pair.base.address]:
-            node = pair.target.graph.node[place] if place >= 0 else None
-            ref = None if node is None else find_counterpart(scope, node)
-            if node is not None and ref is not None:
-                nodes.append(NewName(ref, node.name or ""))
+        for place in [place for place in self.target_of[pair.base.address] if place >= 0]:
+            node = pair.target.graph.node[place]
+            if (ref := find_counterpart(scope, node)) is not None:
+                nodes.append((ref, node.name or ""))
         for edit in name_edits(self.workspace, scope, nodes):
             self.add(edit)
 
     def _scope(self, pair: GraphPair) -> Scope:
         """Return the current graph of a pair, found by the outputs of the nodes around it."""
-        for scope in self.workspace.index.scopes:
-            if scope.address == pair.base.address and scope.owner is None:
-                return scope
         if pair.base.owner is None:
-            raise _InexpressibleError(f"{pair.base.address} no longer exists")
-        outer = self._scope(self.alignment.by_base[pair.base.owner.scope.address])
-        owner = self.alignment.by_base[pair.base.owner.scope.address]
-        place = self.target_of[owner.base.address][pair.base.owner.position]
-        ref = find_counterpart(outer, owner.target.graph.node[place]) or find_counterpart(outer, pair.base.owner.node)
+            for scope in self.workspace.index.scopes:
+                if scope.address == pair.base.address and scope.owner is None:
+                    return scope
+            raise InexpressibleError(f"{pair.base.address} no longer exists")
+        around = self.alignment.by_base[pair.base.owner.scope.address]
+        outer = self._scope(around)
+        place = self.target_of[around.base.address][pair.base.owner.position]
+        ref = find_counterpart(outer, around.target.graph.node[place]) or find_counterpart(outer, pair.base.owner.node)
         if ref is None:
-            raise _InexpressibleError(f"{pair.base.address} can no longer be found")
-        address = ref.address + pair.base.address[len(pair.base.owner.address) :]
-        return self.workspace.scope(address)
+            raise InexpressibleError(f"{pair.base.address} can no longer be found")
+        return self.workspace.scope(ref.address + pair.base.address[len(pair.base.owner.address) :])
 
     # Added nodes, and inputs
 
@@ -303,21 +292,19 @@ class _Writer:
                     op_type=node.op_type or "",
                     input=node.input,
                     output=node.output,
-                    attribute=_attribute_values(node),
+                    attribute=values_of_attributes(node),
                     name=node.name or None,
                     domain=node.domain or None,
                     graph=scope.address,
                 )
             )
-            if node.metadata_props:
-                ref = find_counterpart(self._scope(pair), node)
-                if ref is not None:
-                    self._metadata((), node.metadata_props, node=self.selector(ref))
+            if node.metadata_props and (ref := find_counterpart(self._scope(pair), node)) is not None:
+                self._metadata((), node.metadata_props, node=self.selector(ref))
 
     def _require(self, pair: GraphPair, scope: Scope, node: Node) -> None:
         for name in node.input:
             if name and Index.defining_scope(scope, name) is None and pair.target.initializer(name) is not None:
-                raise _InexpressibleError(f'the constant "{visible(name)}" is new, and no edit adds constants')
+                raise InexpressibleError(f'the constant "{visible(name)}" is new, and no edit adds constants')
 
     def _rewire(self, pair: GraphPair) -> None:
         for position, place in enumerate(self.target_of[pair.base.address]):
@@ -329,45 +316,42 @@ class _Writer:
             scope = self._scope(pair)
             ref = find_counterpart(scope, wanted)
             if ref is None:
-                raise _InexpressibleError("a node with other inputs cannot be selected")
+                raise InexpressibleError("a node with other inputs cannot be selected")
             for slot, name in enumerate(wanted.input):
                 now = ref.node.input
                 if slot < len(now) and now[slot] == name:
                     continue
                 if slot >= len(now) or not name:
-                    raise _InexpressibleError("a node has more or fewer inputs than before")
+                    raise InexpressibleError("a node has more or fewer inputs than before")
                 self.add(Rewire(node=self.selector(ref), input=slot, tensor=name))
-                again = find_counterpart(self._scope(pair), wanted)
-                assert again is not None
-                ref = again
+                ref = find_counterpart(self._scope(pair), wanted) or ref
 
     def _delete_rest(self, pair: GraphPair) -> None:
-        removed = [
-            position
-            for position, place in enumerate(self.target_of[pair.base.address])
-            if place < 0 and (pair.base.address, position) not in self.bypassed
-        ]
-        for position in reversed(removed):
-            ref = find_counterpart(self._scope(pair), pair.base.graph.node[position])
-            if ref is not None:
-                self.add(DeleteNode(node=self.selector(ref)))
+        address = pair.base.address
+        for position, place in reversed(list(enumerate(self.target_of[address]))):
+            if place < 0 and (address, position) not in self.bypassed:
+                ref = find_counterpart(self._scope(pair), pair.base.graph.node[position])
+                if ref is not None:
+                    self.add(DeleteNode(node=self.selector(ref)))
 
     # Inputs and outputs of the model
 
     def _inputs(self, pair: GraphPair) -> None:
-        graph, target = self.workspace.graph, _graph(pair.target)
-        now = {each.name: each for each in graph.input}
-        wanted = {each.name: each for each in target.input}
-        for name, value in wanted.items():
-            if name and name not in now:
-                self.add(AddInput(tensor=name, type=_type_text(value)))
+        if pair.base.kind != "main":
+            return
+        now = {each.name for each in self.workspace.graph.input}
+        for value in main_graph(pair.target).input:
+            if value.name and value.name not in now:
+                self.add(AddInput(tensor=value.name, type=type_text(value)))
 
     def _outputs(self, pair: GraphPair) -> None:
-        target = _graph(pair.target)
+        if pair.base.kind != "main":
+            return
+        target = main_graph(pair.target)
         now = [each.name for each in self.workspace.graph.output]
         for value in target.output:
             if value.name and value.name not in now:
-                self.add(AddOutput(tensor=value.name, type=_type_text(value)))
+                self.add(AddOutput(tensor=value.name, type=type_text(value)))
         wanted = {each.name for each in target.output}
         for name in now:
             if name and name not in wanted:
@@ -380,9 +364,9 @@ class _Writer:
         left = {each.name for each in graph.initializer} - {each.name for each in target.initializer}
         if left and not any(name in self.workspace.main.consumers for name in left if name):
             self.add(Prune(what=("initializers",)))
-        now = {each.name for each in self.workspace.graph.input}
-        for name in [each.name for each in graph.input]:
-            if name and name in now and name not in {each.name for each in target.input}:
+        wanted = {each.name for each in target.input}
+        for name in [each.name for each in self.workspace.graph.input]:
+            if name and name not in wanted:
                 self.add(RemoveInput(tensor=name))
 
     def _types(self) -> None:
@@ -396,9 +380,9 @@ class _Writer:
                 there = wanted.get(value.name)
                 if there is None or value.name is None or value.type == there.type:
                     continue
-                shape = _shape(there.type)
+                shape = shape_of(there.type)
                 if shape is None:
-                    raise _InexpressibleError(f'the type of "{visible(value.name)}" changed')
+                    raise InexpressibleError(f'the type of "{visible(value.name)}" changed')
                 self.add(SetShape(tensor=value.name, shape=shape, propagate=False))
 
     # Doc strings
@@ -406,49 +390,11 @@ class _Writer:
     def _docs(self, pair: GraphPair) -> None:
         try:
             scope = self._scope(pair)
-        except _InexpressibleError:
+        except InexpressibleError:
             return  # It cannot be found by its outputs; the final comparison shows whether that matters.
         for edit in list(doc_edits(self.workspace, scope, pair.target.graph)):
             self.add(edit)
 
     def selector(self, ref: NodeRef) -> str:
-        """Return a selector of a node that also works in the next version of the model."""
-        return selector_of(self.workspace, ref)
-
-
-def _is_same(old: Attribute | None, new: Attribute) -> bool:
-    """Whether two attributes are equal, except for their doc strings."""
-    return old is not None and msgspec.structs.replace(old, doc_string=new.doc_string) == new
-
-
-def _attribute_values(node: Node) -> dict[str, Any]:
-    found = attribute_values(node)
-    if found is None:
-        raise _InexpressibleError(f"attributes of {visible(node.op_type or '')} have a form that edits cannot write")
-    return found
-
-
-def _graph(scope: Scope) -> Graph:
-    graph = scope.graph
-    assert not isinstance(graph, Function)
-    return graph
-
-
-def _type_text(value: ValueInfo) -> str:
-    text = None if value.type is None else format_type(value.type)
-    if text is None:
-        raise _InexpressibleError(f'"{visible(value.name or "")}" has a type that a script cannot express')
-    return text
-
-
-def _shape(value: Type | None) -> tuple[int | str, ...] | None:
-    """Return the dimensions of a tensor type as in a script."""
-    if value is None or value.tensor_type is None or value.tensor_type.shape is None:
-        return None
-    dims: list[int | str] = []
-    for dim in value.tensor_type.shape.dim:
-        if dim.dim_value is not None:
-            dims.append(dim.dim_value)
-        else:
-            dims.append(dim.dim_param or "?")
-    return tuple(dims)
+        """Return a selector of the node at a position that also works in the next version of the model."""
+        return selector_of(self.workspace, NodeRef(self.workspace.scope(ref.scope.address), ref.position))

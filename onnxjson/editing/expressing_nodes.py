@@ -2,19 +2,28 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
+
+import msgspec
 
 from onnxjson.diffing.matching.alignment import GraphPair
 from onnxjson.editing.annotations import SetDoc, annotated_record
 from onnxjson.editing.declaration import Edit
 from onnxjson.editing.names import Rename, SetName
+from onnxjson.editing.values import attribute_values
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.addresses import attribute_segments, escape
-from onnxjson.model.document import Attribute, Node
+from onnxjson.model.display import visible
+from onnxjson.model.document import Attribute, Graph, Node, Type, ValueInfo
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.index import NodeRef, Scope
 from onnxjson.model.selector_terms import spelled
+from onnxjson.model.types import format_type
 from onnxjson.model.walking import Body
+
+
+class InexpressibleError(Exception):
+    """No edit can express a part of the difference."""
 
 
 def pair_nodes(pair: GraphPair) -> tuple[list[int], list[int]]:
@@ -111,54 +120,37 @@ def find_counterpart(scope: Scope, node: Node) -> NodeRef | None:
     return None
 
 
-def is_described_by(workspace: Workspace, name: str, address: str) -> bool:
-    """Whether the name of a tensor alone selects its annotated record at an address."""
-    try:
-        return annotated_record(workspace.tensor(name), "it")[0] == address
-    except OnnxJsonError:
-        return False
-
-
-class NewName(NamedTuple):
-    """A node, and its new name."""
-
-    ref: NodeRef
-    name: str
-    """ "" for none."""
-
-
-def name_edits(workspace: Workspace, scope: Scope, wanted: Sequence[NewName]) -> Iterator[Edit]:
+def name_edits(workspace: Workspace, scope: Scope, wanted: Sequence[tuple[NodeRef, str]]) -> Iterator[Edit]:
     """Yield the edits that rename nodes of one graph; each must be applied before the next is requested.
 
     Args:
         workspace: has the current model.
         scope: the graph.
-        wanted: nodes that stay, with their new names.
+        wanted: nodes that stay, with their new names, "" for none.
     """
     counts = Counter([node.name for node in scope.graph.node])
-    groups: dict[str, list[NewName]] = {}
-    for each in wanted:
-        groups.setdefault(each.ref.node.name or "", []).append(each)
+    groups: dict[str, list[tuple[NodeRef, str]]] = {}
+    for ref, name in wanted:
+        groups.setdefault(ref.node.name or "", []).append((ref, name))
     together: dict[str, str] = {}
-    single: list[NewName] = []
+    single: list[tuple[NodeRef, str]] = []
     for old, group in groups.items():
-        names = {each.name for each in group}
+        names = {name for _, name in group}
         if old and len(group) == counts[old] and len(names) == 1 and "" not in names:
-            together[old] = group[0].name
+            together[old] = group[0][1]
         else:
-            single += group
-    changing = [each for each in single if each.name != (each.ref.node.name or "")]
+            single += [(ref, name) for ref, name in group if name != old]
     # Names that are removed are free for other nodes.
-    for each in changing:
-        if not each.name:
-            yield SetName(node=selector_of(workspace, each.ref), name="")
+    for ref, name in single:
+        if not name:
+            yield SetName(node=selector_of(workspace, ref), name="")
     renamed = {old: new for old, new in together.items() if old != new}
     if renamed:
         yield Rename(kind="node", names=renamed, within=scope.address)
     scope = workspace.scope(scope.address)
-    for each in changing:
-        if each.name:
-            yield SetName(node=selector_of(workspace, NodeRef(scope, each.ref.position)), name=each.name)
+    for ref, name in single:
+        if name:
+            yield SetName(node=selector_of(workspace, NodeRef(scope, ref.position)), name=name)
 
 
 def doc_edits(workspace: Workspace, scope: Scope, target: Body) -> Iterator[SetDoc]:
@@ -183,10 +175,11 @@ def doc_edits(workspace: Workspace, scope: Scope, target: Body) -> Iterator[SetD
         for position, each in enumerate(there):
             if each.name and each.name in texts and _differ(each.doc_string, texts[each.name]):
                 address, text = f"{scope.address}/{field}/{position}", texts[each.name] or ""
-                if is_described_by(workspace, each.name, address):
-                    yield SetDoc(text=text, tensor=each.name)
-                else:
-                    yield SetDoc(text=text, address=address)
+                try:
+                    is_by_name = annotated_record(workspace.tensor(each.name), "it")[0] == address
+                except OnnxJsonError:
+                    is_by_name = False
+                yield SetDoc(text=text, tensor=each.name) if is_by_name else SetDoc(text=text, address=address)
 
 
 def _node_doc_edits(workspace: Workspace, ref: NodeRef, node: Node) -> Iterator[SetDoc]:
@@ -204,3 +197,38 @@ def _node_doc_edits(workspace: Workspace, ref: NodeRef, node: Node) -> Iterator[
 
 def _differ(one: str | None, other: str | None) -> bool:
     return (one or "") != (other or "")
+
+
+def is_same_attribute(old: Attribute | None, new: Attribute) -> bool:
+    """Whether two attributes are equal, except for their doc strings."""
+    return old is not None and msgspec.structs.replace(old, doc_string=new.doc_string) == new
+
+
+def values_of_attributes(node: Node) -> dict[str, Any]:
+    """Return the attributes of a node as JSON values; an `InexpressibleError` if edits cannot write one."""
+    found = attribute_values(node)
+    if found is None:
+        raise InexpressibleError(f"attributes of {visible(node.op_type or '')} have a form that edits cannot write")
+    return found
+
+
+def main_graph(scope: Scope) -> Graph:
+    """Return the graph of a scope that is not a function."""
+    assert isinstance(scope.graph, Graph)
+    return scope.graph
+
+
+def type_text(value: ValueInfo) -> str:
+    """Return the type of a value as in a script; an `InexpressibleError` if a script cannot express it."""
+    text = None if value.type is None else format_type(value.type)
+    if text is None:
+        raise InexpressibleError(f'"{visible(value.name or "")}" has a type that a script cannot express')
+    return text
+
+
+def shape_of(value: Type | None) -> tuple[int | str, ...] | None:
+    """Return the dimensions of a tensor type as in a script."""
+    if value is None or value.tensor_type is None or value.tensor_type.shape is None:
+        return None
+    dims = value.tensor_type.shape.dim
+    return tuple([each.dim_value if each.dim_value is not None else each.dim_param or "?" for each in dims])

@@ -84,7 +84,9 @@ class Extraction:
                     f"{_names([name for _, name in outputs])} also needs the input {_names(missing)} of the model; "
                     f"name {them} among the inputs, or cut at a value behind {them}"
                 )
-            if idle := [name for name in order if name not in self._used(scope, positions, outputs)]:
+            used = {name for position in positions for name in consumed_names(scope.graph.node[position])}
+            used.update([name for _, name in outputs])
+            if idle := [name for name in order if name not in used]:
                 notes.append(f"{_names(idle)} is an input that no node needs")
         constants = [name for name in captured if self._constant(scope, name) is not None]
         outer = [name for name in captured if name not in constants and name not in order]
@@ -196,11 +198,6 @@ class Extraction:
         return positions, list(needed)
 
     @staticmethod
-    def _used(scope: Scope, positions: Collection[int], outputs: Sequence[Value]) -> set[str]:
-        used = {name for position in positions for name in consumed_names(scope.graph.node[position])}
-        return used | {name for _, name in outputs}
-
-    @staticmethod
     def _constant(scope: Scope, name: str) -> Tensor | SparseTensor | None:
         home = Index.defining_scope(scope, name)
         return None if home is None else home.initializer(name)
@@ -296,6 +293,3 @@ def _called(functions: tuple[Function, ...], nodes: Iterable[Node]) -> tuple[Fun
 def _names(names: Iterable[str]) -> str:
     """List names in a sentence."""
     return listed([f'"{visible(name)}"' for name in names], _SHOWN) or "nothing"
-
-
-__all__ = ["ExtractedModel", "Extraction", "Value"]

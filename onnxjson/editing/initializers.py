@@ -119,11 +119,9 @@ class InitializersToConstants(Edit, frozen=True, kw_only=True, eq=False, tag="in
         opset = workspace.opset(None, "")
         stays: dict[str, list[str]] = {}
         made: dict[Scope, list[Node]] = {}
-        for scope in index.scopes:
-            if wanted is not None and scope not in wanted:
-                continue
-            names = (*scope.initializers, *scope.sparse_initializers)
-            for name in [each for each in names if wanted is None or each in wanted[scope]]:
+        for scope in index.scopes if wanted is None else wanted:
+            names = (*scope.initializers, *scope.sparse_initializers) if wanted is None else wanted[scope]
+            for name in names:
                 constant = scope.initializer(name)
                 assert constant is not None
                 reason = _reason_against_node(scope, name, constant, opset)
@@ -181,7 +179,8 @@ class InitializersToInputs(Edit, frozen=True, kw_only=True, eq=False, tag="initi
         if self.save is not None:
             if not self.save.endswith(".npy"):
                 raise EditError(f'"{visible(self.save)}" is not the name of a .npy file')
-            workspace.write_later(workspace.file(self.save), _elements(constant, workspace.model_folder))
+            held = with_elements(constant, Resolver(workspace.model_folder or Path()))
+            workspace.write_later(workspace.file(self.save), held)
         graph = _without_constants(workspace.graph, {name})
         if name not in scope.inputs:
             graph = replace(graph, input=(*graph.input, input_for(constant)))
@@ -247,7 +246,3 @@ def _without_constants(graph: Graph, removed: set[str]) -> Graph:
 def input_for(tensor: Tensor) -> ValueInfo:
     """Return an input with the name, type and doc string of a tensor."""
     return ValueInfo(name=tensor.name, type=type_of_constant(tensor), doc_string=tensor.doc_string)
-
-
-def _elements(tensor: Tensor, folder: Path | None) -> Tensor:
-    return with_elements(tensor, Resolver(folder or Path()))

@@ -29,7 +29,7 @@ from onnxjson.model.document import (
 from onnxjson.model.dtypes import STRING
 from onnxjson.model.elements import byte_length
 from onnxjson.model.errors import EditError, ParameterError
-from onnxjson.model.index import Index, Scope, Use
+from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import plain_domain
 from onnxjson.model.types import TypeSyntaxError, format_data_type, parse_type
 from onnxjson.model.walking import Body, rebuild
@@ -81,8 +81,9 @@ class RemoveInput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-input")
                 continue
             uses = workspace.index.consumers(main, name)
             if uses:
+                shown = listed([each.address for each in uses], _SHOWN)
                 raise EditError(
-                    f'"{visible(name)}" is used by {_uses(uses)}; first rewire them, or give the input a value with '
+                    f'"{visible(name)}" is used by {shown}; first rewire them, or give the input a value with '
                     "set-tensor"
                 )
         kept = tuple([each for each in graph.input if each.name not in removed])
@@ -149,9 +150,8 @@ class AddOutput(Edit, frozen=True, kw_only=True, eq=False, tag="add-output"):
         constant = scope.initializer(name)
         found = workspace.index.type_of(scope, name) if constant is None else type_of_constant(constant)
         if found is None or (found.tensor_type is not None and found.tensor_type.shape is None):
-            inferred = Index(inferred_types(workspace.model, workspace.model_folder))
-            there = next((each for each in inferred.scopes if each.address == scope.address), None)
-            found = (there.types.get(name) if there is not None else None) or found
+            inferred = Index(inferred_types(workspace.model, workspace.model_folder)).by_address.get(scope.address)
+            found = (inferred.types.get(name) if inferred is not None else None) or found
         if found is None:
             raise EditError(f'the type of "{visible(name)}" is not known; give a type such as float32[N,512]')
         return without_invented_names(found)
@@ -175,14 +175,8 @@ class RemoveOutput(Edit, frozen=True, kw_only=True, eq=False, tag="remove-output
             raise EditError(f"{visible(self.tensor)} selects all outputs; at least one output must be left")
         stated = {each.name for each in graph.value_info}
         # Keep its type in value_info.
-        moved = [
-            each
-            for each in graph.output
-            if each.name in removed
-            and each.name not in stated
-            and each.name in main.producers
-            and each.type is not None
-        ]
+        unstated = (removed - stated) & main.producers.keys()
+        moved = [each for each in graph.output if each.name in unstated and each.type is not None]
         count = len(graph.output) - len(kept)
         infos = graph.value_info if self.prune else (*graph.value_info, *moved)
         workspace.replace_graph(main, replace(graph, output=kept, value_info=infos))
@@ -202,10 +196,6 @@ def type_of_text(text: str, edit: str) -> Type:
         raise ParameterError(
             f'{edit}: type: "{visible(text)}" is not a type (character {error.position}): {error}'
         ) from None
-
-
-def _uses(uses: tuple[Use, ...]) -> str:
-    return listed([each.address for each in uses], _SHOWN)
 
 
 _PASSED_ON: Final = {"Loop": 1, "Scan": 0}

@@ -45,16 +45,15 @@ class NameRule:
         what = _KINDS.get(kind, kind)
         if self.names is None:
             if not found:
-                names = [name for each in known for name in each]
-                some = listed([f'"{visible(name)}"' for name in names], 5)
+                some = listed([f'"{visible(name)}"' for each in known for name in each], 5)
                 raise SelectorError(f"the pattern matches no {what}; there {f'are {some}' if some else 'is none'}")
             return
-        missing = self.names.keys() - set(found)
-        for old in self.names:
-            if old in missing:
-                names = [name for each in known for name in each]
-                hint = suggest(old, names) or (f"there are {len(names):,}" if names else "there is none")
-                raise SelectorError(f'no {what} is called "{visible(old)}"; {hint}')
+        there = set(found)
+        missing = next((old for old in self.names if old not in there), None)
+        if missing is not None:
+            names = [name for each in known for name in each]
+            hint = suggest(missing, names) or (f"there are {len(names):,}" if names else "there is none")
+            raise SelectorError(f'no {what} is called "{visible(missing)}"; {hint}')
 
 
 def name_rule(old: str, new: str) -> NameRule:

@@ -1,6 +1,7 @@
 """Edits of names: rename, set-name, name-nodes and prefix."""
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta, field
@@ -9,7 +10,7 @@ from msgspec.structs import replace
 from onnxjson.editing.declaration import Edit, Outcome
 from onnxjson.editing.name_changes import NameRule, name_rule, read_name_table
 from onnxjson.editing.parameters import Role
-from onnxjson.editing.workspace import Workspace
+from onnxjson.editing.workspace import NodeChange, Workspace
 from onnxjson.model.dimensions import dimension_names, with_dimension_names
 from onnxjson.model.display import visible
 from onnxjson.model.document import Model, Node, Record, StringStringEntry
@@ -17,7 +18,7 @@ from onnxjson.model.errors import EditError
 from onnxjson.model.index import Scope
 from onnxjson.model.messages import FIELDS
 from onnxjson.model.renaming import collision_error, refuse_collisions, renamed
-from onnxjson.model.walking import Body, rebuild, replace_records, walk, with_nodes
+from onnxjson.model.walking import replace_records, walk
 
 _WITH_METADATA: Final[tuple[type[Record], ...]] = tuple(
     [message for message, fields in FIELDS.items() if any([each.name == "metadata_props" for each in fields])]
@@ -94,7 +95,7 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
         model = workspace.model
         taken = {node.name for node in walk(model, Node) if node.name}
         numbers: dict[str, int] = {}
-        names: dict[tuple[Scope, int], str] = {}
+        changes: dict[Scope, dict[int, NodeChange]] = {}
         for ref in workspace.index.nodes():
             if ref.node.name:
                 continue
@@ -104,20 +105,10 @@ class NameNodes(Edit, frozen=True, kw_only=True, eq=False, tag="name-nodes"):
                 number += 1
             numbers[operator] = number + 1
             taken.add(name)
-            names[(ref.scope, ref.position)] = name
-        if not names:
-            return Outcome(0, ("every node has a name",))
-
-        def change(scope: Scope, graph: Body) -> Body:
-            nodes = [
-                node if node.name else replace(node, name=names[(scope, position)])
-                for position, node in enumerate(graph.node)
-            ]
-            same = all([a is b for a, b in zip(nodes, graph.node, strict=True)])
-            return graph if same else replace(graph, node=tuple(nodes))
-
-        workspace.replace_equivalent(rebuild(workspace.index, change))
-        return Outcome(len(names))
+            changes.setdefault(ref.scope, {})[ref.position] = replace(ref.node, name=name)
+        workspace.replace_nodes_in(changes)
+        count = sum(map(len, changes.values()))
+        return Outcome(count, () if count else ("every node has a name",))
 
 
 class Prefix(Edit, frozen=True, kw_only=True, eq=False, tag="prefix"):
@@ -201,30 +192,39 @@ def _rename_nodes(workspace: Workspace, change: NameRule, within: str | None, *,
     names = {
         scope: {name: new for name in found if (new := change(name)) is not None} for scope, found in known.items()
     }
-    count = sum([bool(node.name and node.name in names[scope]) for scope in scopes for node in scope.graph.node])
     if must:
         change.require_all([name for mapping in names.values() for name in mapping], known.values(), "node")
+    _refuse_equal([(known[scope], mapping) for scope, mapping in names.items()])
+    changes: dict[Scope, dict[int, NodeChange]] = {
+        scope: {
+            position: replace(node, name=mapping[node.name])
+            for position, node in enumerate(scope.graph.node)
+            if node.name in mapping
+        }
+        for scope, mapping in names.items()
+    }
+    workspace.replace_nodes_in(changes)
+    return sum(map(len, changes.values()))
+
+
+def _refuse_equal(renamings: Iterable[tuple[Iterable[str], Mapping[str, str]]]) -> None:
+    """Raise if two names would become equal, or empty.
+
+    Args:
+        renamings: names that must be different, and the new names of some of them.
+    """
     wrong = []
-    for scope, mapping in names.items():
+    for names, new in renamings:
         after: dict[str, str] = {}
-        for name in known[scope]:
-            new = mapping.get(name, name)
-            if new in after:
-                wrong.append(f'"{visible(after[new])}" and "{visible(name)}" would both be "{visible(new)}"')
-            if not new:
+        for name in names:
+            final = new.get(name, name)
+            if final in after:
+                wrong.append(f'"{visible(after[final])}" and "{visible(name)}" would both be "{visible(final)}"')
+            if not final:
                 wrong.append(f'"{visible(name)}" would have no name')
-            after[new] = name
+            after[final] = name
     if wrong:
         raise collision_error(wrong)
-
-    def changed(scope: Scope, graph: Body) -> Body:
-        mapping = names.get(scope)
-        if not mapping:
-            return graph
-        return with_nodes(graph, lambda node: replace(node, name=mapping[node.name]) if node.name in mapping else node)
-
-    workspace.replace_equivalent(rebuild(workspace.index, changed))
-    return count
 
 
 def _rename_dimensions(workspace: Workspace, change: NameRule) -> int:
@@ -235,24 +235,12 @@ def _rename_dimensions(workspace: Workspace, change: NameRule) -> int:
         # A name may occur only in expressions.
         new |= {old: to for old, to in change.names.items() if old not in new and _in_expression(old, known)}
     change.require_all(list(new), [known], "dim")
-    after: dict[str, str] = {}
-    wrong = []
-    for name in {**known, **dict.fromkeys(new)}:
-        final = new.get(name, name)
-        if final in after:
-            wrong.append(f'"{visible(after[final])}" and "{visible(name)}" would both be "{visible(final)}"')
-        if not final:
-            wrong.append(f'"{visible(name)}" would have no name')
-        after[final] = name
-    if wrong:
-        raise collision_error(wrong)
+    _refuse_equal([({**known, **dict.fromkeys(new)}, new)])
     workspace.replace_equivalent(with_dimension_names(model, new))
     return len(new)
 
 
 def _in_expression(name: str, known: dict[str, None]) -> bool:
-    import re
-
     pattern = re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
     return any([pattern.search(text) for text in known])
 

@@ -74,9 +74,8 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
                 f'{name_of(self)}: "{visible(taken)}" belongs to a graph around {scope.address}; '
                 "add the node to that graph, or leave insert out"
             )
-        index = workspace.index
         changes = Changes(workspace)
-        places = index.consumers(scope, taken)
+        places = workspace.index.consumers(scope, taken)
         if not places:
             raise EditError(f'{name_of(self)}: nothing uses "{visible(taken)}"; leave insert out')
         position = _after_inputs(scope, node)
@@ -86,7 +85,7 @@ class AddNode(Edit, frozen=True, kw_only=True, eq=False, tag="add-node"):
         notes: tuple[str, ...] = tuple(retyped.notes)
         if any(use.position is None and use.scope is scope for use in places):
             maker = scope.producers.get(taken)
-            if maker is None or index.producer(scope, taken) is None:
+            if maker is None or workspace.index.producer(scope, taken) is None:
                 raise EditError(
                     f'{name_of(self)}: "{visible(taken)}" is an input or constant and an output of the graph; '
                     "no node can be inserted in between"
@@ -215,7 +214,8 @@ class Rewire(Edit, frozen=True, kw_only=True, eq=False, tag="rewire"):
         if isinstance(self.input, str):
             slots = [slot for slot, name in enumerate(ref.node.input) if name == self.input]
             if not slots:
-                hint = suggest(self.input, ref.node.input) or f"its inputs are {_listed(ref.node.input)}"
+                names = listed([f'"{visible(name)}"' for name in ref.node.input], 8) or "none"
+                hint = suggest(self.input, ref.node.input) or f"its inputs are {names}"
                 raise EditError(
                     f'{name_of(self)}: {ref.address} has no input "{visible(self.input)}"; {hint}', ref.address
                 )
@@ -323,23 +323,15 @@ def _check_rewired(workspace: Workspace, ref: NodeRef, new: Node, edit: str, kno
 
 
 def _check_cycles(index: Index, rewired: list[tuple[NodeRef, str]], edit: str) -> None:
-    """Raise if a new input of a node depends on the node itself.
-
-    Raises:
-        EditError: there would be a cycle.
-    """
+    """Raise if a new input of a node depends on the node itself."""
     for ref, name in rewired:
         # The node itself, and the nodes around it.
-        forbidden = {ref}
-        for scope in ref.scope.chain():
-            if scope.owner is not None:
-                forbidden.add(scope.owner)
-        if not name or not _depends(index, ref.scope, name, forbidden):
-            continue
-        raise EditError(
-            f'{edit}: {ref.address} cannot use "{visible(name)}", which depends on it: that would be a cycle',
-            ref.address,
-        )
+        forbidden = {ref, *[scope.owner for scope in ref.scope.chain() if scope.owner is not None]}
+        if name and _depends(index, ref.scope, name, forbidden):
+            raise EditError(
+                f'{edit}: {ref.address} cannot use "{visible(name)}", which depends on it: that would be a cycle',
+                ref.address,
+            )
 
 
 def _depends(index: Index, scope: Scope, name: str, nodes: set[NodeRef]) -> bool:
@@ -359,7 +351,3 @@ def _depends(index: Index, scope: Scope, name: str, nodes: set[NodeRef]) -> bool
         seen.add(producer)
         pending += [(producer.scope, each) for each in consumed_names(producer.node)]
     return False
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return listed([f'"{visible(name)}"' for name in names], 8) or "none"

@@ -28,7 +28,7 @@ from onnxjson.model.operators import (
     plain_domain,
     since_version,
 )
-from onnxjson.model.walking import Body, rebuild, replace_records
+from onnxjson.model.walking import rebuild, replace_records, with_nodes
 
 _NO_ADAPTER: Final = re.compile(r"No Adapter From Version \$?(\d+) for (\w+)|No Previous Version of (\w+)")
 _SHOWN: Final = 6
@@ -106,7 +106,6 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
         EditError: the conversion is not possible; the message lists the operators that prevent it.
         WorkerError: the converter crashed or hung.
         MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
-
     """
     old = imported_version(model.opset_import, domain)
     if old is None:
@@ -130,11 +129,7 @@ def convert(model: Model, version: int, domain: str = "", folder: Path | None = 
 
 
 def _refuse_elsewhere(nodes: Sequence[NodeRef], domain: str, old: int, version: int) -> None:
-    """Raise unless the converter reaches all of the nodes.
-
-    Raises:
-        EditError: some are of another domain, or in functions or training steps, which it ignores.
-    """
+    """Raise unless the converter reaches all of the nodes."""
     change = f"between versions {old} and {version}"
     if domain:
         raise EditError(
@@ -179,11 +174,12 @@ def _converted(model: Model, index: Index, nodes: Sequence[NodeRef], version: in
     if after.graph is None:
         raise EditError("the converter of onnx returned a model without a graph")
     old = imported_version(model.opset_import, "")
-    merged = reconcile(model.graph, replace_records(after.graph, Node, lambda node: _without_old(node, old, version)))
-    result = with_version(msgspec.structs.replace(model, graph=merged.graph), "", version)
+    converted = replace_records(after.graph, Node, lambda node: _without_old(node, old, version))
+    graph, merged = reconcile(model.graph, converted)
+    result = with_version(msgspec.structs.replace(model, graph=graph), "", version)
     check_not_worse(model, result, "the converter of onnx")
     counts = "no node had to change"
-    if merged.changed or merged.added or merged.removed:
+    if any(merged):
         counts = f"{merged.changed:,} nodes changed, {merged.added:,} added, {merged.removed:,} removed"
     return Converted(result, (f"{counts}; operators that differ in version {version}: {_operators(nodes, _SHOWN)}",))
 
@@ -288,8 +284,8 @@ class StampOpset(Edit, frozen=True, kw_only=True, eq=False, tag="stamp-opset"):
         name = domain_text(domain)
         if old == self.version:
             return Outcome(1, (f"{name} is at version {old} already",))
-        notes = [f"{name}: {'nothing' if old is None else f'version {old}'} became version {self.version}"]
-        notes[0] += "; no node is converted"
+        was = "nothing" if old is None else f"version {old}"
+        notes = [f"{name}: {was} became version {self.version}; no node is converted"]
         newest = newest_version(domain)
         if newest is not None and self.version > newest:
             notes.append(f"the newest version that the installed onnx knows is {newest}")
@@ -306,7 +302,6 @@ class ConvertOpset(Edit, frozen=True, kw_only=True, eq=False, tag="convert-opset
 
     The version converter of onnx changes the nodes whose operators differ. If it has no adapter for one, nothing is
     changed and all such operators are listed. If no operator differs, only opset_import changes. ir_version stays.
-
     """
 
     words = ("version",)
@@ -347,8 +342,8 @@ class InlineFunctions(Edit, frozen=True, kw_only=True, eq=False, tag="inline-fun
             after = _inlined(explicit, workspace.model_folder)
         assert after.graph is not None
         functions = tuple([each for each in before.functions if function_key(each) in left])
-        merged = reconcile(before.graph, after.graph)
-        graph = _with_value_info(merged.graph, after.graph)
+        graph, merged = reconcile(before.graph, after.graph)
+        graph = _with_value_info(graph, after.graph)
         result = msgspec.structs.replace(before, graph=graph, functions=functions, opset_import=_imports(before, after))
         check_not_worse(before, result, "the inliner of onnx")
         workspace.replace_model(result)
@@ -382,18 +377,13 @@ def _with_defaults(model: Model, left: set[OperatorKey]) -> Model:
         more = tuple([each for each in values if each.name not in given])
         return msgspec.structs.replace(node, attribute=(*node.attribute, *more)) if more else node
 
-    def change(_: Scope, graph: Body) -> Body:
-        return msgspec.structs.replace(graph, node=tuple([explicit(node) for node in graph.node]))
-
-    return rebuild(Index(model), change)
+    return rebuild(Index(model), lambda _, graph: with_nodes(graph, explicit))
 
 
 def _imports(before: Model, after: Model) -> tuple[OperatorSetId, ...]:
     there = {plain_domain(each.domain) for each in before.opset_import}
-    return (
-        *before.opset_import,
-        *[each for each in after.opset_import if plain_domain(each.domain) not in there],
-    )
+    more = [each for each in after.opset_import if plain_domain(each.domain) not in there]
+    return (*before.opset_import, *more)
 
 
 def _with_value_info(graph: Graph, after: Graph) -> Graph:

@@ -57,25 +57,20 @@ class Shape(NamedTuple):
     @property
     def fits(self) -> str:
         """Description of the values that fit."""
+        from_least = "" if self.least is None else f" from {self.least}"
         match self.form:
-            case "text":
-                return "a text"
             case "integer":
-                return "a whole number" if self.least is None else f"a whole number from {self.least}"
+                return f"a whole number{from_least}"
             case "number":
-                return "a number" if self.least is None else f"a number from {self.least}"
-            case "flag":
-                return "true or false"
-            case "size":
-                return "a whole number or a text"
+                return f"a number{from_least}"
             case "choice":
                 return "one of " + ", ".join(self.choices)
             case "list":
                 return "a list, each item " + (self.item or _VALUE).fits
             case "mapping":
                 return "an object, each value " + (self.item or _VALUE).fits
-            case _:
-                return "a JSON value"
+        plain = {"text": "a text", "flag": "true or false", "size": "a whole number or a text"}
+        return plain.get(self.form, "a JSON value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,21 +209,21 @@ def _read_text(shape: Shape, value: object) -> str:
     return value
 
 
-def _read_integer(shape: Shape, value: object) -> int:
-    if isinstance(value, bool | float | str) or not hasattr(value, "__index__"):
+def _read_number(shape: Shape, value: object) -> Any:
+    """Read a whole number, a number, or a size, which may also be a text."""
+    if shape.form == "size" and isinstance(value, str):
+        return value
+    if shape.form == "number":
+        fits, number = isinstance(value, int | float) and not isinstance(value, bool), value
+    else:
+        fits = hasattr(value, "__index__") and not isinstance(value, bool | float | str)
+        number = int(value.__index__()) if fits else None  # type: ignore[attr-defined]
+    if not fits:
         raise ValueMistakeError(found_words(value), shape.fits)
-    number = value.__index__()
-    if shape.least is not None and number < shape.least:
-        raise ValueMistakeError(found_words(number), shape.fits)
-    return int(number)
-
-
-def _read_number(shape: Shape, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueMistakeError(found_words(value), shape.fits)
-    if shape.least is not None and not value >= shape.least:
-        raise ValueMistakeError(found_words(value), shape.fits)
-    return value
+    if shape.least is not None and not number >= shape.least:  # type: ignore[operator]
+        least = f", the number from {shape.least}," if shape.form == "size" else ""
+        raise ValueMistakeError(found_words(number), shape.fits + least)
+    return number
 
 
 def _read_flag(shape: Shape, value: object) -> bool:
@@ -244,17 +239,6 @@ def _read_choice(shape: Shape, value: object) -> str:
         near = suggest(value, shape.choices)
         raise ValueMistakeError(f'the text "{visible(value, 40)}"', f"{shape.fits}{'; ' if near else ''}{near}")
     return value
-
-
-def _read_size(shape: Shape, value: object) -> int | str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool | float) or not hasattr(value, "__index__"):
-        raise ValueMistakeError(found_words(value), shape.fits)
-    number = int(value.__index__())
-    if shape.least is not None and number < shape.least:
-        raise ValueMistakeError(found_words(number), f"{shape.fits}, the number from {shape.least},")
-    return number
 
 
 def _read_value(_: Shape, value: object) -> Any:
@@ -292,13 +276,13 @@ def _member(shape: Shape, value: object, key: str | int) -> Any:
 
 _READERS: Final[dict[Form, Callable[[Shape, object], Any]]] = {
     "text": _read_text,
-    "integer": _read_integer,
+    "integer": _read_number,
     "number": _read_number,
     "flag": _read_flag,
     "choice": _read_choice,
     "value": _read_value,
     "list": _read_list,
     "mapping": _read_mapping,
-    "size": _read_size,
+    "size": _read_number,
 }
 _VALUE: Final = Shape("value")

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from onnxjson.editing.inference import INVENTED
 from onnxjson.editing.sandbox import LightModel, worker
 from onnxjson.editing.tensor_values import integer_constant
+from onnxjson.model.dimensions import with_dimension
 from onnxjson.model.display import listed, visible
 from onnxjson.model.document import Dimension, Function, Graph, Model, Node, TensorShape, Type, ValueInfo
 from onnxjson.model.errors import EditError
@@ -214,21 +215,14 @@ class _Propagation:
             for position, value in enumerate(scope.graph.input):
                 if self._is_other_input(scope, position, value):
                     affected.add(value.name or "")
-        inner = {child.owner.position: child for child in scope.children if child.owner is not None}
+        inner: dict[int, set[str]] = {}
+        for child in scope.children:
+            if child.owner is not None:
+                inner.setdefault(child.owner.position, set()).update(child.consumers)
         for position, node in enumerate(scope.graph.node):
-            touched = not affected.isdisjoint(node.input) or not around.isdisjoint(node.input)
-            if not touched and position in inner:
-                names = {
-                    name
-                    for child in scope.children
-                    if child.owner and child.owner.position == position
-                    for name in child.consumers
-                }
-                touched = not affected.isdisjoint(names) or not around.isdisjoint(names)
-            if touched:
-                for name in node.output:
-                    if name and not self._is_same(scope, name):
-                        affected.add(name)
+            used = {*node.input, *inner.get(position, ())}
+            if not affected.isdisjoint(used) or not around.isdisjoint(used):
+                affected.update([name for name in node.output if name and not self._is_same(scope, name)])
         return affected
 
     def _is_other_input(self, scope: Scope, position: int, value: ValueInfo) -> bool:
@@ -303,12 +297,12 @@ def _first_unknown(inference: Inference, scope: Scope, name: str) -> str:
     found = ""
     while name in scope.producers and name not in seen:
         seen.add(name)
-        node = scope.graph.node[scope.producers[name][0]]
-        found = f" after {visible(node.op_type or '')} @{scope.address}/node/{scope.producers[name][0]}"
-        unknown = [
-            each for each in node.input if each and (dims := inference.dims(scope, each)) is not None and None in dims
-        ]
-        unknown += [each for each in node.input if each and inference.dims(scope, each) is None]
+        position = scope.producers[name][0]
+        node = scope.graph.node[position]
+        found = f" after {visible(node.op_type or '')} @{scope.address}/node/{position}"
+        dims = {each: inference.dims(scope, each) for each in node.input if each}
+        unknown = [each for each, sizes in dims.items() if sizes is not None and None in sizes]
+        unknown += [each for each, sizes in dims.items() if sizes is None]
         if not unknown:
             break
         name = unknown[0]
@@ -330,22 +324,19 @@ def dims_of(value: Type | None) -> Dims | None:
 
 def _with_dims(value: ValueInfo, dims: Dims) -> ValueInfo:
     """Return the value with other dims, or itself if they are the same."""
-    from onnxjson.model.dimensions import with_dimension
-
     if value.type is None or value.type.tensor_type is None or dims_of(value.type) == dims:
         return value
-    shape = value.type.tensor_type.shape
-    old = shape.dim if shape is not None and len(shape.dim) == len(dims) else (Dimension(),) * len(dims)
-    new = tuple([with_dimension(dimension, size) for dimension, size in zip(old, dims, strict=True)])
-    shape = TensorShape(dim=new) if shape is None else replace(shape, dim=new)
-    return replace(value, type=replace(value.type, tensor_type=replace(value.type.tensor_type, shape=shape)))
+    tensor = value.type.tensor_type
+    shape = tensor.shape or TensorShape()
+    old = shape.dim if len(shape.dim) == len(dims) else (Dimension(),) * len(dims)
+    shape = replace(shape, dim=tuple([with_dimension(each, size) for each, size in zip(old, dims, strict=True)]))
+    return replace(value, type=replace(value.type, tensor_type=replace(tensor, shape=shape)))
 
 
 def _opened(value: ValueInfo) -> ValueInfo:
-    dims = dims_of(value.type)
-    return (
-        value if dims is None else _with_dims(value, tuple([each if isinstance(each, str) else None for each in dims]))
-    )
+    """Return the value with names only as its dims."""
+    dims = dims_of(value.type) or ()
+    return _with_dims(value, tuple([each if isinstance(each, str) else None for each in dims])) if dims else value
 
 
 def _loose(index: Index) -> Model:

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 
 import msgspec
 
@@ -74,21 +75,21 @@ def _changed(graph: Graph | Function, changes: GraphChanges) -> Graph | Function
             node = with_outputs(node, _with(node.output, changes.outputs[position]))
         new = changes.nodes.get(position, node)
         nodes[position : position + 1] = [new] if isinstance(new, Node) else new or ()
-    is_moving = bool(changes.nodes or changes.inputs or changes.outputs)
-    new_nodes = tuple(nodes) if is_moving else graph.node
-    fields: dict[str, object] = {"node": new_nodes, "value_info": _values(graph.value_info, changes)}
+    fields: dict[str, Any] = {"value_info": _values(graph.value_info, changes)}
+    if changes.nodes or changes.inputs or changes.outputs:
+        fields["node"] = tuple(nodes)
     if isinstance(graph, Function):
         if changes.results:
             fields["output"] = _with(graph.output, changes.results)
-    else:
-        if changes.results or changes.dtypes:
-            fields["output"] = tuple(
-                [
-                    _result(each, changes.results.get(position, each.name), changes.dtypes.get(each.name or ""))
-                    for position, each in enumerate(graph.output)
-                ]
-            )
-        fields["quantization_annotation"] = _annotations(graph.quantization_annotation, changes)
+        return msgspec.structs.replace(graph, **fields)
+    if changes.results or changes.dtypes:
+        fields["output"] = tuple(
+            [
+                _result(each, changes.results.get(position, each.name), changes.dtypes.get(each.name or ""))
+                for position, each in enumerate(graph.output)
+            ]
+        )
+    fields["quantization_annotation"] = _annotations(graph.quantization_annotation, changes)
     return msgspec.structs.replace(graph, **fields)
 
 
@@ -149,22 +150,19 @@ def _result(value: ValueInfo, name: str | None, dtype: int | None) -> ValueInfo:
 def _annotations(annotations: tuple[TensorAnnotation, ...], changes: GraphChanges) -> tuple[TensorAnnotation, ...]:
     if not annotations or not (changes.removed or changes.renamed):
         return annotations
-    return tuple(
-        [
-            msgspec.structs.replace(
-                each,
-                tensor_name=changes.renamed.get(each.tensor_name or "", each.tensor_name),
-                quant_parameter_tensor_names=tuple(
-                    [
-                        msgspec.structs.replace(entry, value=changes.renamed.get(entry.value or "", entry.value))
-                        for entry in each.quant_parameter_tensor_names
-                    ]
-                ),
+    new = changes.renamed.get
+    kept = []
+    for each in annotations:
+        if each.tensor_name not in changes.removed or each.tensor_name in changes.renamed:
+            parameters = tuple(
+                [
+                    msgspec.structs.replace(entry, value=new(entry.value or "", entry.value))
+                    for entry in each.quant_parameter_tensor_names
+                ]
             )
-            for each in annotations
-            if each.tensor_name not in changes.removed or each.tensor_name in changes.renamed
-        ]
-    )
+            name = new(each.tensor_name or "", each.tensor_name)
+            kept.append(msgspec.structs.replace(each, tensor_name=name, quant_parameter_tensor_names=parameters))
+    return tuple(kept)
 
 
 Value = tuple[Scope, str]
@@ -232,10 +230,7 @@ class ResultTypes:
                     self._found(scope, name, self._made(scope, node, slot))
 
     def _node(self, scope: Scope, position: int) -> Node | None:
-        changed = self._nodes.get(scope, {})
-        if position not in changed:
-            return scope.graph.node[position]
-        node = changed[position]
+        node = self._nodes.get(scope, {}).get(position, scope.graph.node[position])
         return node if isinstance(node, Node) else None
 
     def _is_as_before(self, scope: Scope, position: int, node: Node, slot: int) -> bool:

@@ -4,8 +4,7 @@ Big tensors are in the text as their SHA-256. An edited text gets the bytes of t
 cannot change a weight that the text does not contain, and the file keeps its format.
 """
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,12 +17,12 @@ from onnxjson.codecs.reading.model import FORMAT
 from onnxjson.codecs.tensor_text import Weights, payloads, sha256_of
 from onnxjson.diffing import unified
 from onnxjson.editing import drafts
+from onnxjson.editing.applying import new_findings
 from onnxjson.editing.drafts import Recognition, paths_of_nodes
 from onnxjson.model.addresses import walk as walk_with_addresses
 from onnxjson.model.document import Model, Tensor
 from onnxjson.model.errors import AddressError, DecodeError, Finding
 from onnxjson.model.payloads import Data, Digest, SourceFile
-from onnxjson.model.structure import check_structure
 from onnxjson.model.walking import replace_records
 from onnxjson.storage import files
 
@@ -157,7 +156,7 @@ class ModelEditing:
             read = text_file.read(SourceFile(draft.path), drop_orphans=self._drop_orphans)
             model, warnings = read.model, read.findings
         model = self._with_weights(model, draft, replaced)
-        new = self._new_mistakes(model)
+        new = new_findings(self.model, model)
         return Handout(model, (*warnings, *self._placed(new, draft, replaced)), nodes)
 
     def compared(self, read: Handout) -> tuple[bytes, bytes]:
@@ -208,33 +207,18 @@ class ModelEditing:
             if len(data) in lengths and weights.kind(data, storage) == "sha256"
         }
 
-    def _new_mistakes(self, model: Model) -> list[Finding]:
-        """Return structural mistakes of `model` that the opened model does not have."""
-        found = check_structure(model)
-        if not found:
-            return []
-        known = Counter((finding.code, finding.message) for finding in check_structure(self.model))
-        new = []
-        for finding in found:
-            known[finding.code, finding.message] -= 1
-            if known[finding.code, finding.message] < 0:
-                new.append(finding)
-        return new
-
     def _placed(
         self, found: Sequence[Finding], draft: drafts.Draft, replaced: node_blocks.Replaced | None
     ) -> list[Finding]:
         """Add the line and column in the draft to findings, if the draft shows their element."""
         addresses = [finding.address for finding in found if finding.address]
-        places = _places(draft.content(), addresses, replaced) if addresses else {}
-        name = str(draft.path)
-        placed = []
-        for finding in found:
+        find = locate if replaced is None else replaced.locate
+        places = find(draft.content(), addresses) if addresses else {}
+        placed = list(found)
+        for position, finding in enumerate(found):
             if finding.address in places:
                 line, column = places[finding.address]
-                placed.append(msgspec.structs.replace(finding, file=name, line=line, column=column))
-            else:
-                placed.append(finding)
+                placed[position] = msgspec.structs.replace(finding, file=str(draft.path), line=line, column=column)
         return sorted(placed, key=lambda finding: (finding.line, finding.column))
 
 
@@ -281,18 +265,16 @@ class Editing(ModelEditing):
 
 
 def _without_format(draft: drafts.Draft) -> DecodeError:
-    message = "the document does not state its format"
-    hint = f'add the line "format": "{FORMAT}",'
     found = Finding(
-        severity="error", code="no-format", message=message, hint=hint, file=str(draft.path), line=1, column=1
+        severity="error",
+        code="no-format",
+        message="the document does not state its format",
+        hint=f'add the line "format": "{FORMAT}",',
+        file=str(draft.path),
+        line=1,
+        column=1,
     )
     return DecodeError(str(found), [found])
-
-
-def _places(
-    text: bytes, addresses: Iterable[str], replaced: node_blocks.Replaced | None
-) -> Mapping[str, tuple[int, int]]:
-    return locate(text, addresses) if replaced is None else replaced.locate(text, addresses)
 
 
 def _of_unknown(model: Model, unknown: Mapping[int, Digest]) -> Iterator[Finding]:

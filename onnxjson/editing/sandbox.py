@@ -21,12 +21,11 @@ import msgspec
 
 from onnxjson.codecs import serde
 from onnxjson.codecs.wire_writing import message_bytes, message_size
-from onnxjson.model.document import Attribute, Graph, Model, Node, SparseTensor, Tensor, Type, ValueInfo
-from onnxjson.model.elements import byte_length, element_count
+from onnxjson.model.document import Attribute, Graph, Model, Node, Tensor, Type, ValueInfo
 from onnxjson.model.errors import EditError, Finding
 from onnxjson.model.limits import MESSAGE_BYTES
 from onnxjson.model.payloads import Digest
-from onnxjson.model.tensors import is_external
+from onnxjson.model.tensors import is_external, needed_bytes, raw_bytes
 from onnxjson.model.walking import replace_records, tensors_of
 from onnxjson.running.worker import Worker
 from onnxjson.storage.external_files import internalize
@@ -39,16 +38,16 @@ _FIELDS: Final = ("float_data", "int32_data", "string_data", "int64_data", "doub
 _DIGEST_FIELDS: Final = ("raw_data", "float_data", "double_data")
 
 
-class Placeholders:
-    """Placeholders for the big constants of one model.
+class LightModel:
+    """A model with placeholders for its big constants, as native code gets it.
 
     Args:
         model: is not modified.
         folder: the folder of small external data; None if there is none.
 
     Raises:
+        EditError: even without its big constants it has more bytes than native code can read.
         MissingInputError, UntrustedError: a small constant is in a file that is missing, or outside the allowed folder.
-
     """
 
     def __init__(self, model: Model, folder: Path | None) -> None:
@@ -57,11 +56,12 @@ class Placeholders:
         self._inside = _taken_in(model, folder)
         self._outside = {inside: tensor for tensor, inside in self._inside.values()}
         small = replace_records(model, Tensor, self._shown)
-        self.light = _with_graph(small, self._dense(small.graph))
-        """The model with placeholders; sparse initializers become dense ones, which all native code supports."""
+        # Sparse initializers become dense ones, which all native code supports.
+        self.data = _bytes(_with_graph(small, self._dense(small.graph)))
 
-    def restored(self, model: Model) -> Model:
-        """Return `model`, the result of native code for `light`, with the original constants."""
+    def read(self, data: bytes) -> Model:
+        """Read the result of native code, with the original constants."""
+        model = serde.parse(data).model
         graph = model.graph
         if graph is not None and self._sparse:
             kept = tuple([tensor for tensor in graph.initializer if tensor.name not in self._sparse])
@@ -71,14 +71,11 @@ class Placeholders:
     def _shown(self, tensor: Tensor) -> Tensor:
         if id(tensor) in self._inside:
             return self._inside[id(tensor)][1]
-        if not is_external(tensor) and _size(tensor) <= SHOWN and not _is_digest(tensor):
+        if _is_small(tensor):
             return tensor
-        return Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=self._token(tensor))
-
-    def _token(self, tensor: Tensor) -> bytes:
         token = _TOKEN % len(self._originals)
         self._originals[token] = tensor
-        return token
+        return Tensor(dims=tensor.dims, data_type=tensor.data_type, name=tensor.name, raw_data=token)
 
     def _original(self, tensor: Tensor) -> Tensor:
         raw = tensor.raw_data
@@ -89,21 +86,20 @@ class Placeholders:
     def _dense(self, graph: Graph | None) -> Graph | None:
         if graph is None or not graph.sparse_initializer:
             return graph
-        found = [self._dense_one(each) for each in graph.sparse_initializer]
+        found = []
+        for sparse in graph.sparse_initializer:
+            values = sparse.values or Tensor()
+            self._sparse.add(values.name or "")
+            raw = _TOKEN % (9_000_000 + len(self._sparse))
+            found.append(Tensor(dims=sparse.dims, data_type=values.data_type, name=values.name, raw_data=raw))
         return msgspec.structs.replace(graph, initializer=(*graph.initializer, *found), sparse_initializer=())
-
-    def _dense_one(self, sparse: SparseTensor) -> Tensor:
-        values = sparse.values or Tensor()
-        self._sparse.add(values.name or "")
-        raw = _TOKEN % (9_000_000 + len(self._sparse))
-        return Tensor(dims=sparse.dims, data_type=values.data_type, name=values.name, raw_data=raw)
 
 
 def without_big_constants(model: Model) -> Model:
     """Replace big constants by constants without elements, for a checker that ignores shapes."""
 
     def empty(tensor: Tensor) -> Tensor:
-        if not is_external(tensor) and _size(tensor) <= SHOWN and not _is_digest(tensor):
+        if _is_small(tensor):
             return tensor
         return Tensor(dims=(0,), data_type=tensor.data_type, name=tensor.name, raw_data=b"")
 
@@ -124,17 +120,19 @@ def _with_graph(model: Model, graph: Graph | None) -> Model:
     return model if graph is model.graph else msgspec.structs.replace(model, graph=graph)
 
 
-def _is_digest(tensor: Tensor) -> bool:
-    """Whether only the SHA-256 of its elements is known, as for big tensors of a text."""
-    return any([isinstance(getattr(tensor, field), Digest) for field in _DIGEST_FIELDS])
+def _is_small(tensor: Tensor) -> bool:
+    """Whether native code gets a tensor unchanged: it is inline, and more than its SHA-256 is known."""
+    has_digest = any([isinstance(getattr(tensor, field), Digest) for field in _DIGEST_FIELDS])
+    return not is_external(tensor) and _size(tensor) <= SHOWN and not has_digest
 
 
 def _size(tensor: Tensor) -> int:
     """Return the size of a tensor: by dtype and dims if it is external, else of its stored elements."""
-    if is_external(tensor):
-        if tensor.data_type is None or any(dim < 0 for dim in tensor.dims):
-            return SHOWN + 1
-        return byte_length(tensor.data_type, element_count(tensor.dims)) or SHOWN + 1
+    return (needed_bytes(tensor) or SHOWN + 1) if is_external(tensor) else stored_bytes(tensor)
+
+
+def stored_bytes(tensor: Tensor) -> int:
+    """Return the size of the elements that a tensor stores itself, with one for each entry of a typed field."""
     held = len(tensor.raw_data) if tensor.raw_data is not None else 0
     return held + sum(len(getattr(tensor, field)) for field in _FIELDS)
 
@@ -145,24 +143,6 @@ def worker() -> Worker:
     found = Worker()
     atexit.register(found.close)
     return found
-
-
-class LightModel:
-    """A model without its big constants, as native code gets it.
-
-    Raises:
-        EditError: even without its big constants it has more bytes than native code can read.
-        MissingInputError, UntrustedError: see `Placeholders`.
-    """
-
-    def __init__(self, model: Model, folder: Path | None) -> None:
-        self._placeholders = Placeholders(model, folder)
-        self.light = self._placeholders.light
-        self.data = _bytes(self.light)
-
-    def read(self, data: bytes) -> Model:
-        """Read the result of native code, with the original constants."""
-        return self._placeholders.restored(serde.parse(data).model)
 
 
 def check(model: Model) -> tuple[Finding, ...]:
@@ -183,18 +163,21 @@ def _bytes(light: Model) -> bytes:
     return message_bytes(light)
 
 
-class Reconciled(NamedTuple):
-    """A reconciled graph, and how many nodes changed."""
+class Counts(NamedTuple):
+    """How many nodes changed, including those in subgraphs."""
 
-    graph: Graph
-    changed: int
-    """Number of nodes with another computation than before, including those in subgraphs."""
-    added: int
-    removed: int
+    changed: int = 0
+    """Number of nodes with another computation than before."""
+    added: int = 0
+    removed: int = 0
+
+    def plus(self, other: "Counts") -> "Counts":
+        """Return the sums."""
+        return Counts(*map(sum, zip(self, other, strict=True)))
 
 
-def reconcile(before: Graph, after: Graph) -> Reconciled:
-    """Return `after` with everything of `before` that the change does not concern.
+def reconcile(before: Graph, after: Graph) -> tuple[Graph, Counts]:
+    """Return `after` with everything of `before` that the change does not concern, and how many nodes changed.
 
     Args:
         before: a graph.
@@ -202,24 +185,21 @@ def reconcile(before: Graph, after: Graph) -> Reconciled:
     """
     places = _places(before.node)
     nodes: list[Node] = []
-    changed = added = removed = 0
+    counts = Counts()
     kept: set[int] = set()
     for node in after.node:
-        place = _place(node, places)
-        old = before.node[place] if place is not None and place not in kept else None
-        if old is None or place is None or not _is_same_operator(old, node):
+        place = next((places[name] for name in node.output if name in places), None)
+        if place is None or place in kept or not _is_same_operator(before.node[place], node):
             nodes.append(node)
-            added += 1
+            counts = counts.plus(Counts(added=1))
             continue
         kept.add(place)
-        new, below = _node(old, node)
-        changed += below[0] + (new is not old)
-        added += below[1]
-        removed += below[2]
+        new, below = _node(before.node[place], node)
+        counts = counts.plus(below).plus(Counts(changed=int(new is not before.node[place])))
         nodes.append(new)
-    removed += len(before.node) - len(kept)
-    if added == removed == changed == 0 and [id(each) for each in nodes] == [id(each) for each in before.node]:
-        return Reconciled(before, 0, 0, 0)
+    counts = counts.plus(Counts(removed=len(before.node) - len(kept)))
+    if not any(counts) and [id(each) for each in nodes] == [id(each) for each in before.node]:
+        return before, counts
     graph = msgspec.structs.replace(
         before,
         node=tuple(nodes),
@@ -227,7 +207,7 @@ def reconcile(before: Graph, after: Graph) -> Reconciled:
         output=_typed(before.output, after),
         value_info=_value_info(before, after, nodes),
     )
-    return Reconciled(graph, changed, added, removed)
+    return graph, counts
 
 
 def _places(nodes: Sequence[Node]) -> dict[str, int]:
@@ -240,18 +220,14 @@ def _places(nodes: Sequence[Node]) -> dict[str, int]:
     return found
 
 
-def _place(node: Node, places: dict[str, int]) -> int | None:
-    return next((places[name] for name in node.output if name in places), None)
-
-
 def _is_same_operator(one: Node, other: Node) -> bool:
     same = one.op_type == other.op_type and (one.overload or "") == (other.overload or "")
     return same and (one.domain or "") == (other.domain or "")
 
 
-def _node(old: Node, new: Node) -> tuple[Node, tuple[int, int, int]]:
+def _node(old: Node, new: Node) -> tuple[Node, Counts]:
     """Return the reconciled node, and the numbers of changes in its subgraphs."""
-    counts = [0, 0, 0]
+    counts = Counts()
     by_name = {each.name: each for each in new.attribute}
     attributes: list[Attribute] = []
     for attribute in old.attribute:
@@ -259,18 +235,16 @@ def _node(old: Node, new: Node) -> tuple[Node, tuple[int, int, int]]:
         if there is not None:
             merged, below = _attribute(attribute, there)
             attributes.append(merged)
-            counts = [one + other for one, other in zip(counts, below, strict=True)]
+            counts = counts.plus(below)
     # Attribute names are unique in a valid node; attributes that the libraries removed stay removed.
     attributes += [each for each in new.attribute if each.name in by_name]
     same = [id(each) for each in attributes] == [id(each) for each in old.attribute]
     inputs = new.input if _used(new.input) != _used(old.input) else old.input
     outputs = new.output if _used(new.output) != _used(old.output) else old.output
     if same and inputs is old.input and outputs is old.output:
-        return old, (counts[0], counts[1], counts[2])
-    kept = msgspec.structs.replace(
-        old, input=inputs, output=outputs, attribute=old.attribute if same else tuple(attributes)
-    )
-    return kept, (counts[0], counts[1], counts[2])
+        return old, counts
+    fields = {"input": inputs, "output": outputs, "attribute": old.attribute if same else tuple(attributes)}
+    return msgspec.structs.replace(old, **fields), counts
 
 
 def _used(names: Sequence[str]) -> tuple[str, ...]:
@@ -281,25 +255,22 @@ def _used(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(names[:end])
 
 
-def _attribute(old: Attribute, new: Attribute) -> tuple[Attribute, tuple[int, int, int]]:
+def _attribute(old: Attribute, new: Attribute) -> tuple[Attribute, Counts]:
+    counts = Counts()
     if old.g is not None and new.g is not None:
-        below = reconcile(old.g, new.g)
-        kept = old if below.graph is old.g else msgspec.structs.replace(old, g=below.graph)
-        return kept, (below.changed, below.added, below.removed)
+        graph, counts = reconcile(old.g, new.g)
+        return old if graph is old.g else msgspec.structs.replace(old, g=graph), counts
     if old.graphs and len(old.graphs) == len(new.graphs):
-        found = [reconcile(one, other) for one, other in zip(old.graphs, new.graphs, strict=True)]
-        if all(each.graph is graph for each, graph in zip(found, old.graphs, strict=True)):
-            return old, (0, 0, 0)
-        kept = msgspec.structs.replace(old, graphs=tuple([each.graph for each in found]))
-        sums = (
-            sum(each.changed for each in found),
-            sum(each.added for each in found),
-            sum(each.removed for each in found),
-        )
-        return kept, sums
+        graphs = []
+        for one, other in zip(old.graphs, new.graphs, strict=True):
+            graph, below = reconcile(one, other)
+            graphs.append(graph)
+            counts = counts.plus(below)
+        same = all(graph is each for graph, each in zip(graphs, old.graphs, strict=True))
+        return old if same else msgspec.structs.replace(old, graphs=tuple(graphs)), counts
     if _plain(old) == _plain(new):
-        return old, (0, 0, 0)
-    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields), (0, 0, 0)
+        return old, counts
+    return msgspec.structs.replace(new, doc_string=old.doc_string, unknown_fields=old.unknown_fields), counts
 
 
 def _plain(attribute: Attribute) -> Attribute:
@@ -332,8 +303,6 @@ def _is_same_tensor(one: Tensor, other: Tensor) -> bool:
 
 def _payload(tensor: Tensor) -> tuple[object, ...]:
     """Return the content of a tensor, inline or external."""
-    from onnxjson.model.tensors import is_external, raw_bytes
-
     if is_external(tensor):
         return ("file", tensor.external_data)
     found = raw_bytes(tensor)
@@ -343,8 +312,7 @@ def _payload(tensor: Tensor) -> tuple[object, ...]:
 def _typed(before: tuple[ValueInfo, ...], after: Graph) -> tuple[ValueInfo, ...]:
     """Replace types that are wrong now; types that the libraries added are left out."""
     stated = {each.name: each.type for each in (*after.value_info, *after.output)}
-    found = tuple([_with_type(each, stated.get(each.name)) for each in before])
-    return before if all(one is other for one, other in zip(found, before, strict=True)) else found
+    return tuple([_with_type(each, stated.get(each.name)) for each in before])
 
 
 def _with_type(value: ValueInfo, now: Type | None) -> ValueInfo:
@@ -363,11 +331,6 @@ def _contradicts(one: Type, other: Type) -> bool:
 
 def _value_info(before: Graph, after: Graph, nodes: Sequence[Node]) -> tuple[ValueInfo, ...]:
     """Return value_info of the values that still exist."""
-    if not before.value_info:
-        return before.value_info
     made = {name for node in nodes for name in node.output}
     gone = {name for node in before.node for name in node.output} - made
-    kept = before.value_info
-    if gone:
-        kept = tuple([each for each in kept if each.name not in gone])
-    return _typed(kept, after)
+    return _typed(tuple([each for each in before.value_info if each.name not in gone]), after)

@@ -220,18 +220,3 @@ def _read_parameter(parameter: Parameter, tree: Tree, place: Place, context: Con
             place = place.at(key)
         context.error(place, "wrong-type", f"found {mistake.found}, expected {mistake.fits}")
         return None
-
-
-__all__ = [
-    "SCRIPT",
-    "Script",
-    "StepFormat",
-    "parse_edit",
-    "parse_script",
-    "read_declared",
-    "read_edit",
-    "read_envelope",
-    "write_edit",
-    "write_script",
-    "write_steps",
-]

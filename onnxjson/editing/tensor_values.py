@@ -165,7 +165,7 @@ def _put(workspace: Workspace, ref: TensorRef, old: Tensor, new: Encoded, edit: 
         retyped = ResultTypes(workspace, edit, {}, {(scope, ref.name): tensor.data_type})
         retyped.make(without=(scope, ref.name))
         notes += retyped.notes
-    workspace.replace_tensor(ref, tensor)
+    workspace.replace_record(ref.address, tensor)
     if scope is not None and (is_other_dtype or tensor.dims != old.dims):
         _correct_types(workspace, scope.address, ref.name, type_of_constant(tensor))
     return Outcome(1, tuple(notes))

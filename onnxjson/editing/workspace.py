@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from onnxjson.model.display import visible
+from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Function, Graph, Model, Node, SparseTensor, Tensor
 from onnxjson.model.errors import EditError, SelectorError, UntrustedError
 from onnxjson.model.index import Index, NodeRef, Scope
@@ -125,8 +125,6 @@ class Workspace:
         """
         found = next((scope for scope in self.index.scopes if scope.address == address), None)
         if found is None:
-            from onnxjson.model.display import listed, suggest
-
             addresses = [scope.address for scope in self.index.scopes]
             hint = suggest(address, addresses) or f"there are {listed(addresses, 5)}"
             raise SelectorError(f"there is no graph at {address}; {hint}")
@@ -145,7 +143,7 @@ class Workspace:
         """Return `wanted`, or `wanted` with the first number that makes it a name no value of any graph has."""
         others = set(taken)
         name, number = wanted, 1
-        while name in others or any(_knows(scope, name) for scope in self.index.scopes):
+        while name in others or any(scope.defines(name) or name in scope.consumers for scope in self.index.scopes):
             name, number = f"{wanted}_{number}", number + 1
         return name
 
@@ -159,7 +157,7 @@ class Workspace:
         if self.folder is None:
             raise EditError(f"{visible(name)}: no file is read or written without a folder; pass folder=")
         place = self.folder / name
-        if self.is_contained and not _is_inside(place, self.folder):
+        if self.is_contained and not place.resolve().is_relative_to(self.folder.resolve()):
             raise UntrustedError(f"{visible(name)} is not in the folder of the script, {visible(str(self.folder))}")
         return place
 
@@ -232,10 +230,6 @@ class Workspace:
         else:
             self._moved(scope, graph)
 
-    def replace_tensor(self, ref: TensorRef, tensor: Tensor | SparseTensor) -> None:
-        """Replace a constant, keeping its name."""
-        self.replace_record(ref.address, tensor)
-
     def replace_record(self, address: str, record: Any) -> None:
         """Replace a record that is neither a node nor a graph: a tensor, a type, an attribute."""
         made = replace_at(self._model, address, record)
@@ -294,7 +288,9 @@ class Workspace:
                 each.graph = made.get(each.address, each.graph)  # type: ignore[assignment]
         else:
             graphs = {each.address: made[each.address] for each in scope.chain() if each.address in made}
-            index.follow(_model(made), graphs, scope, positions)
+            model = made[""]
+            assert isinstance(model, Model)
+            index.follow(model, graphs, scope, positions)
         self._set(made[""], index)
 
     def _set(self, model: Any, index: Index | None) -> None:
@@ -323,31 +319,14 @@ def _followed(new: NodeChange, old: Node, now: Node) -> NodeChange:
 
 
 def _with_graphs(node: Node, old: Node, now: Node) -> Node:
-    graphs = dict(zip(_graphs(old), _graphs_of(now), strict=True))
-    attributes = tuple(
-        [
-            msgspec.structs.replace(
-                each,
-                g=graphs.get(id(each.g), each.g),
-                graphs=tuple([graphs.get(id(graph), graph) for graph in each.graphs]),
-            )
-            if each.g is not None or each.graphs
-            else each
-            for each in node.attribute
-        ]
-    )
-    return msgspec.structs.replace(node, attribute=attributes)
-
-
-def _is_inside(place: Path, folder: Path) -> bool:
-    """Whether a path is inside a folder, after following links."""
-    return place.resolve().is_relative_to(folder.resolve())
-
-
-def _model(made: Mapping[str, Any]) -> Model:
-    model = made[""]
-    assert isinstance(model, Model)
-    return model
+    current = dict(zip(_graphs(old), _graphs_of(now), strict=True))
+    attributes = []
+    for each in node.attribute:
+        if each.g is not None or each.graphs:
+            graphs = tuple([current.get(id(graph), graph) for graph in each.graphs])
+            each = msgspec.structs.replace(each, g=current.get(id(each.g), each.g), graphs=graphs)
+        attributes.append(each)
+    return msgspec.structs.replace(node, attribute=tuple(attributes))
 
 
 def _graphs_of(node: Node) -> list[Graph]:
@@ -362,7 +341,3 @@ def _graphs(node: Node) -> list[int]:
 
 def _same_names(old: Node, new: Node) -> bool:
     return (old.input, old.output, old.op_type, old.domain) == (new.input, new.output, new.op_type, new.domain)
-
-
-def _knows(scope: Scope, name: str) -> bool:
-    return scope.defines(name) or name in scope.consumers

@@ -14,8 +14,8 @@ from onnxjson.editing.deduplication import DeduplicateInitializers
 from onnxjson.editing.deletion import DeleteNode
 from onnxjson.editing.initializers import ConstantsToInitializers, InitializersToConstants, InitializersToInputs
 from onnxjson.editing.interface import AddInput, AddOutput, RemoveInput, RemoveOutput
-from onnxjson.editing.layout import TransposeInput
 from onnxjson.editing.names import NameNodes, Prefix, Rename
+from onnxjson.editing.shapes import TransposeInput
 from onnxjson.editing.tensor_values import CastTensor
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor
 from onnxjson.model.errors import EditError, OnnxJsonError

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from onnxjson.editing.applying import apply, plan
-from onnxjson.editing.layout import TransposeInput
+from onnxjson.editing.shapes import TransposeInput
 from onnxjson.model.document import Model, StringStringEntry, TensorAnnotation
 from onnxjson.model.errors import EditError, SelectorError
 from onnxjson.model.types import format_type

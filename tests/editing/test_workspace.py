@@ -135,7 +135,7 @@ def test_constants_and_values_are_found_by_name() -> None:
     workspace = Workspace(model_of(NESTED))
     found = workspace.tensor("w")
     assert isinstance(found.tensor, Tensor)
-    workspace.replace_tensor(found, replace(found.tensor, doc_string="one"))
+    workspace.replace_record(found.address, replace(found.tensor, doc_string="one"))
     again = workspace.tensor("w").tensor
     assert isinstance(again, Tensor)
     assert again.doc_string == "one"

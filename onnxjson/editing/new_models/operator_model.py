@@ -15,6 +15,8 @@ from onnxjson.editing.new_models.slot_types import (
     static_shape,
     with_shape,
 )
+from onnxjson.editing.spelling import json_or_text
+from onnxjson.editing.values import write_value
 from onnxjson.model.display import suggest, visible
 from onnxjson.model.document import Attribute, Graph, Model, Node, OperatorSetId, Tensor, Type, ValueInfo
 from onnxjson.model.dtypes import DTYPES
@@ -288,18 +290,21 @@ class _Builder:
     def _attributes(self, given: Sequence[Type], outputs: int) -> tuple[Attribute, ...]:
         known = self.signature.attributes
         table = {name: each.type for name, each in known.items()}
-        asked: dict[str, Any] = dict(_recipe_attributes(self.recipe)) if not self.wanted.inputs else {}
-        asked = {name: value for name, value in asked.items() if name in known}
-        if any(name.startswith(("value", "sparse_value")) for name in self.wanted.attributes):
-            asked = {}  # a Constant has only one of them
+        asked: dict[str, Any] = {}
+        # A Constant has only one of its attributes.
+        has_value = any(name.startswith(("value", "sparse_value")) for name in self.wanted.attributes)
+        if not self.wanted.inputs and not has_value:
+            pairs = [text.partition("=") for text in self.recipe.attributes]
+            asked = {name: json_or_text(value) for name, _, value in pairs if name in known}
         asked |= self.wanted.attributes
         found: list[Attribute] = []
         for name, value in asked.items():
             if name not in known:
                 hint = suggest(name, known) or f"it has {', '.join(known) or 'none'}"
                 raise ParameterError(f'{self.where} has no attribute "{visible(name)}"; {hint}')
-            text = value if known[name].type != ATTRIBUTE_TYPES["STRING"] or isinstance(value, str) else _as_text(value)
-            found.append(attribute_of(name, text, table, self.signature.op_type, "new", where=name))
+            if known[name].type == ATTRIBUTE_TYPES["STRING"] and not isinstance(value, str):
+                value = write_value(value)
+            found.append(attribute_of(name, value, table, self.signature.op_type, "new", where=name))
         names = {each.name for each in found}
         found += [each for each in bodies(self.signature.op_type, given, outputs, self.bound) if each.name not in names]
         names = {each.name for each in found}
@@ -320,19 +325,6 @@ class _Builder:
         return max(needed)
 
 
-def _recipe_attributes(recipe: Recipe) -> Mapping[str, Any]:
-    from onnxjson.editing.spelling import json_or_text
-
-    pairs = [text.partition("=") for text in recipe.attributes]
-    return {name: json_or_text(value) for name, _, value in pairs}
-
-
-def _as_text(value: object) -> str:
-    from onnxjson.editing.values import write_value
-
-    return write_value(value)
-
-
 def _is_free(formal: Formal) -> bool:
     return formal.option == "variadic" and not formal.is_homogeneous
 
@@ -341,6 +333,3 @@ def _some_types(formal: Formal) -> str:
     """List the types of an input."""
     texts = [format_type(each) or "?" for each in formal.types]
     return " or ".join(texts) if len(texts) <= 3 else f"{', '.join(texts[:4])} ... ({len(texts)} types)"
-
-
-__all__ = ["DEFAULT_OPSET", "OperatorSpec", "default_opset", "find_signature", "make_operator"]

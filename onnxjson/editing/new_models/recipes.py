@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 from onnxjson.editing.new_models.slot_types import innermost, static_shape, with_shape
 from onnxjson.model.document import (
     Attribute,
-    Dimension,
     Graph,
     Node,
     Tensor,
@@ -287,19 +286,16 @@ def _branch(name: str, value: Type, outputs: int) -> Graph:
     nodes, infos = [], []
     prefix = name.partition("_")[0]
     for number in range(outputs):
-        made = f"{prefix}_value_{number}"
-        node = Node(op_type="Identity", input=(f"{prefix}_constant",), output=(made,))
+        made, given, operator = f"{prefix}_value_{number}", f"{prefix}_constant", "Identity"
         if value.sequence_type is not None:
-            node = Node(op_type="SequenceConstruct", input=(f"{prefix}_constant",), output=(made,))
+            operator = "SequenceConstruct"
         elif value.optional_type is not None:
-            inside = value.optional_type.elem_type
+            operator, inside = "Optional", value.optional_type.elem_type
             if inside is not None and inside.sequence_type is not None:
                 inner = f"{prefix}_sequence_{number}"
-                nodes.append(Node(op_type="SequenceConstruct", input=(f"{prefix}_constant",), output=(inner,)))
-                node = Node(op_type="Optional", input=(inner,), output=(made,))
-            else:
-                node = Node(op_type="Optional", input=(f"{prefix}_constant",), output=(made,))
-        nodes.append(node)
+                nodes.append(Node(op_type="SequenceConstruct", input=(given,), output=(inner,)))
+                given = inner
+        nodes.append(Node(op_type=operator, input=(given,), output=(made,)))
         infos.append(ValueInfo(name=made, type=with_shape(value, static_shape((2, 3)))))
     constant = zeros(f"{prefix}_constant", data_type, (2, 3))
     return Graph(node=tuple(nodes), name=name, initializer=(constant,), output=tuple(infos))
@@ -307,42 +303,34 @@ def _branch(name: str, value: Type, outputs: int) -> Graph:
 
 def _loop(carried: Sequence[Type]) -> Graph:
     """Build a body that passes on every carried value, and stacks the first one if it is a tensor."""
-    inputs = [_info("iteration", _scalar(_INT64)), _info("go_on", _scalar(_BOOL))]
+    inputs = [ValueInfo("iteration", _scalar(_INT64)), ValueInfo("go_on", _scalar(_BOOL))]
     nodes = [Node(op_type="Identity", input=("go_on",), output=("go_on_out",))]
-    outputs = [_info("go_on_out", _scalar(_BOOL))]
+    outputs = [ValueInfo("go_on_out", _scalar(_BOOL))]
     for number, value in enumerate(carried):
-        inputs.append(_info(f"state_{number}", value))
+        inputs.append(ValueInfo(f"state_{number}", value))
         nodes.append(Node(op_type="Identity", input=(f"state_{number}",), output=(f"state_{number}_out",)))
-        outputs.append(_info(f"state_{number}_out", value))
+        outputs.append(ValueInfo(f"state_{number}_out", value))
     if carried and carried[0].tensor_type is not None:
         nodes.append(Node(op_type="Identity", input=("state_0",), output=("gathered",)))
-        outputs.append(_info("gathered", carried[0]))
+        outputs.append(ValueInfo("gathered", carried[0]))
     return Graph(node=tuple(nodes), name="body", input=tuple(inputs), output=tuple(outputs))
 
 
 def _scan(given: Sequence[Type]) -> Graph:
     """Build a body that returns the element before the current one."""
-    state, scanned = given[-2], given[-1]
-    element = with_shape(scanned, TensorShape(dim=_dims(state)))
+    tensor = given[-2].tensor_type
+    # In version 8, the body has no batch.
+    shape = TensorShape(dim=tensor.shape.dim[-1:] if tensor is not None and tensor.shape is not None else ())
+    state, element = with_shape(given[-2], shape), with_shape(given[-1], shape)
     return Graph(
         node=(
             Node(op_type="Identity", input=("element",), output=("state_out",)),
             Node(op_type="Identity", input=("state",), output=("gathered",)),
         ),
         name="body",
-        input=(_info("state", _with_dims(state)), _info("element", element)),
-        output=(_info("state_out", element), _info("gathered", _with_dims(state))),
+        input=(ValueInfo("state", state), ValueInfo("element", element)),
+        output=(ValueInfo("state_out", element), ValueInfo("gathered", state)),
     )
-
-
-def _dims(value: Type) -> tuple[Dimension, ...]:
-    """Return the dimensions inside the body; in version 8 without the batch."""
-    tensor = value.tensor_type
-    return tensor.shape.dim[-1:] if tensor is not None and tensor.shape is not None else ()
-
-
-def _with_dims(value: Type) -> Type:
-    return with_shape(value, TensorShape(dim=_dims(value)))
 
 
 def _mapped(given: Sequence[Type]) -> Graph:
@@ -355,13 +343,9 @@ def _mapped(given: Sequence[Type]) -> Graph:
     return Graph(
         node=(Node(op_type="Identity", input=("element_0",), output=("result",)),),
         name="body",
-        input=tuple([_info(name, value) for name, value in zip(names, inputs, strict=True)]),
-        output=(_info("result", inputs[0]),),
+        input=tuple([ValueInfo(name, value) for name, value in zip(names, inputs, strict=True)]),
+        output=(ValueInfo("result", inputs[0]),),
     )
-
-
-def _info(name: str, value: Type) -> ValueInfo:
-    return ValueInfo(name=name, type=value)
 
 
 def _scalar(data_type: int) -> Type:

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from onnxjson.codecs.wire_writing import message_bytes
-from onnxjson.editing.inference import refine_type
+from onnxjson.editing.inference import inferred_types, refine_type
 from onnxjson.editing.operator_checks import check_node
 from onnxjson.editing.sandbox import worker
 from onnxjson.editing.workspace import Workspace
@@ -179,12 +179,10 @@ def _is_mistake_of_onnx(errors: Sequence[Finding], signature: Signature) -> bool
 
 def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) -> Model:
     """Add the types of outputs: inferred, else as expected, else those of the type variables."""
-    from onnxjson.codecs import serde
-
     assert model.graph is not None
     node = model.graph.node[0]
     try:
-        after = serde.parse(worker().infer_shapes(message_bytes(model))).model
+        after = inferred_types(model, None)
     except WorkerError as error:
         raise EditError(f"the model would not be valid: {error}") from error
     types = dict(Index(after).scopes[0].types)
@@ -216,8 +214,6 @@ def _typed(model: Model, signature: Signature, expected: Sequence[InputSpec]) ->
 
 def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Type]:
     """Infer the outputs for a later version of the operator: the oldest versions have no inference."""
-    from onnxjson.codecs import serde
-
     assert model.graph is not None
     outputs = [name for name in model.graph.node[0].output if name]
     for domain, op_type, version in all_operators():
@@ -225,7 +221,7 @@ def _types_of_later_versions(model: Model, signature: Signature) -> dict[str, Ty
             continue
         later = msgspec.structs.replace(model, opset_import=(OperatorSetId(domain=domain, version=version),))
         try:
-            after = serde.parse(worker().infer_shapes(message_bytes(later))).model
+            after = inferred_types(later, None)
         except WorkerError:
             continue
         types = Index(after).scopes[0].types
