@@ -22,7 +22,7 @@ SCHEMAS: Final = {
     "diffs": "onnxjson.rendering.json_reports",
     "patch": "onnxjson.patching.schema",
     "recipe": "onnxjson.optimizing.passes.recipe",
-    "rewrite": "onnxjson.editing.schema",
+    "rewrite": "onnxjson.editing.script",
     "trace": "onnxjson.rendering.json_reports",
 }
 """The module that builds the schema of each kind of document, as ``KIND_schema``; schemas/ has a file for each."""

@@ -2,7 +2,7 @@
 
 Here: one family of edits per module, each edit a declared class; `catalogue` lists all of them. `applying` applies
 edits to a model, `script` and `spelling` read and write them, `expressing` finds the edits between two models.
-`declaration`, `parameters` and `schema` also serve the passes of `onnxjson.optimizing`. `round_trip` and `drafts` serve
+`declaration`, `parameters` and `script` also serve the passes of `onnxjson.optimizing`. `round_trip` and `drafts` serve
 a model that is edited as text; `new_models` builds models from nothing.
 
 Not here: rewriters without a name (`onnxjson.model`), exact patches (`onnxjson.patching`), optimizers

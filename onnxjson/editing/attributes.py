@@ -18,7 +18,7 @@ from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.document import Attribute, Node
 from onnxjson.model.errors import EditError, ParameterError
 from onnxjson.model.index import NodeRef, Scope
-from onnxjson.model.messages import ATTRIBUTE_PAYLOADS
+from onnxjson.model.messages import ATTRIBUTE_PAYLOADS, ATTRIBUTE_TYPE_NAMES
 from onnxjson.model.operators import attribute_types, known_attributes
 
 
@@ -49,7 +49,12 @@ class SetAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="set-attribute
         for ref in refs:
             position = _position(ref, self.attribute)
             old = None if position is None else ref.node.attribute[position]
-            key = (ref.node.domain, ref.node.op_type, None if old is None else id(old), _opset(workspace, ref))
+            key = (
+                ref.node.domain,
+                ref.node.op_type,
+                None if old is None else id(old),
+                workspace.opset(ref.scope, ref.node.domain),
+            )
             if key not in known:
                 known[key] = _with_value(workspace, ref, old, self)
             new = known[key]
@@ -90,7 +95,7 @@ class RemoveAttribute(Edit, frozen=True, kw_only=True, eq=False, tag="remove-att
         changes: dict[Scope, dict[int, NodeChange]] = {}
         for ref, position in having:
             name = ref.node.attribute[position].name or ""
-            known = known_attributes(ref.node.domain, ref.node.op_type, _opset(workspace, ref))
+            known = known_attributes(ref.node.domain, ref.node.op_type, workspace.opset(ref.scope, ref.node.domain))
             is_last = sum(each.name == name for each in ref.node.attribute) == 1
             if known is not None and known.get(name) and is_last:
                 what = f'{visible(ref.node.op_type or "")} requires the attribute "{visible(name)}"'
@@ -118,15 +123,11 @@ def _position(ref: NodeRef, name: str) -> int | None:
     return None
 
 
-def _opset(workspace: Workspace, ref: NodeRef) -> int | None:
-    return workspace.opset(ref.scope, ref.node.domain)
-
-
 def _with_value(workspace: Workspace, ref: NodeRef, old: Attribute | None, edit: SetAttribute) -> Attribute:
     """Return the attribute with the new value and otherwise unchanged."""
     node = ref.node
     name = edit.attribute if old is None else old.name or ""
-    known = known_attributes(node.domain, node.op_type, _opset(workspace, ref))
+    known = known_attributes(node.domain, node.op_type, workspace.opset(ref.scope, ref.node.domain))
     if known is not None and old is None and name not in known:
         operator = visible(node.op_type or "")
         hint = suggest(name, known) or (_some_names(known) if known else f"{operator} has none")
@@ -180,8 +181,6 @@ def attribute_of(
 
 
 def _type_name(kind: int | None) -> str:
-    from onnxjson.model.messages import ATTRIBUTE_TYPE_NAMES
-
     return ATTRIBUTE_TYPE_NAMES.get(kind or 0, str(kind))
 
 

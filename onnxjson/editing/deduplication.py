@@ -161,16 +161,11 @@ class _Finder:
             if isinstance(scope.graph, Function):
                 continue
             annotated = {each.tensor_name for each in scope.graph.quantization_annotation}
+            taken = annotated | bound | scope.inputs.keys() | scope.producers.keys() | scope.sparse_initializers.keys()
             outputs = set(scope.output_names)
-            positions = scope.initializers
             for position, tensor in enumerate(scope.graph.initializer):
-                name = tensor.name
-                if not name or positions[name] != position or name in scope.inputs or name in scope.producers:
-                    continue
-                if name in annotated or name in bound or name in scope.sparse_initializers:
-                    continue
-                size = _size(tensor)
-                if size >= self._least:
+                name, size = tensor.name, _size(tensor)
+                if name and scope.initializers[name] == position and name not in taken and size >= self._least:
                     yield _Constant(scope, name, tensor, size, name in outputs)
 
     def _content(self, tensor: Tensor) -> Content | None:

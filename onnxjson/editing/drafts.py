@@ -31,7 +31,7 @@ from onnxjson.model.document import Function, Model, Node
 from onnxjson.model.errors import AddressError, MissingInputError
 from onnxjson.storage.files import stem_and_ending
 from onnxjson.storage.identity import reading_error
-from onnxjson.storage.saving import Output, save_file, system_errors
+from onnxjson.storage.saving import save_file, system_errors
 from onnxjson.storage.state import state_folder
 
 Member = Node | Function
@@ -244,7 +244,7 @@ class Draft:
         with system_errors(f"no draft can be kept in {visible(str(self.path.parent), None)}"):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if self.origin is not None:
-            _write(self.path.parent / _ORIGIN, _written(self.origin))
+            _write_origin(self.path.parent, self.origin)
         _write(self.path, text)
 
     def remove(self) -> None:
@@ -292,7 +292,7 @@ def make(
     whole = "" if model is None else sha256(model)
     origin = Origin(os.path.realpath(path), whole, sha256(text), tuple(addresses), tuple(ways))
     try:
-        _write(folder / _ORIGIN, _written(origin))
+        _write_origin(folder, origin)
         _write(draft, text)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
@@ -300,15 +300,12 @@ def make(
     return Draft(draft, origin)
 
 
-def _written(origin: Origin) -> bytes:
-    return json.dumps(msgspec.to_builtins(origin)).encode("ascii")
+def _write_origin(folder: Path, origin: Origin) -> None:
+    _write(folder / _ORIGIN, json.dumps(msgspec.to_builtins(origin)).encode("ascii"))
 
 
 def _write(path: Path, content: bytes) -> None:
-    def write(output: Output) -> None:
-        output.write(content)
-
-    save_file(path, write, mode=0o600)
+    save_file(path, lambda output: output.write(content), mode=0o600)
 
 
 def open_draft(path: Path) -> Draft:

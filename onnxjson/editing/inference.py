@@ -131,7 +131,7 @@ def refine_type(stated: Type, inferred: Type) -> Type | None:
     shape = one.shape
     if other.shape is not None:
         if shape is None:
-            shape = _shapewithout_invented_names(other.shape)
+            shape = _without_invented(other.shape)
         elif len(shape.dim) != len(other.shape.dim):
             return None
         else:
@@ -164,11 +164,11 @@ def without_invented_names(inferred: Type) -> Type:
     tensor = inferred.tensor_type
     if tensor is None or tensor.shape is None:
         return inferred
-    changed = msgspec.structs.replace(tensor, shape=_shapewithout_invented_names(tensor.shape))
+    changed = msgspec.structs.replace(tensor, shape=_without_invented(tensor.shape))
     return msgspec.structs.replace(inferred, tensor_type=changed)
 
 
-def _shapewithout_invented_names(shape: TensorShape) -> TensorShape:
+def _without_invented(shape: TensorShape) -> TensorShape:
     dims = [Dimension() if (each.dim_param or "").startswith(INVENTED) else each for each in shape.dim]
     return msgspec.structs.replace(shape, dim=tuple(dims))
 

@@ -104,16 +104,13 @@ class Inference:
         first, second = self.dims(scope, node.input[0]), self.dims(scope, node.input[1])
         if first is None or second is None:
             return None
-        attributes = {each.name: each for each in node.attribute}
+        numbers = {each.name: each.i for each in node.attribute}
         if node.op_type == "Gemm" and len(first) == len(second) == 2:
-            sides = []
-            for dims, name, axis in ((first, "transA", 1), (second, "transB", 0)):
-                turned = name in attributes and attributes[name].i
-                sides.append(dims[1 - axis if turned else axis])
+            sides = (first[0 if numbers.get("transA") else 1], second[1 if numbers.get("transB") else 0])
             if _differ(*sides):
                 return f"it multiplies {_text(first)} by {_text(second)}, {sides[0]} elements by {sides[1]}"
         if node.op_type == "Conv" and len(first) > 2 and len(second) > 2:
-            group = (attributes["group"].i or 1) if "group" in attributes else 1
+            group = numbers.get("group") or 1
             weights = second[1]
             if isinstance(weights, int) and _differ(first[1], weights * group):
                 return f"it expects {weights * group} channels, and its input has {first[1]}"
@@ -137,9 +134,7 @@ class Inference:
         else:
             # Names on one side only fit only into a -1.
             fits = is_open and all([other[1].count(name) <= one[1].count(name) for name in other[1]])
-        if fits:
-            return None
-        return f"its constant shape {list(constant)} does not hold the elements of {_text(given)}"
+        return None if fits else f"its constant shape {list(constant)} does not hold the elements of {_text(given)}"
 
 
 def _product(dims: Dims) -> tuple[int, list[str]]:

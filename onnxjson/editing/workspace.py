@@ -294,8 +294,7 @@ class Workspace:
         self._set(made[""], index)
 
     def _set(self, model: Any, index: Index | None) -> None:
-        self._model = model
-        self._index = index
+        self._model, self._index = model, index
 
 
 def main_scope(index: Index, which: str = "the model") -> Scope:

@@ -17,8 +17,7 @@ from onnxjson.editing import declaration, spelling
 from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
 from onnxjson.editing.declaration import Edit, name_of
 from onnxjson.editing.parameters import Parameter, Shape, parameters
-from onnxjson.editing.schema import rewrite_schema
-from onnxjson.editing.script import parse_edit, write_edit, write_script
+from onnxjson.editing.script import parse_edit, rewrite_schema, write_edit, write_script
 from onnxjson.model.errors import ParameterError
 
 SCHEMA = Path(__file__).parent.parent.parent / "schemas" / "rewrite-1.schema.json"

@@ -28,8 +28,18 @@ from onnxjson.codecs.reading.tree import Tree
 from onnxjson.editing.catalogue import NAMES as EDITS
 from onnxjson.editing.declaration import non_default_parameters, summary
 from onnxjson.editing.parameters import parameters
-from onnxjson.editing.schema import Schema, choice_of, declared_schema, envelope, parameter_schema
-from onnxjson.editing.script import StepFormat, read_declared, read_edit, read_envelope, write_steps
+from onnxjson.editing.script import (
+    Schema,
+    StepFormat,
+    choice_of,
+    declared_schema,
+    envelope,
+    parameter_schema,
+    read_declared,
+    read_edit,
+    read_envelope,
+    write_steps,
+)
 from onnxjson.editing.values import write_value
 from onnxjson.model.display import visible
 from onnxjson.model.errors import ParameterError
