@@ -45,7 +45,7 @@ def _links(page: Path) -> Iterator[tuple[Path, str]]:
             yield (page.parent / name).resolve() if name else page, anchor
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"], ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in _links(page):
         assert target.exists(), target
