@@ -99,8 +99,9 @@ class _Pruner:
         for child in scope.children:
             inner.setdefault(child.owner.position if child.owner is not None else None, set()).update(self._free[child])
         used |= inner.get(None, set())
-        if isinstance(graph, Graph):
-            used |= _annotation_names(graph)
+        for annotation in graph.quantization_annotation if isinstance(graph, Graph) else ():
+            # Scales and zero points of annotated tensors.
+            used.update([each.value for each in annotation.quant_parameter_tensor_names if each.value])
         live = _live_nodes(scope, used, inner) if "nodes" in self._what else range(len(graph.node))
         for position in live:
             used.update(graph.node[position].input)
@@ -154,16 +155,6 @@ def _live_nodes(scope: Scope, used: set[str], inner: dict[int | None, set[str]])
                 pending.append(makers[name][0])
         pending += [makers[name][0] for name in inner.get(position, ()) if name in makers]
     return sorted(live)
-
-
-def _annotation_names(graph: Graph) -> set[str]:
-    """Return the scales and zero points of annotated tensors."""
-    return {
-        entry.value
-        for annotation in graph.quantization_annotation
-        for entry in annotation.quant_parameter_tensor_names
-        if entry.value
-    }
 
 
 def _without_values(graph: Body, gone: set[str]) -> Body:

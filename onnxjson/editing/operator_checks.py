@@ -3,12 +3,12 @@
 Operators of domains that the installed onnx does not know are not checked, except for the model's own functions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from onnxjson.editing.workspace import Workspace
 from onnxjson.model.display import listed, suggest, visible
-from onnxjson.model.document import Function, Node, SparseTensor, Type
+from onnxjson.model.document import Node, SparseTensor, Type
 from onnxjson.model.errors import EditError
 from onnxjson.model.index import Index, Scope
 from onnxjson.model.operators import (
@@ -45,7 +45,8 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     """
     domain, op_type = plain_domain(node.domain), node.op_type or ""
     shown = visible(op_type)
-    function = _function(workspace, node)
+    key = operator_key(node)
+    function = next((each for each in workspace.model.functions if function_key(each) == key), None)
     if function is not None:
         _check_count(place, shown, "inputs", len(node.input), 0, len(function.input))
         _check_count(place, shown, "outputs", len(node.output), 0, len(function.output))
@@ -54,9 +55,9 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
     known = known_operators(domain)
     if opset is None:
         which = f'the domain "{visible(domain)}"' if domain else "the default domain"
-        hint = (
-            "stamp-opset adds one" if not known else f"stamp-opset adds one, such as version {_newest(known, domain)}"
-        )
+        signatures = [operator_signature(domain, name, None) for name in known]
+        newest = max([each.since_version for each in signatures if each is not None], default=None)
+        hint = "stamp-opset adds one" + ("" if newest is None else f", such as version {newest}")
         raise EditError(f"{place}: the model has no opset_import for {which}; {hint}")
     if not known:
         return
@@ -73,7 +74,9 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         inputs -= 1
     _check_count(place, shown, "inputs", inputs, found.least_inputs, found.most_inputs)
     _check_count(place, shown, "outputs", len(node.output), found.least_outputs, found.most_outputs)
-    _check_required(place, shown, node, [each.name for each in found.inputs if each.option == "single"])
+    for slot, name in enumerate([each.name for each in found.inputs if each.option == "single"]):
+        if slot >= len(node.input) or not node.input[slot]:
+            raise EditError(f'{place}: {shown} needs its input {slot} ("{name}")')
     attributes = known_attributes(domain, op_type, opset) or {}
     names = {each.name or "" for each in node.attribute}
     for name in names:
@@ -87,28 +90,12 @@ def check_node(workspace: Workspace, scope: Scope, node: Node, place: str) -> No
         raise EditError(f"{place}: a Constant needs one of {', '.join(sorted(attributes))}")
 
 
-def _newest(known: Iterable[str], domain: str) -> int:
-    return max(found.since_version for name in known if (found := operator_signature(domain, name, None)) is not None)
-
-
-def _function(workspace: Workspace, node: Node) -> Function | None:
-    """Return the model's own function that a node calls."""
-    key = operator_key(node)
-    return next((each for each in workspace.model.functions if function_key(each) == key), None)
-
-
 def _check_count(place: str, operator: str, what: str, found: int, fewest: int, most: int) -> None:
     if fewest <= found <= most:
         return
     fits = f"{fewest}" if fewest == most else f"at least {fewest}" if most >= _MOST else f"{fewest} to {most}"
     what = what[:-1] if fits == "1" else what
     raise EditError(f"{place}: {operator} takes {fits} {what}, and {found} {'is' if found == 1 else 'are'} given")
-
-
-def _check_required(place: str, operator: str, node: Node, required: list[str]) -> None:
-    for slot, name in enumerate(required):
-        if slot >= len(node.input) or not node.input[slot]:
-            raise EditError(f'{place}: {operator} needs its input {slot} ("{name}")')
 
 
 def dtype_of(workspace: Workspace, scope: Scope, name: str, known: Known | None = None) -> int | None:
@@ -177,10 +164,8 @@ def _stated_dtype(home: Scope, name: str) -> int | None:
     constant = home.initializer(name)
     if isinstance(constant, SparseTensor):
         constant = constant.values
-    if constant is not None:
-        return constant.data_type
     found = Index.type_of(home, name)
-    return found.tensor_type.elem_type if found is not None and found.tensor_type is not None else None
+    return constant.data_type if constant is not None else None if found is None else _dtype_of_type(found)
 
 
 def _propagated_dtype(workspace: Workspace, scope: Scope, node: Node, slot: int) -> int | str | None:
