@@ -35,8 +35,8 @@ _ORDER: Final = "the order is onnxjson apply CHANGE MODEL"
 @click.argument("change", metavar="CHANGE", type=FilePath())
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @changing.request_options()
-@click.option("--reverse", is_flag=True, help="Undo a patch: restore the model before it from the one after it.")
-@click.option("--same-base", is_flag=True, help="Refuse any model other than the one that a patch was made from.")
+@options.option("--reverse", "Undo a patch: restore the model before it from the one after it.")
+@options.option("--same-base", "Refuse any model other than the one that a patch was made from.")
 @click.pass_context
 def apply_command(
     ctx: click.Context, /, change: Path, paths: tuple[Path, ...], *, reverse: bool, same_base: bool, **given: Any

@@ -40,48 +40,32 @@ class _Variant(click.ParamType["Variant"]):
 
 @options.command("bench")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
-@click.option(
-    "--variant",
+@options.several(
+    "--variant NAME=PASS,...",
+    "Add a variant: passes as for `optimize -p`; @LEVEL at the end is the optimization level of its session.",
     "variants",
-    metavar="NAME=PASS,...",
-    multiple=True,
     type=_Variant(),
-    help="Add a variant: passes as for `optimize -p`; @LEVEL at the end is the optimization level of its session.",
 )
-@click.option("--preset", type=click.Choice(["baseline", "quantized"]), help="Add a set of variants.")
-@click.option(
-    "--tune",
-    metavar="NAME=VALUE,...",
-    multiple=True,
-    help="Try session settings in every combination and report the best, such as threads=1,2; can be repeated. "
+@options.option("--preset", "Add a set of variants.", type=click.Choice(["baseline", "quantized"]))
+@options.option(
+    "--tune NAME=VALUE,...",
+    "Try session settings in every combination and report the best, such as threads=1,2; can be repeated. "
     "Settings: threads, parallel, mode, level.",
+    multiple=True,
 )
 @options.repeat(50)
 @options.warm_up(3)
-@click.option(
-    "--seconds",
-    metavar="SECONDS",
-    type=click.FloatRange(0),
-    default=60.0,
-    show_default=True,
-    help="Start no timed run after this time.",
-)
+@options.option("--seconds SECONDS", "Start no timed run after this time.", type=click.FloatRange(0), default=60.0)
 @options.samples
-@click.option(
-    "--score",
-    "script",
-    metavar="FILE",
-    type=FilePath(),
-    help="Run this Python file, whose evaluate(run) returns loss and metric.",
-)
-@click.option("--trust", is_flag=True, help="Run your own Python code outside the box: files, network, programs.")
+@options.option("--score FILE", "Run this Python file, whose evaluate(run) returns loss and metric.", "script")
+@options.option("--trust", "Run your own Python code outside the box: files, network, programs.")
 @options.out(
     "Also write the report to OUT.csv, .json, .md, .svg (a bar chart) or .txt; can be repeated.",
     multiple=True,
     type=DestinationPath(),
     parameter="destinations",
 )
-@click.option("--keep", "folder", metavar="DIR", type=DestinationPath(), help="Write the models of all variants.")
+@options.option("--keep DIR", "Write the models of all variants.", "folder")
 @feeds.feeding_options(level="all")
 @reports.view_options(*_FORMS)
 @click.pass_context

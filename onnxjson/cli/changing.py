@@ -99,7 +99,7 @@ def request(paths: tuple[Path, ...], given: dict[str, Any]) -> Request:
     return found
 
 
-def request_options(taken: AbstractSet[str] = frozenset()) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def request_options(taken: AbstractSet[str] = frozenset()) -> options.Decorator:
     """The options that become a `Request`.
 
     Args:
@@ -109,8 +109,8 @@ def request_options(taken: AbstractSet[str] = frozenset()) -> Callable[[Callable
         options.out(
             "Write the result to OUT, a file or an existing folder; - is standard output.", long="--output" not in taken
         ),
-        click.option("-i", "--in-place", is_flag=True, help="Change the models themselves, and keep a backup of each."),
-        click.option("--dry-run", is_flag=True, help="Write nothing; show what would change."),
+        options.option("-i, --in-place", "Change the models themselves, and keep a backup of each."),
+        options.option("--dry-run", "Write nothing; show what would change."),
         *([] if "--to" in taken else [options.to("With -o: form of the file; default: from the ending of OUT.")]),
         options.weights_from,
         reports.color_options,

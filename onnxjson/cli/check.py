@@ -23,8 +23,8 @@ _UNFINISHED: Final = "check-unfinished"
 
 @options.command("check")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
-@click.option("--deep", is_flag=True, help="Also run onnx's checker and shape inference.")
-@click.option("--strict", is_flag=True, help="Exit 1 for warnings too.")
+@options.option("--deep", "Also run onnx's checker and shape inference.")
+@options.option("--strict", "Exit 1 for warnings too.")
 @reports.view_options("text", "json")
 @click.pass_context
 def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, strict: bool, view: reports.View) -> None:

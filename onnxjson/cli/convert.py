@@ -22,19 +22,16 @@ if TYPE_CHECKING:
 @click.argument("source", metavar="MODEL", type=FilePath())
 @options.out("Write to OUT, replacing an existing file; - is standard output.")
 @options.to()
-@click.option(
+@options.option(
     "--weights",
+    "Form of tensors of more than 64 elements in a text: base64, a file for each, or sha256 only.",
     type=click.Choice(["inline", "blobs", "digest"]),
     default="inline",
-    show_default=True,
-    help="Form of tensors of more than 64 elements in a text: base64, a file for each, or sha256 only.",
 )
-@click.option(
-    "--blobs", metavar="NAME", help="With --weights blobs: folder of the files, next to OUT; default: m.blobs."
-)
+@options.option("--blobs NAME", "With --weights blobs: folder of the files, next to OUT; default: m.blobs.")
 @options.weights_from
 @external_data.moves_options
-@click.option("--lossy", is_flag=True, help="Write proto-JSON even if it cannot hold all of the model.")
+@options.option("--lossy", "Write proto-JSON even if it cannot hold all of the model.")
 @options.drop_orphans
 def convert_command(
     source: Path,

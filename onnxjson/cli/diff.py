@@ -31,39 +31,27 @@ class _WithPathsBehind(options.Command):
 
 @click.command("diff", cls=_WithPathsBehind)
 @click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=SidePath())
-@click.option("--git", "in_git", is_flag=True, help="Compare models of revisions, index and work tree, as `git diff`.")
-@click.option("--staged", "--cached", is_flag=True, help="Compare staged models with HEAD or REV.")
-@click.option("-v", "--verbose", is_flag=True, help="text: show every place with its address, and all that changed.")
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="NAME,...",
-    type=options.WordList(IGNORABLE),
-    help=f"Leave out {', '.join(IGNORABLE)}.",
+@options.option("--git", "Compare models of revisions, index and work tree, as `git diff`.", "in_git")
+@options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
+@options.option("-v, --verbose", "text: show every place with its address, and all that changed.")
+@options.option(
+    "--ignore NAME,...", f"Leave out {', '.join(IGNORABLE)}.", multiple=True, type=options.WordList(IGNORABLE)
 )
-@click.option("--nodes-only", is_flag=True, help="Show changes of nodes only.")
-@click.option(
+@options.option("--nodes-only", "Show changes of nodes only.")
+@options.option(
     "--compare-weights",
+    "Compare weights bit by bit, within a tolerance, or not at all.",
     "weights",
     type=click.Choice(WEIGHTS_COMPARISONS),
     default="exact",
-    show_default=True,
-    help="Compare weights bit by bit, within a tolerance, or not at all.",
 )
-@click.option("--test-rewrites", is_flag=True, help="Run both sides of each rewrite on random inputs and compare.")
-@click.option("--matches", is_flag=True, help="text, json: list which node is which too.")
-@click.option(
-    "-U",
-    "--unified",
-    "context",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=3,
-    show_default=True,
-    help="unified: number of lines of context.",
+@options.option("--test-rewrites", "Run both sides of each rewrite on random inputs and compare.")
+@options.option("--matches", "text, json: list which node is which too.")
+@options.option(
+    "-U, --unified N", "unified: number of lines of context.", "context", type=click.IntRange(min=0), default=3
 )
 @options.trust_links
-@click.option("--exit-zero", is_flag=True, help="Exit 0 also if the models differ.")
+@options.option("--exit-zero", "Exit 0 also if the models differ.")
 @reports.view_options(
     *get_args(Form),
     to_file=True,

@@ -24,17 +24,16 @@ from onnxjson.model.selectors import select_nodes
 
 @options.command("tui")
 @click.argument("models", metavar="[MODEL [OTHER]]", nargs=-1)
-@click.option("--merge", is_flag=True, help="Resolve the conflicts of a merge in MODEL, as `onnxjson mergetool` does.")
-@click.option("--readonly", is_flag=True, help="Refuse every change and every save.")
-@click.option(
+@options.option("--merge", "Resolve the conflicts of a merge in MODEL, as `onnxjson mergetool` does.")
+@options.option("--readonly", "Refuse every change and every save.")
+@options.option(
     "--remote",
+    "Save bandwidth on a slow line; auto: over SSH.",
     type=click.Choice(["auto", "on", "off"]),
     default="auto",
-    show_default=True,
-    help="Save bandwidth on a slow line; auto: over SSH.",
 )
-@click.option("--ascii", "ascii_only", is_flag=True, default=None, help="Draw with ASCII characters only.")
-@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+@options.option("--ascii", "Draw with ASCII characters only.", "ascii_only", default=None)
+@options.option("--no-mouse", "Leave the mouse to the terminal.")
 def tui_command(
     models: tuple[str, ...], *, merge: bool, readonly: bool, remote: str, ascii_only: bool | None, no_mouse: bool
 ) -> None:
@@ -67,8 +66,8 @@ def tui_command(
 @options.command("edit")
 @click.argument("path", metavar="MODEL", type=FilePath())
 @click.argument("selector", metavar="[SELECTOR]", required=False)
-@click.option("-y", "--yes", is_flag=True, help="Save a valid change without asking, unless it adds errors.")
-@click.option("--draft", "draft_path", metavar="FILE", type=FilePath(), help="Continue a draft of an earlier edit.")
+@options.option("-y, --yes", "Save a valid change without asking, unless it adds errors.")
+@options.option("--draft FILE", "Continue a draft of an earlier edit.", "draft_path")
 @options.drop_orphans
 @reports.color_options
 @click.pass_context

@@ -42,23 +42,20 @@ def _checked(**values: object) -> Moves:
 
 moves_options: Final = options.gathered(
     options.together(
-        click.option("--internalize", is_flag=True, help="Move weights from other files into the model."),
-        click.option("--externalize", is_flag=True, help="Move big tensors to one new data file next to OUT."),
-        click.option(
-            "--threshold",
-            metavar="SIZE",
-            type=options.Size(),
-            help="With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
+        options.option("--internalize", "Move weights from other files into the model."),
+        options.option("--externalize", "Move big tensors to one new data file next to OUT."),
+        options.option(
+            "--threshold SIZE",
+            "With --externalize: size of the smallest tensor to move, such as 4k; default: 1024 bytes.",
         ),
-        click.option(
-            "--data-file",
+        options.option(
+            "--data-file NAME",
+            "With --externalize: name of the data file; default: that of OUT with .data.",
             "data_name",
-            metavar="NAME",
-            help="With --externalize: name of the data file; default: that of OUT with .data.",
         ),
-        click.option("--with-external", is_flag=True, help="Copy weights in other files to the folder of OUT."),
+        options.option("--with-external", "Copy weights in other files to the folder of OUT."),
         options.trust_links,
-        click.option("--allow-sparse", is_flag=True, help="Read weights even if most of their file is holes."),
+        options.option("--allow-sparse", "Read weights even if most of their file is holes."),
     ),
     Moves._fields,
     _checked,

@@ -13,7 +13,6 @@ import msgspec
 
 from onnxjson.cli import options, output
 from onnxjson.cli.failures import INTERRUPTED
-from onnxjson.cli.options import Assignment
 from onnxjson.model.display import listed
 from onnxjson.model.document import Model
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
@@ -69,9 +68,7 @@ _NAMES: Final = (
 )  # fmt: skip
 
 
-def feeding_options(
-    *, level: str, several_sizes: bool = False
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decorator:
     """The options, which reach the command as `feeding`, a `Feeding`.
 
     Args:
@@ -80,61 +77,46 @@ def feeding_options(
     """
     combined = "; several with commas, all combinations are tried" if several_sizes else "; default: 1"
     declared = options.together(
-        click.option(
-            "--input",
-            "inputs",
-            metavar="[NAME=]FILE",
-            multiple=True,
-            help="Read inputs from a .npz, a .npy or .pb for one input, or a folder of test data (input_0.pb ..., or "
+        options.several(
+            "--input [NAME=]FILE",
+            "Read inputs from a .npz, a .npy or .pb for one input, or a folder of test data (input_0.pb ..., or "
             "test_data_set_0 ...). Other inputs are random.",
+            "inputs",
         ),
-        click.option(
-            "--dim", "dims", metavar="NAME=N", multiple=True, type=Assignment(),
-            help=f"Size of a dynamic dimension, by its name or as INPUT:AXIS{combined}.",
+        options.several(
+            "--dim NAME=N", f"Size of a dynamic dimension, by its name or as INPUT:AXIS{combined}.", "dims"
         ),
-        click.option(
-            "--shape", "shapes", metavar="NAME=N,...", multiple=True, type=Assignment(),
-            help="Shape of an input, such as x=1,3,224,224.",
+        options.several("--shape NAME=N,...", "Shape of an input, such as x=1,3,224,224.", "shapes"),
+        options.several("--fill [NAME=]VALUE", "Fill an input, or all inputs, with one value.", "fills"),
+        options.several(
+            "--range [NAME=]LOW:HIGH", "Range of the random values of an input, or of all inputs.", "ranges"
         ),
-        click.option(
-            "--fill", "fills", metavar="[NAME=]VALUE", multiple=True, type=Assignment(needs_name=False),
-            help="Fill an input, or all inputs, with one value.",
+        options.option("--seed N", "Seed of the random inputs.", type=click.IntRange(min=0), default=0),
+        options.option("--level", "Graph optimization level of onnxruntime.", type=click.Choice(LEVELS), default=level),
+        options.several(
+            "--provider NAME",
+            "Execution provider, preferred first: cpu, cuda, tensorrt, openvino ... or its full name.",
+            "providers",
         ),
-        click.option(
-            "--range", "ranges", metavar="[NAME=]LOW:HIGH", multiple=True, type=Assignment(needs_name=False),
-            help="Range of the random values of an input, or of all inputs.",
+        options.option(
+            "--threads N", "Intra-op threads; 0: chosen by onnxruntime.", type=click.IntRange(0, 1024), default=1
         ),
-        click.option(
-            "--seed", metavar="N", type=click.IntRange(min=0), default=0, show_default=True,
-            help="Seed of the random inputs.",
+        options.option(
+            "--parallel N",
+            "Inter-op threads; 0: operators run one after the other.",
+            type=click.IntRange(0, 1024),
+            default=0,
         ),
-        click.option(
-            "--level", type=click.Choice(LEVELS), default=level, show_default=True,
-            help="Graph optimization level of onnxruntime.",
-        ),
-        click.option(
-            "--provider", "providers", metavar="NAME", multiple=True,
-            help="Execution provider, preferred first: cpu, cuda, tensorrt, openvino ... or its full name.",
-        ),
-        click.option(
-            "--threads", metavar="N", type=click.IntRange(0, 1024), default=1, show_default=True,
-            help="Intra-op threads; 0: chosen by onnxruntime.",
-        ),
-        click.option(
-            "--parallel", metavar="N", type=click.IntRange(0, 1024), default=0, show_default=True,
-            help="Inter-op threads; 0: operators run one after the other.",
-        ),
-        click.option(
-            "--engine", "engines", type=click.Choice(["onnxruntime", "reference"]), multiple=True,
-            help="Engine; default: onnxruntime, then onnx's reference evaluator.",
+        options.several(
+            "--engine",
+            "Engine; default: onnxruntime, then onnx's reference evaluator.",
+            "engines",
+            type=click.Choice(["onnxruntime", "reference"]),
         ),
         options.tolerance,
-        click.option(
-            "--timeout", metavar="SECONDS", type=click.FloatRange(min=0.1), default=600.0, show_default=True,
-            help="Overall time limit.",
-        ),
+        options.option("--timeout SECONDS", "Overall time limit.", type=click.FloatRange(min=0.1), default=600.0),
         options.trust_links,
-    )  # fmt: skip
+    )
     return options.gathered(declared, _NAMES, _feeding, "feeding")
 
 

@@ -14,8 +14,8 @@ from onnxjson.storage.state import undo_save
 
 @options.command("fmt")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
-@click.option("--check", "only_check", is_flag=True, help="Write nothing; list the files that would change and exit 1.")
-@click.option("--prune-blobs", "prunes", is_flag=True, help="Delete blobs that no text in the folder refers to.")
+@options.option("--check", "Write nothing; list the files that would change and exit 1.", "only_check")
+@options.option("--prune-blobs", "Delete blobs that no text in the folder refers to.", "prunes")
 @options.drop_orphans
 @click.pass_context
 def fmt_command(

@@ -120,14 +120,7 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
 
 @git_command.command("check-inline")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
-@click.option(
-    "--limit",
-    metavar="SIZE",
-    type=options.Size(),
-    default=_INLINE_LIMIT,
-    show_default=True,
-    help="Size of the largest tensor allowed in a text.",
-)
+@options.option("--limit SIZE", "Size of the largest tensor allowed in a text.", default=_INLINE_LIMIT)
 @click.pass_context
 def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> None:
     """Check that texts contain no large weights as base64; exit 1 if some do.

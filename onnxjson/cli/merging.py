@@ -128,10 +128,10 @@ def _values(conflict: Conflict) -> dict[str, str]:
 
 @options.command("resolve")
 @click.argument("path", metavar="MODEL", type=FilePath())
-@click.option("--ours", "choice", flag_value="ours", help="Use the values of ours.")
-@click.option("--theirs", "choice", flag_value="theirs", help="Use the values of theirs.")
-@click.option("--base", "choice", flag_value="base", help="Use the values of the common ancestor.")
-@click.option("--id", "ids", metavar="N", multiple=True, help="Resolve only this conflict; can be repeated.")
+@options.option("--ours", "Use the values of ours.", "choice", flag_value="ours")
+@options.option("--theirs", "Use the values of theirs.", "choice", flag_value="theirs")
+@options.option("--base", "Use the values of the common ancestor.", "choice", flag_value="base")
+@options.several("--id N", "Resolve only this conflict; can be repeated.", "ids")
 @click.pass_context
 def resolve_command(ctx: click.Context, path: Path, *, choice: "Choice | None", ids: tuple[str, ...]) -> None:
     """Resolve conflicts of a merge with one side.

@@ -7,7 +7,7 @@ import click
 
 from onnxjson.cli import options, output
 from onnxjson.cli.convert import write_stdout
-from onnxjson.cli.paths import ENDINGS, STDOUT, DestinationPath
+from onnxjson.cli.paths import ENDINGS, STDOUT
 from onnxjson.model.errors import OutputError
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
@@ -18,37 +18,25 @@ if TYPE_CHECKING:
 
 @options.command("new")
 @click.argument("op_type", metavar="[NAME]", required=False)
-@click.option("--opset", type=click.IntRange(min=1), metavar="N", help="Version of the operator set; default: 21.")
-@click.option("--domain", metavar="NAME", help="Domain of the operator, if several have one of that name.")
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME:TYPE",
-    help="Declare an input, such as x:float32[1,3], in order or by the operator's names; NAME:TYPE=VALUES declares a "
+@options.option("--opset N", "Version of the operator set; default: 21.", type=click.IntRange(min=1))
+@options.option("--domain NAME", "Domain of the operator, if several have one of that name.")
+@options.several(
+    "--input NAME:TYPE",
+    "Declare an input, such as x:float32[1,3], in order or by the operator's names; NAME:TYPE=VALUES declares a "
     "constant, - omits an optional input. Default: typical inputs.",
+    "inputs",
 )
-@click.option(
-    "--output-name",
-    "outputs",
-    multiple=True,
-    metavar="NAME[:TYPE]",
-    help="Name an output; its type is inferred if possible.",
-)
-@click.option("--attr", "attributes", multiple=True, metavar="NAME=VALUE", help="Set an attribute; VALUE is JSON.")
-@click.option(
-    "--type-constraint",
+@options.several("--output-name NAME[:TYPE]", "Name an output; its type is inferred if possible.", "outputs")
+@options.several("--attr NAME=VALUE", "Set an attribute; VALUE is JSON.", "attributes")
+@options.several(
+    "--type-constraint NAME=TYPE",
+    "Type for a type constraint of the operator, such as T=float16, for the default inputs.",
     "types",
-    multiple=True,
-    metavar="NAME=TYPE",
-    help="Type for a type constraint of the operator, such as T=float16, for the default inputs.",
 )
-@click.option("--name", metavar="NAME", help="Name of the node.")
-@click.option("--component", metavar="NAME", help="Create this ready-made component; --list shows all.")
-@click.option(
-    "--all", "catalogue", metavar="DIR", type=DestinationPath(), help="Create every version of every operator."
-)
-@click.option("--list", "lists", is_flag=True, help="List the components and operators.")
+@options.option("--name NAME", "Name of the node.")
+@options.option("--component NAME", "Create this ready-made component; --list shows all.")
+@options.option("--all DIR", "Create every version of every operator.", "catalogue")
+@options.option("--list", "List the components and operators.", "lists")
 @options.out("Write the model to OUT; - is standard output.")
 @options.to()
 def new_command(

@@ -11,7 +11,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, feeding, options, output
-from onnxjson.cli.paths import DestinationPath, FilePath
+from onnxjson.cli.paths import FilePath
 from onnxjson.model.display import listed, suggest, visible
 from onnxjson.model.errors import DifferenceError, PassError
 from onnxjson.rendering.tables import wrapped
@@ -63,51 +63,26 @@ class _Pass(click.ParamType["Step"]):
 @options.command("optimize")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=_Model())
 @changing.request_options()
-@click.option(
-    "-p",
-    "--pass",
-    "passes",
-    metavar="PASS",
-    multiple=True,
-    type=_Pass(),
-    help="Run this pass: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, or a Python file; a * at the end "
+@options.several(
+    "-p, --pass PASS",
+    "Run this pass: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, or a Python file; a * at the end "
     "repeats it until nothing changes. Can be repeated; passes run in order.",
+    "passes",
+    type=_Pass(),
 )
-@click.option("--recipe", metavar="FILE", type=FilePath(), help="Run the passes of a recipe, before those of -p.")
-@click.option("--until", metavar="PASS", help="Stop after this pass.")
-@click.option("--skip", metavar="PASS", multiple=True, help="Skip this pass; can be repeated.")
-@click.option(
-    "--trace",
-    "trace_folder",
-    metavar="DIR",
-    type=DestinationPath(),
-    help="Record what each pass changed in DIR, for `onnxjson trace DIR`.",
-)
-@click.option(
-    "--verify", is_flag=True, help="Compare the outputs of the result with those of MODEL; name the pass at fault."
-)
-@click.option("--bisect", is_flag=True, help="Verify, and name the rule, edit or part of the pass at fault too.")
+@options.option("--recipe FILE", "Run the passes of a recipe, before those of -p.")
+@options.option("--until PASS", "Stop after this pass.")
+@options.option("--skip PASS", "Skip this pass; can be repeated.", multiple=True)
+@options.option("--trace DIR", "Record what each pass changed in DIR, for `onnxjson trace DIR`.", "trace_folder")
+@options.option("--verify", "Compare the outputs of the result with those of MODEL; name the pass at fault.")
+@options.option("--bisect", "Verify, and name the rule, edit or part of the pass at fault too.")
 @options.tolerance
-@click.option("--keep-going", is_flag=True, help="Skip passes that fail, and exit 1 in the end.")
-@click.option(
-    "--max-size", metavar="SIZE", type=options.Size(), help="Reject the result of a pass above this size, such as 500M."
-)
-@click.option("--trust", is_flag=True, help="Run your own Python code outside the box: files, network, programs.")
-@click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=0.1),
-    default=300.0,
-    show_default=True,
-    help="Time limit of one pass.",
-)
-@click.option(
-    "--memory",
-    metavar="SIZE",
-    type=options.Size(),
-    default="4G",
-    show_default=True,
-    help="Memory limit of one pass (address space); at least twelve times the model.",
+@options.option("--keep-going", "Skip passes that fail, and exit 1 in the end.")
+@options.option("--max-size SIZE", "Reject the result of a pass above this size, such as 500M.")
+@options.option("--trust", "Run your own Python code outside the box: files, network, programs.")
+@options.option("--timeout SECONDS", "Time limit of one pass.", type=click.FloatRange(min=0.1), default=300.0)
+@options.option(
+    "--memory SIZE", "Memory limit of one pass (address space); at least twelve times the model.", default="4G"
 )
 @click.pass_context
 def optimize_command(

@@ -7,7 +7,7 @@ import functools
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
@@ -15,7 +15,8 @@ from click.shell_completion import CompletionItem
 from onnxjson.cli import output
 from onnxjson.cli.paths import DestinationPath, FilePath
 
-_Decorated = TypeVar("_Decorated", bound=Callable[..., object])
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Declares something of a command."""
 
 FORMS: Final = ("onnx", "json", "protojson")
 """The forms of a model file, the values of ``--to``."""
@@ -46,7 +47,7 @@ _EXAMPLES: Final = "\b\n"
 """Separates the text of a help page from its examples."""
 
 
-class _Page(click.Command):
+class Command(click.Command):
     """A command whose help page has its options in groups and its examples at the end."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -73,11 +74,7 @@ class _Page(click.Command):
         write_examples(formatter, examples(self))
 
 
-class Command(_Page):
-    """See `_Page`."""
-
-
-class Group(_Page, click.Group):
+class Group(Command, click.Group):
     """A group with the page of a command, whose commands have such pages too."""
 
     command_class = Command
@@ -143,10 +140,10 @@ def command(name: str) -> Callable[[Callable[..., object]], Command]:
     return click.command(name, cls=Command)
 
 
-def together(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorated], _Decorated]:
+def together(*options: Decorator) -> Decorator:
     """Several options as one decorator, in this order."""
 
-    def decorate(function: _Decorated) -> _Decorated:
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         for option in reversed(options):
             function = option(function)
         return function
@@ -154,12 +151,7 @@ def together(*options: Callable[[_Decorated], _Decorated]) -> Callable[[_Decorat
     return decorate
 
 
-def gathered(
-    options: Callable[[Callable[..., object]], Callable[..., object]],
-    names: Sequence[str],
-    gather: Callable[..., Any],
-    parameter: str,
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any], parameter: str) -> Decorator:
     """Options whose values reach a command as one parameter.
 
     Args:
@@ -241,64 +233,73 @@ class Assignment(click.ParamType[tuple[str, str]]):
         return name, text
 
 
-def to(text: str = "Form of the file; default: from the ending of OUT.") -> Callable[[_Decorated], _Decorated]:
+_TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
+    **dict.fromkeys(("FILE", "MODEL"), FilePath()),
+    "DIR": DestinationPath(),
+    "SIZE": Size(),
+    **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), Assignment()),
+    **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Assignment(needs_name=False)),
+}
+"""The type of a value by what stands for it in the help."""
+
+
+def option(spelling: str, text: str, name: str | None = None, **settings: Any) -> Decorator:
+    """Declare an option; see `click.option`.
+
+    Args:
+        spelling: its names and what stands for its value, as in the help: ``-n, --repeat N``. A flag has no value.
+        text: its description.
+        name: the parameter that receives the value, if not that of its long name.
+        settings: see `click.Option`; a default is shown.
+    """
+    words = [word.rstrip(",") for word in spelling.split()]
+    names = [word for word in words if word.startswith("-")]
+    metavar = next(iter(words[len(names) :]), None)
+    settings = {"type": _TYPES.get(metavar), **settings}
+    if metavar is None and settings["type"] is None and "flag_value" not in settings:
+        settings["is_flag"] = True
+    settings.setdefault("show_default", "default" in settings and not settings.keys() & {"is_flag", "flag_value"})
+    return click.option(*names, *([name] if name else []), metavar=metavar, help=text, **settings)
+
+
+def several(spelling: str, text: str, name: str, **settings: Any) -> Decorator:
+    """Declare an option that can be repeated; see `option`."""
+    return option(spelling, text, name, multiple=True, **settings)
+
+
+def to(text: str = "Form of the file; default: from the ending of OUT.") -> Decorator:
     """``--to``, the form of a model file, as `target`."""
-    return click.option("--to", "target", type=click.Choice(FORMS), help=text)
+    return option("--to", text, "target", type=click.Choice(FORMS))
 
 
-def out(
-    text: str, *, parameter: str = "destination", long: bool = True, **settings: Any
-) -> Callable[[_Decorated], _Decorated]:
+def out(text: str, *, parameter: str = "destination", long: bool = True, **settings: Any) -> Decorator:
     """``-o OUT`` as `parameter`; without ``--output`` unless `long` is true."""
     settings = {"metavar": "OUT", "type": DestinationPath(allow_dash=True), **settings}
     return click.option("-o", *(["--output"] if long else []), parameter, help=text, **settings)
 
 
-weights_from = click.option(
-    "--weights-from",
-    metavar="MODEL",
-    type=FilePath(),
-    help="Read weights that are stored as sha256 only from this model.",
-)
+weights_from = option("--weights-from MODEL", "Read weights that are stored as sha256 only from this model.")
 
-trust_links = click.option(
-    "--trust-links", is_flag=True, help="Follow symbolic links to weights, within the folder of the model."
-)
+trust_links = option("--trust-links", "Follow symbolic links to weights, within the folder of the model.")
 
-drop_orphans = click.option(
-    "--drop-orphans", is_flag=True, help="Drop metadata whose element no longer exists in the model."
-)
+drop_orphans = option("--drop-orphans", "Drop metadata whose element no longer exists in the model.")
 
-tolerance = click.option(
-    "--tolerance",
+tolerance = several(
+    "--tolerance DTYPE=REL[,ABS]",
+    "Elements are equal if |a - b| <= ABS + REL * |a|; DTYPE `all` means every floating-point type.",
     "tolerances",
-    metavar="DTYPE=REL[,ABS]",
-    multiple=True,
-    type=Assignment(),
-    help="Elements are equal if |a - b| <= ABS + REL * |a|; DTYPE `all` means every floating-point type.",
 )
 
-samples = click.option(
-    "--samples",
-    metavar="N",
-    type=click.IntRange(1, 10_000),
-    default=3,
-    show_default=True,
-    help="Number of random inputs to compare on.",
-)
+samples = option("--samples N", "Number of random inputs to compare on.", type=click.IntRange(1, 10_000), default=3)
 
 
-def repeat(default: int) -> Callable[[_Decorated], _Decorated]:
+def repeat(default: int) -> Decorator:
     """``-n``: timed runs, as `repeat`."""
-    return click.option(
-        "-n", "--repeat", metavar="N", type=click.IntRange(0, 1_000_000), default=default, show_default=True,
-        help="Number of timed runs.",
-    )  # fmt: skip
+    return option("-n, --repeat N", "Number of timed runs.", type=click.IntRange(0, 1_000_000), default=default)
 
 
-def warm_up(default: int) -> Callable[[_Decorated], _Decorated]:
+def warm_up(default: int) -> Decorator:
     """``--warm-up``: runs before timing, as `warm_up`."""
-    return click.option(
-        "--warm-up", metavar="N", type=click.IntRange(0, 10_000), default=default, show_default=True,
-        help="Number of runs before timing starts.",
-    )  # fmt: skip
+    return option(
+        "--warm-up N", "Number of runs before timing starts.", type=click.IntRange(0, 10_000), default=default
+    )

@@ -95,9 +95,7 @@ class View:
         self.write([f"[\n{lines}\n]\n" if values else "[]\n"])
 
 
-def view_options(
-    *forms: str, to_file: bool = False, about: str = ""
-) -> Callable[[Callable[..., object]], Callable[..., object]]:
+def view_options(*forms: str, to_file: bool = False, about: str = "") -> options.Decorator:
     """The options of a report, which reach the command as `view`, a `View`.
 
     Args:
@@ -106,14 +104,14 @@ def view_options(
         about: describes the forms, for the help.
     """
     names = ["form", "as_json", "color", "no_pager"]
-    declared: list[Callable[..., Any]] = [
-        click.option(
+    declared: list[options.Decorator] = [
+        options.option(
             "--format",
+            f"Form of the report; default: {'from the ending of OUT, else ' if to_file else ''}{forms[0]}.{about}",
             "form",
             type=click.Choice(forms),
-            help=f"Form of the report; default: {'from the ending of OUT, else ' if to_file else ''}{forms[0]}.{about}",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
+        options.option("--json", "Same as --format json.", "as_json"),
         color_options,
     ]
     if to_file:
@@ -155,14 +153,13 @@ def form_of(destination: Path | None, forms: Sequence[str]) -> str:
 def color_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options ``--color`` and ``--no-pager``."""
     return options.together(
-        click.option(
+        options.option(
             "--color",
+            "Use colours; auto: on a terminal, unless NO_COLOR is set.",
             type=click.Choice(["auto", "always", "never"]),
             default="auto",
-            show_default=True,
-            help="Use colours; auto: on a terminal, unless NO_COLOR is set.",
         ),
-        click.option("--no-pager", is_flag=True, help="Print without a pager, also on a terminal."),
+        options.option("--no-pager", "Print without a pager, also on a terminal."),
     )(command)
 
 

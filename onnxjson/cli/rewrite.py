@@ -156,7 +156,7 @@ class RewriteGroup(options.Group):
     invoke_without_command=True,
     subcommand_metavar="EDIT MODEL... [VALUE]... (-o OUT | -i | --dry-run)",
 )
-@click.option("--list", "list_", is_flag=True, help="List the edits with their summaries.")
+@options.option("--list", "List the edits with their summaries.", "list_")
 @click.pass_context
 def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
     """Apply one edit to one or many models.

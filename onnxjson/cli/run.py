@@ -30,10 +30,10 @@ _ENDINGS: Final = (".npz", ".npy", ".pb")
 @feeds.feeding_options(level="all")
 @options.repeat(0)
 @options.warm_up(1)
-@click.option(
-    "--profile", metavar="N", type=click.IntRange(0, 10_000), default=0, help="Profile each node over N runs."
+@options.option(
+    "--profile N", "Profile each node over N runs.", type=click.IntRange(0, 10_000), default=0, show_default=False
 )
-@click.option("-v", "--verbose", is_flag=True, help="Show all nodes of the profile, not only the slowest.")
+@options.option("-v, --verbose", "Show all nodes of the profile, not only the slowest.")
 @options.out(
     "Write the outputs to OUT.npz, to OUT.npy or OUT.pb if there is one, or to a folder as test data with the inputs.",
 )

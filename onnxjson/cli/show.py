@@ -41,15 +41,8 @@ class _Opened:
 
 @options.command("show")
 @click.argument("words", metavar="MODEL... [SELECTOR]", nargs=-1, required=True)
-@click.option("--doc", "with_doc", is_flag=True, help="Of a node: show ONNX's documentation of its operator too.")
-@click.option(
-    "--values",
-    metavar="N",
-    type=click.IntRange(0, 1_000_000),
-    default=16,
-    show_default=True,
-    help="Number of elements of a tensor to show.",
-)
+@options.option("--doc", "Of a node: show ONNX's documentation of its operator too.", "with_doc")
+@options.option("--values N", "Number of elements of a tensor to show.", type=click.IntRange(0, 1_000_000), default=16)
 @options.weights_from
 @reports.view_options("text", "json")
 def show_command(

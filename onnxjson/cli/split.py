@@ -24,17 +24,14 @@ class _Place(NamedTuple):
 
 @options.command("split")
 @click.argument("path", metavar="MODEL", type=FilePath())
-@click.option("--at", "cuts", metavar="NAME", multiple=True, help="Cut at this value; can be repeated.")
-@click.option(
-    "--size",
-    metavar="SIZE",
-    type=options.Size(),
-    help="Cut before the constants of a piece exceed this size, such as 100M.",
-)
+@options.several("--at NAME", "Cut at this value; can be repeated.", "cuts")
+@options.option("--size SIZE", "Cut before the constants of a piece exceed this size, such as 100M.")
 @options.out(
-    "Write the pieces to the folder OUT; created if it does not exist.", required=True, type=FilePath(),
+    "Write the pieces to the folder OUT; created if it does not exist.",
+    required=True,
+    type=FilePath(),
     parameter="folder",
-)  # fmt: skip
+)
 @options.to("Form of the pieces; default: that of MODEL.")
 def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder: Path, target: Format | None) -> None:
     """Split a model into pieces that run one after the other.

@@ -45,10 +45,10 @@ class _CommandOfNumbers(options.Command):
         return super().parse_args(ctx, args)
 
 
-_type = click.option("--type", "type_", metavar="TYPE", help="Dtype and dims, such as float32[2,3], or dtype only.")
+_type = options.option("--type TYPE", "Dtype and dims, such as float32[2,3], or dtype only.", "type_")
 
 
-def _form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _form_options(*forms: str) -> options.Decorator:
     """``--format``, ``--json`` and ``-o``; the form reaches the command as `form`."""
 
     def gather(form: str | None, as_json: bool) -> str:
@@ -57,13 +57,13 @@ def _form_options(*forms: str) -> Callable[[Callable[..., Any]], Callable[..., A
         return "json" if as_json else form or forms[0]
 
     declared = options.together(
-        click.option(
+        options.option(
             "--format",
+            f"Form of the result; json is a tensor of a document on one line. Default: {forms[0]}.",
             "form",
             type=click.Choice(forms),
-            help=f"Form of the result; json is a tensor of a document on one line. Default: {forms[0]}.",
         ),
-        click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
+        options.option("--json", "Same as --format json.", "as_json"),
     )
     return options.gathered(declared, ["form", "as_json"], gather, "form")
 
@@ -82,17 +82,11 @@ def tensor_command() -> None:
 @tensor_command.command("encode", cls=_CommandOfNumbers)
 @click.argument("values", metavar="[VALUE]", required=False)
 @_type
-@click.option(
-    "--from",
-    "source",
-    metavar="FILE",
-    type=FilePath(),
-    help="Read the values from FILE.npy, FILE.npz, FILE.npz:NAME, or a file of JSON.",
-)
+@options.option("--from FILE", "Read the values from FILE.npy, FILE.npz, FILE.npz:NAME, or a file of JSON.", "source")
 @_form_options("base64", "json", "protojson")
 @options.out("Write to OUT, replacing an existing file.", type=FilePath(allow_dash=True))
-@click.option("--name", metavar="NAME", help="Name of the tensor, for json and protojson.")
-@click.option("--lossy", is_flag=True, help="Round values that the dtype cannot hold to the nearest finite one.")
+@options.option("--name NAME", "Name of the tensor, for json and protojson.")
+@options.option("--lossy", "Round values that the dtype cannot hold to the nearest finite one.")
 def encode(
     values: str | None,
     type_: str | None,
@@ -154,10 +148,10 @@ def _encoded(values: str | None, source: Path | None, kind: Kind | None, name: s
 @tensor_command.command("decode")
 @click.argument("base64", metavar="[VALUE]", required=False)
 @_type
-@click.option("--from", "source", metavar="FILE", type=FilePath(), help="Read the base64 from FILE.")
+@options.option("--from FILE", "Read the base64 from FILE.", "source")
 @_form_options("values", "json")
 @options.out("Write to OUT, a .npy, .npz or .json file, replacing an existing one.", type=FilePath(allow_dash=True))
-@click.option("--name", metavar="NAME", help="Name of the tensor, for json and a .npz.")
+@options.option("--name NAME", "Name of the tensor, for json and a .npz.")
 def decode(
     base64: str | None,
     type_: str | None,

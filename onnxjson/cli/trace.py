@@ -21,13 +21,12 @@ if TYPE_CHECKING:
 
 @options.command("trace")
 @click.argument("folder", metavar="DIR", type=FilePath())
-@click.option(
-    "--node",
+@options.option(
+    "--node SELECTOR",
+    "Show where these nodes of the result came from, or where nodes of the first model went, pass by pass.",
     "selector",
-    metavar="SELECTOR",
-    help="Show where these nodes of the result came from, or where nodes of the first model went, pass by pass.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="text: show passes that changed nothing, every event and place.")
+@options.option("-v, --verbose", "text: show passes that changed nothing, every event and place.")
 @reports.view_options(
     "text", "json", "markdown", "html", to_file=True, about=" json: onnxjson-trace/1. html: page with drawings."
 )

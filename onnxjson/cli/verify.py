@@ -20,7 +20,7 @@ from onnxjson.running.verification import Plan, Verification, Verifier
 @click.argument("other", metavar="OTHER", type=SidePath())
 @options.samples
 @feeds.feeding_options(level="off", several_sizes=True)
-@click.option("--locate", is_flag=True, help="If they differ, find the first nodes whose outputs differ.")
+@options.option("--locate", "If they differ, find the first nodes whose outputs differ.")
 @reports.view_options("text", "json")
 @click.pass_context
 def verify_command(
