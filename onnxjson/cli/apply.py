@@ -2,27 +2,23 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from onnxjson.cli import changing, options, output
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.text_file import looks_like_text
+from onnxjson.editing import applying
+from onnxjson.editing.applying import Result
+from onnxjson.editing.python_script import PythonScript
+from onnxjson.editing.script import Script
 from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
 from onnxjson.patching import Patch
 from onnxjson.patching.patch import missing_files
-from onnxjson.patching.patch_text import read_patch
+from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
-
-if TYPE_CHECKING:
-    from onnxjson.editing.applying import Result
-    from onnxjson.editing.python_script import PythonScript
-    from onnxjson.editing.script import Script
-    from onnxjson.storage.files import Loaded
-
-# Edits are imported where they are needed: that takes 0.3 s, and a patch does without.
 
 _FORMAT: Final = re.compile(rb'"format"\s*:\s*"([^"\\]{1,80})"')
 _SEARCHED: Final = 1 << 16
@@ -80,19 +76,16 @@ def _refuse_change(request: changing.Request, change: Path) -> None:
 class _Change:
     """A change, applied to models."""
 
-    def __init__(self, change: "Patch | Script | PythonScript", *, same_base: bool) -> None:
+    def __init__(self, change: Patch | Script | PythonScript, *, same_base: bool) -> None:
         self._change = change
         self._same_base = same_base
 
-    def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
+    def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
         """See `changing.Change`."""
         change = self._change
         try:
             if isinstance(change, Patch):
                 return changing.Changed(change.apply(loaded.model, same_base=self._same_base))
-            from onnxjson.editing import applying
-            from onnxjson.editing.script import Script
-
             result = (
                 applying.run(loaded.model, change, model_folder=path.parent)
                 if isinstance(change, Script)
@@ -117,7 +110,7 @@ class _Change:
             output.warn(f"{place} needs {output.quoted(file.location)}{digest} next to it; a patch does not contain it")
 
 
-def _notes(result: "Result") -> list[str]:
+def _notes(result: Result) -> list[str]:
     several = len(result.outcomes) > 1
     return [
         f"edit {position}: {note}" if several else note
@@ -126,15 +119,13 @@ def _notes(result: "Result") -> list[str]:
     ]
 
 
-def _read_change(path: Path) -> "Patch | Script | PythonScript":
+def _read_change(path: Path) -> Patch | Script | PythonScript:
     """The change in a file, by its content; Python by its ending.
 
     Raises:
         DecodeError: it is not a change that this version knows.
     """
     if path.suffix == ".py":
-        from onnxjson.editing.python_script import PythonScript
-
         return PythonScript(path)
     source = open_source(path)
     head = source.read_at(0, min(source.size, _SEARCHED))
@@ -145,8 +136,6 @@ def _read_change(path: Path) -> "Patch | Script | PythonScript":
         if name.startswith(_PATCH):
             return read_patch(Patch, source)
         if name.startswith(_SCRIPT):
-            from onnxjson.editing.script import Script
-
             return Script.load(path)
     known = "known formats are onnxjson-patch/1 and onnxjson-rewrite/1"
     raise DecodeError(f"{path} is not a change: its format is {visible(name)}; {known}; {_ORDER}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -10,31 +10,29 @@ from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import DestinationPath, FilePath
 from onnxjson.model.errors import MissingInputError, OutputError
+from onnxjson.optimizing.bench import Bench, Options, Subject
+from onnxjson.optimizing.bench_rows import BenchReport
+from onnxjson.optimizing.variants import PRESETS, Variant, file_names, parse_grid, parse_variant
+from onnxjson.rendering import bench_report
+from onnxjson.rendering.bench_report import report_lines
 from onnxjson.rendering.exact import as_json
 from onnxjson.running.inputs import all_inputs
 from onnxjson.storage import files
 from onnxjson.storage.saving import make_folder, save_file
 
-if TYPE_CHECKING:
-    from onnxjson.optimizing.bench import Subject
-    from onnxjson.optimizing.bench_rows import BenchReport
-    from onnxjson.optimizing.variants import Variant
-
 _WIDEST: Final = 160
 _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 
 
-class _Variant(click.ParamType["Variant"]):
+class _Variant(click.ParamType[Variant]):
     """A variant."""
 
     name = "variant"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> "Variant":
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Variant:
         """See `click.ParamType.convert`."""
         if not isinstance(value, str):
             return value  # type: ignore[no-any-return] # it is one already
-        from onnxjson.optimizing.variants import parse_variant
-
         return parse_variant(value)
 
 
@@ -74,7 +72,7 @@ def bench_command(
     /,
     paths: tuple[Path, ...],
     *,
-    variants: "tuple[Variant, ...]",
+    variants: tuple[Variant, ...],
     preset: str | None,
     tune: tuple[str, ...],
     repeat: int,
@@ -100,9 +98,6 @@ def bench_command(
     onnxjson bench m.onnx --preset quantized --score accuracy.py
     onnxjson bench m.onnx --tune threads=1,2 --tune level=basic,all
     """
-    from onnxjson.optimizing.bench import Bench, Options
-    from onnxjson.optimizing.variants import parse_grid
-
     if script is not None and not script.is_file():
         raise MissingInputError(f"{output.quoted(str(script))} does not exist, or is not a file")
     _check(paths, destinations)
@@ -127,8 +122,6 @@ def bench_command(
         report = bench.run()
         models = bench.models() if folder is not None else []
     if view.form == "text":
-        from onnxjson.rendering.bench_report import report_lines
-
         view.show(report_lines(report, reports.width(_WIDEST)))
     else:
         view.write([_text(report, view.form)])
@@ -163,9 +156,7 @@ def _calibration(inputs: Sequence[str]) -> tuple[str, ...]:
     return tuple([str(Path(word).absolute()) for word in inputs if word.endswith(".npz") or Path(word).is_dir()])
 
 
-def _variants(preset: str | None, variants: "Sequence[Variant]") -> "list[Variant]":
-    from onnxjson.optimizing.variants import PRESETS, parse_variant
-
+def _variants(preset: str | None, variants: Sequence[Variant]) -> list[Variant]:
     found = [*map(parse_variant, PRESETS[preset] if preset else ()), *variants]
     names = [each.name for each in found]
     for name in names:
@@ -174,9 +165,7 @@ def _variants(preset: str | None, variants: "Sequence[Variant]") -> "list[Varian
     return found
 
 
-def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> "list[Subject]":
-    from onnxjson.optimizing.bench import Subject
-
+def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     models = []
     for path in paths:
         with output.working(f"reading {path}"):
@@ -192,9 +181,7 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> "list[Subject]":
     return subjects
 
 
-def _text(report: "BenchReport", form: str) -> str:
-    from onnxjson.rendering import bench_report
-
+def _text(report: BenchReport, form: str) -> str:
     match form:
         case "csv":
             return bench_report.report_csv(report)
@@ -210,8 +197,6 @@ def _text(report: "BenchReport", form: str) -> str:
 
 
 def _keep(models: Sequence[tuple[str, str, bytes]], folder: Path) -> None:
-    from onnxjson.optimizing.variants import file_names
-
     make_folder(folder)
     for name, (_, _, data) in zip(file_names([each[:2] for each in models]), models, strict=True):
         path = folder / name

@@ -5,20 +5,21 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
 from onnxjson.cli import external_data, failures, findings, options, output, reports
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
+from onnxjson.codecs.tensor_text import WeightsMode
+from onnxjson.diffing.difference import diff_models
 from onnxjson.model.document import Model
 from onnxjson.model.errors import EditError, OnnxJsonError, SelectorError, WeightsMissingError
+from onnxjson.rendering.diff_report import report
+from onnxjson.rendering.diff_text import diff_lines
 from onnxjson.storage import external_files, files
 from onnxjson.storage.files import Format, Loaded
-
-if TYPE_CHECKING:
-    from onnxjson.codecs.tensor_text import WeightsMode
 
 
 class Changed(NamedTuple):
@@ -26,7 +27,7 @@ class Changed(NamedTuple):
 
     model: Model
     notes: tuple[str, ...] = ()
-    adjacent: "Callable[[Path | None], AbstractContextManager[None]] | None" = None
+    adjacent: Callable[[Path | None], AbstractContextManager[None]] | None = None
     """Writes other files, and removes them again if the model is not written; called with the place of the model."""
     is_part: bool = False
     """Whether it is a part of the model, which brings along what it needs of weights in other files."""
@@ -230,10 +231,6 @@ def _show(path: Path, before: Model, after: Model, view: reports.View) -> None:
     if before is after or before == after:
         output.talk(f"nothing would change in {path}")
         return
-    from onnxjson.diffing.difference import diff_models
-    from onnxjson.rendering.diff_report import report
-    from onnxjson.rendering.diff_text import diff_lines
-
     with output.working("comparing"):
         found = diff_models(before, after, paths=(path, path))
     view.show(diff_lines(report(found, str(path), "after the change"), reports.width(), details=True))

@@ -9,6 +9,7 @@ import click
 
 from onnxjson.cli import options, output, processes
 from onnxjson.cli.paths import FilePath
+from onnxjson.diffing import unified
 from onnxjson.model.errors import OnnxJsonError, OutputError
 
 OLD_LINE: Final = '"alpha": 0.01'
@@ -107,8 +108,6 @@ class Demonstration:
 
     def _edit(self, source: str, destination: str) -> None:
         """Replace one line of the text and show the change."""
-        from onnxjson.diffing import unified
-
         before = (self.folder / source).read_text(encoding="utf-8")
         after = before.replace(OLD_LINE, NEW_LINE)
         (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")

@@ -8,7 +8,7 @@ from typing import Final, get_args
 
 import click
 
-from onnxjson.cli import options, output, reports
+from onnxjson.cli import diff_git, options, output, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
 from onnxjson.cli.paths import SidePath, open_side, refuse_sources
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, WeightsComparison
@@ -103,8 +103,6 @@ def diff_command(
         trust_links=trust_links,
     )
     _check_usage(wanted)
-    from onnxjson.cli import diff_git
-
     behind: list[str] | None = ctx.meta.get(BEHIND)
     request = diff_git.request_of(words, behind, in_git=in_git, staged=staged)
     if request is not None:

@@ -13,6 +13,7 @@ import click
 from onnxjson.cli import failures, output, processes, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
 from onnxjson.cli.paths import Side, open_revision, open_side
+from onnxjson.diffing.unified import diff_texts, digest_text
 from onnxjson.git.changed_models import Change, Version, changed
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.revisions import is_range, is_revision_spec
@@ -20,6 +21,7 @@ from onnxjson.model.display import listed
 from onnxjson.model.document import Node
 from onnxjson.model.errors import OnnxJsonError
 from onnxjson.model.walking import walk
+from onnxjson.rendering.exact import as_json
 
 _FOR_ONE: Final = ("html", "patch", "script")
 """Forms that hold one comparison."""
@@ -222,8 +224,6 @@ def _path_of(change: Change) -> str:
 
 def _whole(side: Side, status: Status, options: Options) -> str:
     """The summary of a model that is on one side only."""
-    from onnxjson.diffing.unified import diff_texts, digest_text
-
     if options.form == "unified":
         texts = (b"", digest_text(side.model)) if status == "added" else (digest_text(side.model), b"")
         names = ("/dev/null", side.name) if status == "added" else (side.name, "/dev/null")
@@ -252,7 +252,6 @@ def _unified(found: list[_Compared]) -> Iterator[str]:
 
 
 def _json(found: list[_Compared]) -> Iterator[str]:
-    from onnxjson.rendering.exact import as_json
     from onnxjson.rendering.json_reports import DIFFS_FORMAT
 
     yield f'{{"format": "{DIFFS_FORMAT}",\n"files": ['

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from onnxjson.cli import editors, failures, options, output, processes, reports
+from onnxjson.cli import failures, options, output, processes, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.node_blocks import block_addresses
 from onnxjson.diffing import unified
@@ -94,7 +94,7 @@ def edit_command(
     onnxjson edit m.onnx /layer1/conv
     EDITOR='code --wait' onnxjson edit m.onnx 'op:Conv attr:group=1'
     """
-    editor = editors.chosen()
+    editor = processes.chosen_editor()
     resumed = None if draft_path is None else drafts.open_draft(draft_path)
     with output.working(f"reading {path}"):
         editing = Editing(path, drop_orphans=drop_orphans)
@@ -134,7 +134,7 @@ class _Session:
     """One edit, from opening the editor to saving, with as many rounds as it takes."""
 
     def __init__(
-        self, editing: Editing, draft: Draft, editor: editors.Editor, view: reports.View, *, yes: bool
+        self, editing: Editing, draft: Draft, editor: processes.Editor, view: reports.View, *, yes: bool
     ) -> None:
         self._editing = editing
         self._draft = draft

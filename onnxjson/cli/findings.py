@@ -4,23 +4,21 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from onnxjson.codecs.reading.exact_reader import locate
 from onnxjson.codecs.text_file import CUT_FROM, cut_base64
 from onnxjson.codecs.wire_writing import message_bytes
+from onnxjson.model.document import Model
 from onnxjson.model.errors import EncodeError, Finding
 from onnxjson.model.structure import check_structure
+from onnxjson.running.worker import Worker
 from onnxjson.storage import files
+from onnxjson.storage.external_files import external_paths
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
 from onnxjson.storage.weights import check_blobs
-
-if TYPE_CHECKING:
-    from onnxjson.model.document import Model
-    from onnxjson.running.worker import Worker
 
 
 def of_structure(path: Path, loaded: Loaded) -> list[Finding]:
@@ -75,16 +73,15 @@ def _without_weights(path: Path) -> bytes:
     return source.read_at(0, source.size) if source.size < CUT_FROM else cut_base64(source)[0]
 
 
-def of_native_analysis(path: Path, loaded: Loaded, worker: "Worker") -> list[Finding]:
+def of_native_analysis(path: Path, loaded: Loaded, worker: Worker) -> list[Finding]:
     """Findings of onnx's checker and shape inference, with their positions if the file is a text.
 
     Raises:
         WorkerError: the analysis crashed, hung or ran out of memory.
         LimitError: the model is too big for it.
     """
-    from onnxjson.storage.external_files import external_paths
 
-    def read(model: "Model") -> list[Path]:
+    def read(model: Model) -> list[Path]:
         # A link that stands for data is refused anyway, and must not lead anything to what it names.
         return [each for each in external_paths(model, path.parent) if not each.is_symlink()]
 

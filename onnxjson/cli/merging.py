@@ -4,24 +4,21 @@ import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from onnxjson.cli import failures, findings, options, output, reports
 from onnxjson.cli.paths import FilePath, SidePath, open_side
 from onnxjson.git.changed_models import unmerged
-from onnxjson.merging.conflicted_files import save, value_text
+from onnxjson.merging.merge import merge
+from onnxjson.merging.resolution_session import ResolutionSession, errors_of, open_session, recovery_hint
+from onnxjson.merging.resolving import Choice, resolve
+from onnxjson.merging.storing import save, value_text
 from onnxjson.model.addresses import SIDES
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
 from onnxjson.storage import files
-
-if TYPE_CHECKING:
-    from onnxjson.merging.conflicted_files import ResolutionSession
-    from onnxjson.merging.resolving import Choice
-
-# What merges is imported where it is needed: it takes 0.2 s, and `conflicts` does without.
 
 _WIDEST: Final = 160
 """Characters of a value that are shown on a terminal."""
@@ -47,8 +44,6 @@ def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, d
     onnxjson merge base.onnx ours.onnx theirs.onnx -o merged.onnx
     onnxjson merge main~3:m.onnx main:m.onnx topic:m.onnx -o m.onnx
     """
-    from onnxjson.merging.merge import merge
-
     with (
         open_side(base, bind=True) as ancestor,
         open_side(ours, bind=True) as one,
@@ -133,7 +128,7 @@ def _values(conflict: Conflict) -> dict[str, str]:
 @options.option("--base", "Use the values of the common ancestor.", "choice", flag_value="base")
 @options.several("--id N", "Resolve only this conflict; can be repeated.", "ids")
 @click.pass_context
-def resolve_command(ctx: click.Context, path: Path, *, choice: "Choice | None", ids: tuple[str, ...]) -> None:
+def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, ids: tuple[str, ...]) -> None:
     """Resolve conflicts of a merge with one side.
 
     Without --id, resolves all. With the last conflict MODEL becomes what its ending stands for, a binary or a text;
@@ -146,9 +141,6 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: "Choice | None", 
     """
     if choice is None:
         raise click.UsageError("choose a side: --ours, --theirs or --base")
-    from onnxjson.merging.conflicted_files import errors_of
-    from onnxjson.merging.resolving import resolve
-
     with output.working(f"reading {path}"):
         loaded = files.load(path, bind=False, conflicted=True)
     if not loaded.conflicts:
@@ -187,8 +179,6 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     """
     if len(paths) not in (1, 4):
         raise click.UsageError("name the file with conflicts, or base, ours, theirs and the file")
-    from onnxjson.merging.conflicted_files import open_session
-
     path = paths[-1]
     with output.working(f"reading {path}"):
         settling = open_session(path, (paths[0], paths[1], paths[2]) if len(paths) == 4 else None)
@@ -204,7 +194,7 @@ def mergetool_command(ctx: click.Context, paths: tuple[Path, ...]) -> None:
     ctx.exit(settling.exit_code)
 
 
-def _finish(settling: "ResolutionSession") -> None:
+def _finish(settling: ResolutionSession) -> None:
     if not settling.is_changed:
         output.talk(f"{settling.path} has no conflicts")
         return
@@ -218,8 +208,6 @@ def _finish(settling: "ResolutionSession") -> None:
 
 def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:
     """Report that a file was written and has errors, with the way back."""
-    from onnxjson.merging.conflicted_files import recovery_hint
-
     output.findings(errors, limit=failures.SHOWN)
     output.talk(f"{what}; the file is written, and has {output.counted(len(errors), 'error')}: {recovery_hint(path)}",
                 always=True)  # fmt: skip

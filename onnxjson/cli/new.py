@@ -1,19 +1,23 @@
 """``onnxjson new``: a new model."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from onnxjson.cli import options, output
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import ENDINGS, STDOUT
+from onnxjson.editing.new_models.catalog import component, components, parts
+from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operator
+from onnxjson.editing.opsets import convert
+from onnxjson.editing.spelling import json_or_text
+from onnxjson.editing.values import ValueMistakeError
+from onnxjson.model.document import Model
 from onnxjson.model.errors import OutputError
+from onnxjson.model.operators import all_operators
 from onnxjson.storage import files
 from onnxjson.storage.files import Format
-
-if TYPE_CHECKING:
-    from onnxjson.model.document import Model
 
 
 @options.command("new")
@@ -84,8 +88,6 @@ def new_command(
             raise click.UsageError("a component is created as it is; change it with `onnxjson rewrite`")
         _write(_component(component, opset), destination, target)
         return
-    from onnxjson.editing.new_models.operator_model import OperatorSpec, make_operator
-
     wanted = OperatorSpec(
         op_type=op_type or "",
         domain=domain,
@@ -101,9 +103,6 @@ def new_command(
 
 def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any]:
     """Names and values of an option that can be repeated."""
-    from onnxjson.editing.spelling import json_or_text
-    from onnxjson.editing.values import ValueMistakeError
-
     found: dict[str, Any] = {}
     for text in texts:
         key, mark, value = text.partition("=")
@@ -118,15 +117,12 @@ def _pairs(texts: tuple[str, ...], form: str, *, as_json: bool) -> dict[str, Any
     return found
 
 
-def _component(which: str, opset: int | None) -> "Model":
-    from onnxjson.editing.new_models.catalog import component
-    from onnxjson.editing.opsets import convert
-
+def _component(which: str, opset: int | None) -> Model:
     model = component(which).model
     return model if opset is None else convert(model, opset).model
 
 
-def _write(model: "Model", destination: Path, target: Format | None) -> None:
+def _write(model: Model, destination: Path, target: Format | None) -> None:
     if str(destination) == STDOUT:
         write_stdout(model, target or "json")
         return
@@ -135,8 +131,6 @@ def _write(model: "Model", destination: Path, target: Format | None) -> None:
 
 
 def _create_all(folder: Path, opset: int | None, form: Format) -> None:
-    from onnxjson.editing.new_models.catalog import parts
-
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputError(f"{folder} exists and is not empty; choose another folder, or remove it")
     created = 0
@@ -154,9 +148,6 @@ def _create_all(folder: Path, opset: int | None, form: Format) -> None:
 
 
 def _list() -> None:
-    from onnxjson.editing.new_models.catalog import components
-    from onnxjson.model.operators import all_operators
-
     for each in components():
         output.data(f"{each.number}  {each.name:<26}  {each.summary}")
     versions: dict[tuple[str, str], list[str]] = {}

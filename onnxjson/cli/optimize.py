@@ -5,27 +5,32 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, feeding, options, output
 from onnxjson.cli.paths import FilePath
+from onnxjson.editing.script import Script
 from onnxjson.model.display import listed, suggest, visible
+from onnxjson.model.document import Model
 from onnxjson.model.errors import DifferenceError, PassError
+from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step, files_written
+from onnxjson.optimizing.passes.bisecting import Checks
+from onnxjson.optimizing.passes.edits import ScriptPass
+from onnxjson.optimizing.passes.outside import InternalizedModel
+from onnxjson.optimizing.passes.pipeline import stage_of
+from onnxjson.optimizing.passes.recipe import load_recipe
+from onnxjson.optimizing.passes.spelling import all_names, is_called, parse_step, quote_the_braces
+from onnxjson.optimizing.trace_recording import Recorder
+from onnxjson.optimizing.trace_storing import require_room, write_trace
+from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.tables import wrapped
+from onnxjson.running.comparison import Tolerance
 from onnxjson.running.verification import Plan
 from onnxjson.storage import files
-
-if TYPE_CHECKING:
-    from onnxjson.model.document import Model
-    from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step
-    from onnxjson.optimizing.trace_records import Recorder
-    from onnxjson.running.comparison import Tolerance
-    from onnxjson.storage.files import Loaded
-
-# The passes are imported where they are needed: that takes 0.3 s, and `optimize --help` does without.
+from onnxjson.storage.files import Loaded
 
 
 class _Model(FilePath):
@@ -34,13 +39,11 @@ class _Model(FilePath):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.Path.convert`."""
         if isinstance(value, str) and "=" in value and not Path(value).exists():
-            from onnxjson.optimizing.passes.spelling import quote_the_braces
-
             self.fail(f"{output.quoted(value)} is not a file; {quote_the_braces(value)}", param, ctx)
         return super().convert(value, param, ctx)
 
 
-class _Pass(click.ParamType["Step"]):
+class _Pass(click.ParamType[Step]):
     """A pass with its options."""
 
     name = "pass"
@@ -49,14 +52,10 @@ class _Pass(click.ParamType["Step"]):
         """See `click.ParamType.convert`."""
         if not isinstance(value, str):
             return value
-        from onnxjson.optimizing.passes.spelling import parse_step
-
         return parse_step(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
         """See `click.ParamType.shell_complete`."""
-        from onnxjson.optimizing.passes.spelling import all_names
-
         return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
 
 
@@ -90,7 +89,7 @@ def optimize_command(
     /,
     paths: tuple[Path, ...],
     *,
-    passes: tuple["Step", ...],
+    passes: tuple[Step, ...],
     recipe: Path | None,
     until: str | None,
     skip: tuple[str, ...],
@@ -119,8 +118,6 @@ def optimize_command(
     onnxjson optimize m.onnx -p onnxsim -p onnxruntime -o small.onnx --trace steps
     onnxjson optimize m.onnx -p onnxsim -p mine.py -o small.onnx --bisect
     """
-    from onnxjson.optimizing.passes import Pipeline
-
     request = changing.request(paths, given)
     _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
@@ -133,18 +130,52 @@ def optimize_command(
     ctx.exit(code or int(change.has_failures))
 
 
+class _Verification:
+    """Whether the results of passes compute the same as the model."""
+
+    def __init__(self, tolerances: Mapping[str, Tolerance], *, bisect: bool) -> None:
+        self._tolerances = tolerances
+        self._bisect = bisect
+
+    def __call__(self, first: Model, everything: Sequence[Made], pipeline: Pipeline, path: Path) -> str:
+        """The message for a result that computes the same.
+
+        Raises:
+            DifferenceError: it does not; the message names the pass.
+        """
+        with Checks(first, Plan(tolerances=self._tolerances)) as checks:
+            with output.working("comparing the outputs of the result and the model"):
+                culprit = checks.first_wrong(everything)
+            if culprit is None:
+                return "verified: the outputs are equal"
+            message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
+            if self._bisect:
+                with output.working(f"bisecting {culprit.made.name}"):
+                    part = checks.part(pipeline, culprit.made, path.parent)
+                if part.name is None:
+                    message += "; its parts cannot be told apart"
+                else:
+                    message += (
+                        f"; of its {output.counted(part.parts, 'part')} the outputs are right before "
+                        f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
+                    )
+            else:
+                message += "; --bisect finds the part at fault"
+        raise DifferenceError(f"{message}; nothing was written")
+
+
 class _Change:
     """The passes, run on models."""
 
     def __init__(
         self,
-        pipeline: "Pipeline",
-        steps: Sequence["Step"],
+        pipeline: Pipeline,
+        steps: Sequence[Step],
         weights_from: Path | None,
         *,
         many: bool,
         trace_folder: Path | None = None,
-        check: "_Verification | None" = None,
+        check: _Verification | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._steps = steps
@@ -154,7 +185,7 @@ class _Change:
         self._check = check
         self.has_failures = False
 
-    def __call__(self, path: Path, loaded: "Loaded") -> changing.Changed:
+    def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
         """See `changing.Change`."""
         try:
             return self._changed(path, loaded)
@@ -166,10 +197,7 @@ class _Change:
                 raise PassError(message, error.name, error.printed) from error
             raise DifferenceError(message) from error
 
-    def _changed(self, path: Path, loaded: "Loaded") -> changing.Changed:
-        from onnxjson.optimizing.passes import files_written
-        from onnxjson.optimizing.passes.pipeline import InternalizedModel
-
+    def _changed(self, path: Path, loaded: Loaded) -> changing.Changed:
         model = loaded.model
         if self._weights_from is not None:
             model = files.bind_digests(model, folder=None, weights_from=self._weights_from)
@@ -201,7 +229,7 @@ class _Change:
         result = model if after is inside.model else inside.restored(after)
         return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
 
-    def _shown(self, everything: "Iterator[Made]") -> "Iterator[Made]":
+    def _shown(self, everything: Iterator[Made]) -> Iterator[Made]:
         """The same; the pass that is running is shown."""
         for step in self._steps:
             with output.working(f"running {visible(str(step))}"):
@@ -210,15 +238,11 @@ class _Change:
                 yield made
 
     @contextmanager
-    def _recorder(self, path: Path, model: "Model") -> "Iterator[Recorder | None]":
+    def _recorder(self, path: Path, model: Model) -> Iterator[Recorder | None]:
         """Records the passes for ``--trace``; the record is written even if a pass fails."""
         if self._trace_folder is None:
             yield None
             return
-        from onnxjson.optimizing.passes.pipeline import stage_of
-        from onnxjson.optimizing.trace_records import Recorder
-        from onnxjson.optimizing.trace_storing import write_trace
-
         recorder = Recorder(str(path), stage_of(model), self._pipeline)
         try:
             yield recorder
@@ -228,9 +252,7 @@ class _Change:
             folder = shlex.quote(str(self._trace_folder))
             output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
 
-    def _report(self, path: Path, made: "Made") -> None:
-        from onnxjson.rendering.pass_list import lines
-
+    def _report(self, path: Path, made: Made) -> None:
         width = shutil.get_terminal_size((80, 24)).columns
         for line in lines(made):
             for piece in wrapped(line, width, indent=0, whole_words=True) if line.startswith(" ") else [line]:
@@ -238,42 +260,6 @@ class _Change:
 
     def _talk(self, path: Path, text: str) -> None:
         output.talk(f"{path}: {text}" if self._many else text)
-
-
-class _Verification:
-    """Whether the results of passes compute the same as the model."""
-
-    def __init__(self, tolerances: "Mapping[str, Tolerance]", *, bisect: bool) -> None:
-        self._tolerances = tolerances
-        self._bisect = bisect
-
-    def __call__(self, first: "Model", everything: "Sequence[Made]", pipeline: "Pipeline", path: Path) -> str:
-        """The message for a result that computes the same.
-
-        Raises:
-            DifferenceError: it does not; the message names the pass.
-        """
-        from onnxjson.optimizing.passes.bisecting import Checks
-
-        with Checks(first, Plan(tolerances=self._tolerances)) as checks:
-            with output.working("comparing the outputs of the result and the model"):
-                culprit = checks.first_wrong(everything)
-            if culprit is None:
-                return "verified: the outputs are equal"
-            message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
-            if self._bisect:
-                with output.working(f"bisecting {culprit.made.name}"):
-                    part = checks.part(pipeline, culprit.made, path.parent)
-                if part.name is None:
-                    message += "; its parts cannot be told apart"
-                else:
-                    message += (
-                        f"; of its {output.counted(part.parts, 'part')} the outputs are right before "
-                        f"{visible(part.name)} and wrong after it ({output.counted(part.evaluations, 'model')} run)"
-                    )
-            else:
-                message += "; --bisect finds the part at fault"
-        raise DifferenceError(f"{message}; nothing was written")
 
 
 def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
@@ -287,23 +273,16 @@ def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
         return
     if len(paths) > 1:
         raise click.UsageError(f"--trace records the passes on one model; {len(paths):,} are given")
-    from onnxjson.optimizing.trace_storing import require_room
-
     require_room(folder)
 
 
-def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list["Step"]:
+def _steps(passes: tuple[Step, ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list[Step]:
     """The passes to run.
 
     Raises:
         click.UsageError: there are none, or a name does not name one of them.
         OnnxJsonError: the recipe or a rewrite script cannot be read.
     """
-    from onnxjson.editing.script import Script
-    from onnxjson.optimizing.passes.recipe import load_recipe
-    from onnxjson.optimizing.passes.spelling import is_called
-    from onnxjson.optimizing.passes.user import ScriptPass
-
     steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
     if not steps:
         raise click.UsageError(
@@ -324,9 +303,7 @@ def _steps(passes: tuple["Step", ...], recipe: Path | None, until: str | None, s
     return left
 
 
-def _require(word: str, steps: Sequence["Step"], option: str) -> None:
-    from onnxjson.optimizing.passes.spelling import is_called
-
+def _require(word: str, steps: Sequence[Step], option: str) -> None:
     if not any([is_called(step, word) for step in steps]):
         names = [str(step) for step in steps]
         hint = suggest(word, names) or f"the passes are {listed([visible(name) for name in names], 20)}"

@@ -1,15 +1,17 @@
-"""Other processes that commands start: steps of the demonstration, editors, pagers."""
+"""Other processes that commands start: steps of the demonstration, the user's editor and pager."""
 
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from onnxjson.cli import output
 from onnxjson.model.display import visible
 from onnxjson.model.errors import OnnxJsonError
 
@@ -149,3 +151,84 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return str(number)
+
+
+_Words = Callable[[str, int, int], list[str]]
+"""The words that open a file at a line and a column."""
+
+
+class _Kind(NamedTuple):
+    """How a kind of editor is started."""
+
+    place: _Words
+    waiting: tuple[str, ...] = ()
+    """Spellings of the option that makes it return only when the file is closed; the first is added if none is set."""
+
+
+def _at_line(form: str) -> _Words:
+    """A word with the place, then the file."""
+    return lambda path, line, column: [form.format(line=line, column=column), path]
+
+
+def _in_name(path: str, line: int, column: int) -> list[str]:
+    return [f"{path}:{line}:{column}"]
+
+
+_VIM: Final = _at_line("+normal! {line}G{column}|")
+_KINDS: Final = {
+    name: kind
+    for names, kind in (
+        ("vim nvim vimx", _Kind(_VIM)),
+        ("gvim mvim", _Kind(_VIM, ("-f", "--nofork"))),
+        ("vi view nvi elvis ex mg jed joe ne pico gedit", _Kind(_at_line("+{line}"))),
+        ("nano rnano", _Kind(_at_line("+{line},{column}"))),
+        ("emacs emacsclient micro kak kate", _Kind(_at_line("+{line}:{column}"))),
+        ("hx helix", _Kind(_in_name)),
+        ("subl zed", _Kind(_in_name, ("--wait", "-w"))),
+        (
+            "code code-insiders codium vscodium cursor windsurf",
+            _Kind(lambda *place: ["--goto", *_in_name(*place)], ("--wait", "-w")),
+        ),
+    )
+    for name in names.split()
+}
+"""By the name of the program; others get the file alone."""
+
+
+class Editor(NamedTuple):
+    """The program that edits a text."""
+
+    words: tuple[str, ...]
+    """Its command line, without the file."""
+
+    def command(self, path: Path, place: tuple[int, int] | None) -> list[str]:
+        """The words that open a file, at a line and a column (from 1) if the editor supports that."""
+        words = list(self.words)
+        kind = _KINDS.get(Path(words[0]).name.removesuffix(".exe"))
+        if kind is None:
+            return [*words, str(path)]
+        if kind.waiting and not set(kind.waiting) & set(words):
+            words.append(kind.waiting[0])
+        return [*words, *([str(path)] if place is None else kind.place(str(path), *place))]
+
+
+def chosen_editor() -> Editor:
+    """The editor that $VISUAL or $EDITOR names, else vi on a terminal.
+
+    Raises:
+        ProgramError: neither names one, or it is not installed.
+    """
+    for variable in ("VISUAL", "EDITOR"):
+        command = os.environ.get(variable, "")
+        if command.strip():
+            return Editor(_found(words_of(command, variable), variable))
+    if sys.stdin.isatty() and shutil.which("vi"):
+        return Editor(("vi",))
+    raise ProgramError("no editor is set; set VISUAL or EDITOR, such as EDITOR=nano")
+
+
+def _found(words: Sequence[str], variable: str) -> tuple[str, ...]:
+    if not words or shutil.which(words[0]) is None:
+        program = output.quoted(words[0] if words else "")
+        raise ProgramError(f"the editor {program} is not installed; set {variable} to one that is")
+    return tuple(words)

@@ -7,17 +7,15 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import click
 
 from onnxjson.cli import options, output, processes
 from onnxjson.model.display import whole_texts
-
-if TYPE_CHECKING:
-    from onnxjson.diffing.unified import DiffLine
-    from onnxjson.rendering.spans import Line
-    from onnxjson.storage.saving import Sink
+from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.spans import Line
+from onnxjson.storage.saving import Sink, save_file
 
 Color = Literal["auto", "always", "never"]
 
@@ -62,7 +60,7 @@ class View:
             return False
         return is_coloured(self.color)
 
-    def show(self, lines: "Iterable[str | Line | DiffLine]") -> None:
+    def show(self, lines: Iterable[str | Line | tuple[str, str]]) -> None:
         """Print or write the lines of a text."""
         coloured = self.coloured
         texts = (each if isinstance(each, str) else styled(each, coloured=coloured) for each in lines)
@@ -83,11 +81,25 @@ class View:
             with whole_texts():
                 save(pieces, self.destination)
 
-    def write_json(self, value: object) -> None:
-        """Print or write a value as JSON, exact and in ASCII."""
-        from onnxjson.rendering.exact import as_json
+    def present(
+        self,
+        text: Callable[[], Iterable[str | Line]],
+        json: Callable[[], object],
+        **forms: Callable[[], Iterable[str]],
+    ) -> None:
+        """Print or write a report in the form that was asked for.
 
-        self.write([as_json(value) + "\n"])
+        Args:
+            text: makes its lines.
+            json: makes its data, written exactly and in ASCII.
+            forms: make the pieces of other forms.
+        """
+        if self.form == "text":
+            self.show(text())
+        elif self.form == "json":
+            self.write([as_json(json()) + "\n"])
+        else:
+            self.write(forms[self.form]())
 
     def write_objects(self, values: Sequence[Mapping[str, object]]) -> None:
         """Print or write a JSON array, an object on each line."""
@@ -179,9 +191,9 @@ def width(widest: int = _WIDEST) -> int:
     return min(max(shutil.get_terminal_size((80, 24)).columns, 60), widest)
 
 
-def styled(line: "Line | DiffLine", *, coloured: bool) -> str:
+def styled(line: Line | tuple[str, str], *, coloured: bool) -> str:
     """One line, without its line feed."""
-    if line and isinstance(line[0], str):  # a `DiffLine`
+    if line and isinstance(line[0], str):  # of a line diff: its kind, and the text
         kind, text = line
         return _paint(str(text), str(kind)) if coloured else str(text)
     spans = [(span.text, span.style) for span in line]
@@ -209,9 +221,8 @@ def save(pieces: Iterable[str], destination: Path) -> None:
     Raises:
         OutputError, AccessDeniedError, FileError: it cannot be written.
     """
-    from onnxjson.storage.saving import save_file
 
-    def written(sink: "Sink") -> None:
+    def written(sink: Sink) -> None:
         for piece in pieces:
             sink.write(_encoded(piece))
 

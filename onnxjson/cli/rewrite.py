@@ -2,20 +2,24 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, options, output
 from onnxjson.cli.paths import KNOWN_ENDINGS, FilePath
-
-if TYPE_CHECKING:
-    from onnxjson.editing.declaration import Edit
-    from onnxjson.editing.parameters import Parameter
-    from onnxjson.storage.files import Loaded
+from onnxjson.editing.applying import files_written, run
+from onnxjson.editing.catalogue import EDITS, NAMES, edit_named
+from onnxjson.editing.declaration import Edit, name_of, paragraphs, summary
+from onnxjson.editing.parameters import Parameter, parameters
+from onnxjson.editing.script import parse_edit
+from onnxjson.editing.spelling import build, option_of, positional, spell_words
+from onnxjson.editing.values import plain_value, write_value
+from onnxjson.storage.files import Loaded
 
 _SHIELD: Final = "\0"
 """Prefix of a word that only looks like an option; no argument of a program can contain it."""
@@ -29,11 +33,7 @@ _WIDTH: Final = 22
 class EditCommand(options.Command):
     """The command of one edit."""
 
-    def __init__(self, edit: "type[Edit]", summary: str) -> None:
-        from onnxjson.editing.declaration import name_of
-        from onnxjson.editing.parameters import parameters
-        from onnxjson.editing.spelling import option_of
-
+    def __init__(self, edit: type[Edit], summary: str) -> None:
         self.edit = edit
         self.parameters = parameters(edit)
         taken = {option_of(each) for each in self.parameters}
@@ -59,8 +59,6 @@ class EditCommand(options.Command):
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the edit does."""
-        from onnxjson.editing.declaration import paragraphs
-
         with formatter.indentation():
             for paragraph in paragraphs(self.edit).split("\n\n"):
                 formatter.write_paragraph()
@@ -78,9 +76,6 @@ class EditCommand(options.Command):
         options.write_examples(formatter, _examples(self.edit))
 
     def _run(self, words: Sequence[str], **given: Any) -> None:
-        from onnxjson.editing.applying import files_written, run
-        from onnxjson.editing.spelling import build, positional
-
         words = [word.removeprefix(_SHIELD) for word in words]
         texts = _texts(self.parameters, given)
         missing = sum(each.required and each.name not in texts for each in positional(self.edit))
@@ -95,7 +90,7 @@ class EditCommand(options.Command):
         edit = build(self.edit, texts, words[len(paths) :])
         request = changing.request(tuple(map(Path, paths)), given)
 
-        def change(path: Path, loaded: "Loaded") -> changing.Changed:
+        def change(path: Path, loaded: Loaded) -> changing.Changed:
             result = run(loaded.model, edit, folder=Path(), model_folder=path.parent)
             notes = tuple([note for outcome in result.outcomes for note in outcome.notes])
             is_part = self.name == "extract"
@@ -119,23 +114,15 @@ class RewriteGroup(options.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all edits."""
-        from onnxjson.editing.catalogue import NAMES
-
         return list(NAMES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of an edit."""
-        from onnxjson.editing.catalogue import NAMES
-        from onnxjson.editing.declaration import summary
-
         edit = NAMES.get(cmd_name)
         return None if edit is None else EditCommand(edit, summary(edit))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of edits."""
-        from onnxjson.editing.catalogue import NAMES
-        from onnxjson.editing.declaration import summary
-
         with formatter.section("Edits"):
             formatter.write_dl([(name, summary(edit)) for name, edit in NAMES.items()])
 
@@ -143,8 +130,6 @@ class RewriteGroup(options.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The edit that `args` begin with; the error for an unknown name suggests the nearest one."""
-        from onnxjson.editing.catalogue import edit_named
-
         if not args[0].startswith("-"):
             edit_named(args[0])
         return super().resolve_command(ctx, args)
@@ -170,9 +155,6 @@ def rewrite_command(ctx: click.Context, *, list_: bool) -> None:
     onnxjson rewrite remove-attribute models/*.onnx op:Conv auto_pad -i
     """
     if list_:
-        from onnxjson.editing.catalogue import EDITS
-        from onnxjson.editing.declaration import name_of, summary
-
         for edit in EDITS:
             output.data(f"{name_of(edit):<{_WIDTH}}  {summary(edit)}")
         ctx.exit(0)
@@ -192,18 +174,14 @@ def _looks_like_model(word: str) -> bool:
     return os.path.lexists(word) or word.lower().endswith(KNOWN_ENDINGS)
 
 
-def _arguments(edit: "type[Edit]") -> str:
+def _arguments(edit: type[Edit]) -> str:
     """The words of the usage line."""
-    from onnxjson.editing.spelling import positional
-
     words = [each.name.upper() if each.required else f"[{each.name.upper()}]" for each in positional(edit)]
     return " ".join(["MODEL...", *words])
 
 
-def _option(parameter: "Parameter") -> click.Option:
+def _option(parameter: Parameter) -> click.Option:
     """The option of a parameter; its value stays a string until all are known."""
-    from onnxjson.editing.spelling import option_of
-
     option = option_of(parameter)
     name = f"parameter_{parameter.field}"
     if parameter.shape.form == "flag":
@@ -224,7 +202,7 @@ class _File(FilePath):
         return str(super().convert(value, param, ctx))
 
 
-def _texts(parameters: "Sequence[Parameter]", given: dict[str, Any]) -> dict[str, list[str]]:
+def _texts(parameters: Sequence[Parameter], given: dict[str, Any]) -> dict[str, list[str]]:
     """The values of each option of a parameter that was given."""
     texts: dict[str, list[str]] = {}
     for parameter in parameters:
@@ -237,11 +215,8 @@ def _texts(parameters: "Sequence[Parameter]", given: dict[str, Any]) -> dict[str
     return texts
 
 
-def _described(parameter: "Parameter") -> tuple[str, str]:
+def _described(parameter: Parameter) -> tuple[str, str]:
     """An option and its description, with its default."""
-    from onnxjson.editing.spelling import option_of
-    from onnxjson.editing.values import plain_value, write_value
-
     option = option_of(parameter)
     if parameter.shape.form == "flag":
         name = f"{option} / --no-{option[2:]}" if parameter.default else option
@@ -257,14 +232,8 @@ def _described(parameter: "Parameter") -> tuple[str, str]:
     return name, parameter.description + (f"  [{'; '.join(more)}]" if more else "")
 
 
-def _examples(edit: "type[Edit]") -> list[str]:
+def _examples(edit: type[Edit]) -> list[str]:
     """The examples of an edit as shell commands."""
-    import shlex
-
-    from onnxjson.editing.declaration import name_of
-    from onnxjson.editing.script import parse_edit
-    from onnxjson.editing.spelling import spell_words
-
     lines = []
     for example in edit.examples:
         free, named = spell_words(parse_edit(example))

@@ -1,4 +1,4 @@
-"""``onnxjson run``: outputs, timing and profile of a model."""
+"""``onnxjson run`` and ``verify``: outputs, timing and profile of a model; the outputs of two models compared."""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -10,14 +10,18 @@ import msgspec
 
 from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
-from onnxjson.cli.paths import FilePath
+from onnxjson.cli.paths import FilePath, Side, SidePath, open_side
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError, EvaluationError
 from onnxjson.rendering.run_report import run_data, run_lines
+from onnxjson.rendering.verification_report import verification_data, verification_lines
 from onnxjson.running.input_files import DataSet, message_of_value
+from onnxjson.running.interfaces import TwoModels
+from onnxjson.running.locating import Location, locate
 from onnxjson.running.model_run import RunResult, run_cases
-from onnxjson.running.tasks import Profiled, Report, Timed
+from onnxjson.running.tasks import Compared, Profiled, Report, Timed
 from onnxjson.running.values import Value, leaves
+from onnxjson.running.verification import Plan, Verification, Verifier
 from onnxjson.storage import files
 from onnxjson.storage.constant_writing import write_npy, write_npz
 from onnxjson.storage.saving import make_folder, save_file
@@ -67,10 +71,10 @@ def run_command(
     if destination is not None and _ending(destination) is None:
         raise click.UsageError(f"{destination}: write outputs to a .npz, .npy or .pb file, or to a folder")
     result = _run(path, feeding, repeat, warm_up, profile)
-    if view.form == "json":
-        view.write_json(run_data(result, str(path)))
-    else:
-        view.show(run_lines(result, str(path), reports.width(), every_node=verbose))
+    view.present(
+        text=lambda: run_lines(result, str(path), reports.width(), every_node=verbose),
+        json=lambda: run_data(result, str(path)),
+    )
     sys.stdout.flush()
     if destination is not None and not any(case.problem for case in result.cases):
         _save(destination, result)
@@ -178,3 +182,75 @@ def _save_folders(destination: Path, result: RunResult) -> None:
 def _save_pb(path: Path, value: Value) -> None:
     data = message_of_value(value)
     save_file(path, lambda sink: sink.write(data))
+
+
+@options.command("verify")
+@click.argument("model", metavar="MODEL", type=SidePath())
+@click.argument("other", metavar="OTHER", type=SidePath())
+@options.samples
+@feeds.feeding_options(level="off", several_sizes=True)
+@options.option("--locate", "If they differ, find the first nodes whose outputs differ.", "locates")
+@reports.view_options("text", "json")
+@click.pass_context
+def verify_command(
+    ctx: click.Context,
+    /,
+    model: Path,
+    other: Path,
+    *,
+    samples: int,
+    feeding: feeds.Feeding,
+    locates: bool,
+    view: reports.View,
+) -> None:
+    """Compare the outputs of two models on the same inputs.
+
+    The inputs are those of files, or random. Outputs are paired by name, else by structure; NaN equals NaN. Exits 0 if
+    all outputs are equal within the tolerance of their dtype, 1 if not, 76 if a model does not run at all.
+
+    \b
+    onnxjson verify before.onnx after.onnx
+    onnxjson verify before.onnx after.onnx --samples 10 --dim N=1,8 --json
+    onnxjson verify HEAD:m.onnx m.onnx --locate
+    onnxjson verify m.onnx m16.onnx --tolerance all=0.01,0.001
+    """
+    with open_side(model, bind=True) as base, open_side(other, bind=True) as target:
+        verification, location = _verify(base, target, feeding, samples, locates=locates)
+        names = base.name, target.name
+    view.present(
+        text=lambda: verification_lines(verification, *names, reports.width(), location),
+        json=lambda: verification_data(verification, *names, location),
+    )
+    if verification.is_interrupted:
+        ctx.exit(feeds.report_interruption())
+    ctx.exit(0 if verification.equal else 1)
+
+
+def _verify(
+    base: Side, target: Side, feeding: feeds.Feeding, samples: int, *, locates: bool
+) -> tuple[Verification, Location | None]:
+    sets = feeds.given_sets(base.model, feeding.inputs)
+    plan = Plan(
+        seed=feeding.seed,
+        seeds=samples,
+        dims=feeding.dims,
+        input_options=feeding.input_options,
+        sets=[each._replace(outputs={}) for each in sets],
+        tolerances=feeding.tolerances,
+        settings=feeding.settings,
+        timeout=feeding.timeout,
+        trust_links=feeding.trust_links,
+    )
+    models = TwoModels(base.model, target.model, (base.path, target.path))
+    text = f"comparing the outputs of {base.name} and {target.name}"
+    with output.working(text) as update:
+        total = (len(sets) or samples) * len(models.interface.outputs)
+        for sizes in feeding.dims.values():
+            total *= len(sizes)
+        on_report = feeds.Progress(update, text, total, (Compared,))
+        with Verifier(models, plan, on_report=on_report) as verifier:
+            verification = verifier.result()
+            if not locates or not verification.failed or verification.is_interrupted:
+                return verification, None
+            update("looking for the first nodes whose outputs differ")
+            return verification, locate(verifier, verification)

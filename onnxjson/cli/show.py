@@ -71,10 +71,7 @@ def show_command(
             found, lines = _summaries(opened, width)
         else:
             found, lines = _select(opened, selector, width, with_doc=with_doc, values=values)
-    if view.form == "json":
-        view.write_json(found[0] if len(found) == 1 else list(found))
-    else:
-        view.show(map(output.line, lines))
+    view.present(text=lambda: map(output.line, lines), json=lambda: found[0] if len(found) == 1 else found)
 
 
 def _sort_out(words: Sequence[str]) -> tuple[list[Path], str | None]:

@@ -8,6 +8,8 @@ import click
 
 from onnxjson.cli import failures, options, output
 from onnxjson.cli.paths import ENDINGS, FilePath, stem
+from onnxjson.editing.script import Script
+from onnxjson.editing.splitting import split_at, split_by_size
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OutputError
 from onnxjson.storage import external_files, files
@@ -47,9 +49,6 @@ def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder
     """
     if bool(cuts) == (size is not None):
         raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
-    from onnxjson.editing.composing import split_at, split_by_size
-    from onnxjson.editing.script import Script
-
     with output.working(f"reading {path}"):
         loaded = files.load(path)
     output.findings(loaded.warnings, limit=failures.SHOWN)

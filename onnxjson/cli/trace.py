@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -11,12 +10,14 @@ from onnxjson.cli.paths import FilePath
 from onnxjson.model.errors import SelectorError
 from onnxjson.model.index import Index, NodeRef
 from onnxjson.model.selectors import select_nodes
-
-if TYPE_CHECKING:
-    from onnxjson.optimizing.provenance import Provenance
-    from onnxjson.optimizing.trace_records import Trace
-    from onnxjson.rendering.spans import Line
-    from onnxjson.rendering.trace_text import Subject
+from onnxjson.optimizing.provenance import Provenance, provenance
+from onnxjson.optimizing.trace_records import Trace
+from onnxjson.optimizing.trace_storing import load_trace
+from onnxjson.rendering.json_reports import trace_json
+from onnxjson.rendering.markdown_reports import trace_markdown
+from onnxjson.rendering.spans import Line
+from onnxjson.rendering.trace_html import trace_html
+from onnxjson.rendering.trace_text import Subject, story_lines, subjects_of, trace_lines
 
 
 @options.command("trace")
@@ -44,8 +45,6 @@ def trace_command(folder: Path, *, selector: str | None, verbose: bool, view: re
         raise click.UsageError("--verbose is for --format text; the other forms are complete")
     if view.form == "html" and selector is not None:
         raise click.UsageError("--node is for --format text, json and markdown; the HTML page has a search field")
-    from onnxjson.optimizing.trace_storing import load_trace
-
     with output.working(f"reading {folder}"):
         trace = load_trace(folder)
     if view.form == "text":
@@ -54,9 +53,7 @@ def trace_command(folder: Path, *, selector: str | None, verbose: bool, view: re
         view.write(_pieces(trace, view.form, selector))
 
 
-def _text(trace: "Trace", selector: str | None, *, verbose: bool) -> "Iterator[Line]":
-    from onnxjson.rendering.trace_text import story_lines, trace_lines
-
+def _text(trace: Trace, selector: str | None, *, verbose: bool) -> Iterator[Line]:
     width = reports.width()
     if selector is None:
         yield from trace_lines(trace, width, details=verbose)
@@ -64,11 +61,7 @@ def _text(trace: "Trace", selector: str | None, *, verbose: bool) -> "Iterator[L
         yield from story_lines(trace, _subjects(trace, _provenance(trace), selector), width)
 
 
-def _pieces(trace: "Trace", form: str, selector: str | None) -> Iterable[str]:
-    from onnxjson.rendering.json_reports import trace_json
-    from onnxjson.rendering.markdown_reports import trace_markdown
-    from onnxjson.rendering.trace_html import trace_html
-
+def _pieces(trace: Trace, form: str, selector: str | None) -> Iterable[str]:
     if form == "markdown" and selector is None:
         return [trace_markdown(trace)]
     found = _provenance(trace)
@@ -78,21 +71,17 @@ def _pieces(trace: "Trace", form: str, selector: str | None) -> Iterable[str]:
     return trace_json(trace, found, subjects) if form == "json" else trace_html(trace, found)
 
 
-def _provenance(trace: "Trace") -> "Provenance":
-    from onnxjson.optimizing.provenance import provenance
-
+def _provenance(trace: Trace) -> Provenance:
     with output.working("following the nodes"):
         return provenance(trace)
 
 
-def _subjects(trace: "Trace", found: "Provenance", selector: str) -> "list[Subject]":
+def _subjects(trace: Trace, found: Provenance, selector: str) -> list[Subject]:
     """The nodes that a selector matches, in the result or in the first model.
 
     Raises:
         SelectorError: it matches none in both.
     """
-    from onnxjson.rendering.trace_text import subjects_of
-
     refs: list[tuple[NodeRef, ...]] = []
     failure: SelectorError | None = None
     for model in (trace.first, trace.last):

@@ -1,11 +1,10 @@
-"""``cli.editors``."""
+"""``cli.processes``: the user's editor."""
 
 from pathlib import Path
 
 import pytest
 
-from onnxjson.cli.editors import Editor, chosen
-from onnxjson.cli.processes import ProgramError
+from onnxjson.cli.processes import Editor, ProgramError, chosen_editor
 
 FILE = Path("/d/m.onnx.json")
 
@@ -38,7 +37,7 @@ def test_without_a_place_the_editor_gets_the_file_alone(words: str, command: lis
 def test_words_are_split_as_a_shell_would(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "")
     monkeypatch.setenv("EDITOR", "sh -c 'two words'")
-    assert chosen() == Editor(("sh", "-c", "two words"))
+    assert chosen_editor() == Editor(("sh", "-c", "two words"))
 
 
 def test_no_editor_is_an_error_that_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,4 +45,4 @@ def test_no_editor_is_an_error_that_names_the_variables(monkeypatch: pytest.Monk
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "")
     with pytest.raises(ProgramError, match="set VISUAL or EDITOR"):
-        chosen()
+        chosen_editor()

@@ -106,7 +106,7 @@ def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.
 
 def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("onnxjson.codecs.schema.document_schema", None)
-    monkeypatch.setattr("onnxjson.cli.lists.SCHEMAS", {})
+    monkeypatch.setattr("onnxjson.cli.program.SCHEMAS", {})
     result = run("schema")
     assert result.exit_code == 70
     assert "Traceback" not in result.stderr
@@ -115,7 +115,7 @@ def test_mistake_of_the_program_asks_for_a_report_and_shows_no_traceback(monkeyp
 
 
 def test_debugging_shows_the_traceback_of_a_mistake_of_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("onnxjson.cli.lists.SCHEMAS", {})
+    monkeypatch.setattr("onnxjson.cli.program.SCHEMAS", {})
     monkeypatch.setenv("ONNXJSON_DEBUG", "1")
     with pytest.raises(KeyError):
         group.onnxjson.main(["schema"])

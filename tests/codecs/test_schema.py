@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from onnxjson.cli.lists import SCHEMAS, schema_builder
+from onnxjson.cli.program import SCHEMAS, schema_builder
 from onnxjson.codecs import schema
 from onnxjson.model import document, errors
 from onnxjson.model.messages import FIELDS

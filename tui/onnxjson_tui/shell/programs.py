@@ -90,9 +90,9 @@ def edit_file(app: "App[Any]", path: Path, place: tuple[int, int] | None = None)
     Raises:
         OnnxJsonError: no editor is set, it cannot be started, or it failed.
     """
-    from onnxjson.cli import editors, processes
+    from onnxjson.cli import processes
 
-    command = editors.chosen().command(path, place)
+    command = processes.chosen_editor().command(path, place)
     failure: OnnxJsonError | None = None
     with app.suspend():
         # An exception in here would never resume the program.

@@ -1,6 +1,7 @@
-"""``onnxjson passes``, ``schema`` and ``completion``: what the program itself offers."""
+"""``onnxjson passes``, ``schema``, ``completion`` and ``doctor``: what the program itself offers and needs."""
 
 import importlib
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -61,13 +62,11 @@ def passes_command(name: str | None, *, view: reports.View) -> None:
     known = entries()
     found = known if name is None else [_entry(name, known)]
     width = reports.width(_WIDEST)
-    if view.form == "json":
-        view.write_json([as_json(entry) for entry in found])
-    elif name is None:
-        view.show(overview(known, width))
-    else:
-        parts = [entry for entry in known if entry.kind == "part" and entry.name.startswith(f"{name}:")]
-        view.show(details(found[0], parts, width))
+    parts = [entry for entry in known if entry.kind == "part" and entry.name.startswith(f"{name}:")]
+    view.present(
+        text=lambda: overview(known, width) if name is None else details(found[0], parts, width),
+        json=lambda: [as_json(entry) for entry in found],
+    )
 
 
 def _entry(name: str, known: "Sequence[Entry]") -> "Entry":
@@ -118,3 +117,30 @@ def completion_command(ctx: click.Context, shell: str) -> None:
     assert completion_class is not None, shell
     completion = completion_class(ctx.find_root().command, {}, "onnxjson", "_ONNXJSON_COMPLETE")
     output.Stdout().write((completion.source() + "\n").encode())
+
+
+@options.command("doctor")
+@reports.view_options("text", "json")
+@click.pass_context
+def doctor_command(ctx: click.Context, *, view: reports.View) -> None:
+    """Check the protections of this machine against native code.
+
+    onnx, onnxruntime, optimizers and your own passes run in guarded processes, which can do little but compute. The
+    command tries each protection in such a process. It exits with 1 if one is missing; other commands still work then.
+
+    \b
+    onnxjson doctor
+    onnxjson doctor --json
+    """
+    if sys.platform == "win32":
+        raise click.UsageError("guarded processes do not work on Windows; use WSL")
+    from onnxjson.running.box_trial import try_protections
+
+    with output.working("trying the protections"):
+        found = try_protections()
+    lines = [
+        f"ok  {each.name}: refused ({each.by})" if each.is_refused else f"NO  {each.name}: {each.detail}"
+        for each in found
+    ]
+    view.present(text=lambda: lines, json=lambda: found)
+    ctx.exit(0 if all(each.is_refused for each in found) else 1)
