@@ -1,13 +1,13 @@
 """The command line: parsing and printing, one file a command.
 
 Here: a command per module, named like the command, and the parts that several share: `group` lists the commands,
-`output`, `paging` and `failures` print, `paths`, `sides` and `revisions` read arguments. What a command writes for
+`output` and `reports` print, `options` and `paths` read arguments. What a command writes for
 other programs goes to standard output, messages for the user to standard error.
 
 Not here: anything that Python users need too. A command only parses, calls another room and prints.
 
-Read first: `group` (the table of commands), `convert` (a command from start to end), `failures` (errors and exit
-codes).
+Read first: `group` (the table of commands), `convert` (a command from start to end), `output` (messages, errors and
+exit codes).
 """
 
 import sys

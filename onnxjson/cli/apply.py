@@ -1,6 +1,7 @@
 """``onnxjson apply``: a patch or a script of edits, applied to one or many models."""
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from onnxjson.model.display import visible
 from onnxjson.model.errors import DecodeError, EditError, OutputError, PatchError, SelectorError
 from onnxjson.patching import Patch
 from onnxjson.patching.patch import missing_files
+from onnxjson.patching.patch_text import read_patch
 from onnxjson.storage.files import Loaded
 from onnxjson.storage.identity import open_source
 
@@ -57,35 +59,28 @@ def apply_command(
         raise click.UsageError(
             f"{option} is for patches, and {change} is a script; `onnxjson diff --format patch` writes a patch"
         )
-    applied = _Change(found.invert() if reverse and isinstance(found, Patch) else found, same_base=same_base)
+    applied = _Change(found.invert() if reverse and isinstance(found, Patch) else found, same_base)
     ctx.exit(changing.run(request, applied, applied.warn_of_missing_files))
 
 
 def _refuse_change(request: changing.Request, change: Path) -> None:
-    """Raise if a result would overwrite the change itself.
-
-    Raises:
-        OutputError: it would.
-    """
+    """Raise if a result would overwrite the change itself."""
     for path in () if request.in_place else request.paths:
         place = request.place(path)
         if place is not None and place.exists() and change.exists() and place.samefile(change):
             raise OutputError(f"{place} is the change itself; name another file")
 
 
+@dataclass(frozen=True)
 class _Change:
-    """A change, applied to models."""
-
-    def __init__(self, change: Patch | Script | PythonScript, *, same_base: bool) -> None:
-        self._change = change
-        self._same_base = same_base
+    change: Patch | Script | PythonScript
+    same_base: bool
 
     def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
-        """See `changing.Change`."""
-        change = self._change
+        change = self.change
         try:
             if isinstance(change, Patch):
-                return changing.Changed(change.apply(loaded.model, same_base=self._same_base))
+                return changing.Changed(change.apply(loaded.model, same_base=self.same_base))
             result = (
                 applying.run(loaded.model, change, model_folder=path.parent)
                 if isinstance(change, Script)
@@ -103,9 +98,9 @@ class _Change:
 
     def warn_of_missing_files(self, place: Path) -> None:
         """Warn of weights in other files, which a patch refers to and does not contain."""
-        if not isinstance(self._change, Patch):
+        if not isinstance(self.change, Patch):
             return
-        for file in missing_files(self._change.external, place.parent):
+        for file in missing_files(self.change.external, place.parent):
             digest = f" with the sha256 {file.sha256}" if file.sha256 else ""
             output.warn(f"{place} needs {output.quoted(file.location)}{digest} next to it; a patch does not contain it")
 
@@ -120,11 +115,7 @@ def _notes(result: Result) -> list[str]:
 
 
 def _read_change(path: Path) -> Patch | Script | PythonScript:
-    """The change in a file, by its content; Python by its ending.
-
-    Raises:
-        DecodeError: it is not a change that this version knows.
-    """
+    """The change in a file, by its content; Python by its ending."""
     if path.suffix == ".py":
         return PythonScript(path)
     source = open_source(path)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -13,9 +13,7 @@ from onnxjson.model.errors import MissingInputError, OutputError
 from onnxjson.optimizing.bench import Bench, Options, Subject
 from onnxjson.optimizing.bench_rows import BenchReport
 from onnxjson.optimizing.variants import PRESETS, Variant, file_names, parse_grid, parse_variant
-from onnxjson.rendering import bench_report
-from onnxjson.rendering.bench_report import report_lines
-from onnxjson.rendering.exact import as_json
+from onnxjson.rendering.bench_report import report_csv, report_data, report_lines, report_markdown, report_svg
 from onnxjson.running.inputs import all_inputs
 from onnxjson.storage import files
 from onnxjson.storage.saving import make_folder, save_file
@@ -24,25 +22,13 @@ _WIDEST: Final = 160
 _FORMS: Final = ("text", "csv", "json", "markdown", "svg")
 
 
-class _Variant(click.ParamType[Variant]):
-    """A variant."""
-
-    name = "variant"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Variant:
-        """See `click.ParamType.convert`."""
-        if not isinstance(value, str):
-            return value  # type: ignore[no-any-return] # it is one already
-        return parse_variant(value)
-
-
 @options.command("bench")
 @click.argument("paths", metavar="MODEL...", nargs=-1, required=True, type=FilePath())
 @options.several(
     "--variant NAME=PASS,...",
     "Add a variant: passes as for `optimize -p`; @LEVEL at the end is the optimization level of its session.",
     "variants",
-    type=_Variant(),
+    type=options.Parsed("variant", parse_variant),
 )
 @options.option("--preset", "Add a set of variants.", type=click.Choice(["baseline", "quantized"]))
 @options.option(
@@ -121,12 +107,9 @@ def bench_command(
     with output.working("making variants") as update, Bench(subjects, chosen, settings, update) as bench:
         report = bench.run()
         models = bench.models() if folder is not None else []
-    if view.form == "text":
-        view.show(report_lines(report, reports.width(_WIDEST)))
-    else:
-        view.write([_text(report, view.form)])
+    _show(report, view, reports.width(_WIDEST))
     for path in destinations:
-        reports.save([_text(report, reports.form_of(path, _FORMS))], path)
+        _show(report, reports.View(reports.form_of(path, _FORMS), path), _WIDEST)
     if folder is not None:
         _keep(models, folder)
     if report.is_interrupted:
@@ -135,12 +118,7 @@ def bench_command(
 
 
 def _check(paths: Sequence[Path], destinations: Sequence[Path]) -> None:
-    """Raise unless all files can be read and written.
-
-    Raises:
-        click.UsageError: a model is named twice, or the ending of a report is not known.
-        OutputError: the folder of a report does not exist.
-    """
+    """Raise unless all files can be read and written."""
     for path in paths:
         if paths.count(path) > 1:
             raise click.UsageError(f"{output.quoted(str(path))} is named twice")
@@ -181,19 +159,14 @@ def _subjects(paths: Sequence[Path], feeding: feeds.Feeding) -> list[Subject]:
     return subjects
 
 
-def _text(report: BenchReport, form: str) -> str:
-    match form:
-        case "csv":
-            return bench_report.report_csv(report)
-        case "json":
-            return as_json(bench_report.report_data(report)) + "\n"
-        case "markdown":
-            return bench_report.report_markdown(report)
-        case "svg":
-            return bench_report.report_svg(report)
-        case _:
-            lines = bench_report.report_lines(report, _WIDEST)
-            return "".join([reports.styled(line, coloured=False) + "\n" for line in lines])
+def _show(report: BenchReport, view: reports.View, width: int) -> None:
+    view.present(
+        text=lambda: report_lines(report, width),
+        json=lambda: report_data(report),
+        csv=lambda: [report_csv(report)],
+        markdown=lambda: [report_markdown(report)],
+        svg=lambda: [report_svg(report)],
+    )
 
 
 def _keep(models: Sequence[tuple[str, str, bytes]], folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import external_data, failures, findings, options, output, reports
+from onnxjson.cli import external_data, findings, options, output, reports
 from onnxjson.cli.convert import write_stdout
 from onnxjson.cli.paths import STDOUT, refuse_sources, stem
 from onnxjson.codecs.tensor_text import WeightsMode
@@ -141,7 +141,7 @@ def run(request: Request, change: Change, after: Callable[[Path], None] | None =
         try:
             _one(request, path, change, after)
         except OnnxJsonError as error:
-            code = failures.report(_of_model(error, path))
+            code = output.report_failure(_of_model(error, path))
     return code
 
 
@@ -162,7 +162,7 @@ def _of_model(error: OnnxJsonError, path: Path) -> OnnxJsonError:
 def _one(request: Request, path: Path, change: Change, after: Callable[[Path], None] | None) -> None:
     with output.working(f"reading {path}"):
         loaded = files.load(path)
-    output.findings(loaded.warnings, limit=failures.SHOWN)
+    output.findings(loaded.warnings, limit=output.SHOWN)
     weights = None if request.weights_from is None else files.load(request.weights_from).model
     whole = loaded if weights is None else loaded._replace(model=_with_weights(loaded.model, weights))
     with output.working(f"changing {path}"):
@@ -205,7 +205,6 @@ def _write_in_place(path: Path, loaded: Loaded, model: Model) -> Path | None:
 
 
 def _write(request: Request, path: Path, loaded: Loaded, changed: Changed) -> Path | None:
-    """Write a changed model to another file, or to standard output."""
     model = changed.model
     place = request.place(path)
     if place is None:

@@ -8,7 +8,7 @@ from typing import Final
 import click
 import msgspec
 
-from onnxjson.cli import failures, findings, options, output, reports
+from onnxjson.cli import findings, options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.reading.exact_reader import COMMENTS_CODE
 from onnxjson.model.errors import DecodeError, Finding, OnnxJsonError, Severity, WorkerError
@@ -44,7 +44,7 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, st
                 with output.working(f"checking {path}"):
                     of_file = _findings(path, worker)
             except OnnxJsonError as error:
-                code = failures.report(error)
+                code = output.report_failure(error)
                 found.append(Finding(severity="error", code=_NOT_CHECKED, message=str(error), file=str(path)))
                 continue
             checked += 1
@@ -65,11 +65,6 @@ def check_command(ctx: click.Context, paths: tuple[Path, ...], *, deep: bool, st
 
 
 def _findings(path: Path, worker: Worker | None) -> list[Finding]:
-    """Every finding of one file.
-
-    Raises:
-        OnnxJsonError: the file could not be read; one that is not a model is a finding.
-    """
     try:
         # A missing blob is a finding; with `bind` the first one would end the check.
         loaded = files.load(path, bind=False)

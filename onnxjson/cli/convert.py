@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from onnxjson.cli import external_data, failures, findings, options, output
+from onnxjson.cli import external_data, findings, options, output
 from onnxjson.cli.paths import ENDINGS, KNOWN_ENDINGS, STDOUT, FilePath, refuse_sources, stem
 from onnxjson.codecs import protojson
 from onnxjson.codecs.tensor_text import WeightsMode
@@ -89,12 +89,7 @@ def _other(loaded: Loaded) -> Format:
 def _place(
     source: Path, loaded: Loaded, destination: Path | None, target: Format | None, weights_from: Path | None
 ) -> Path | None:
-    """The file to write, None for standard output.
-
-    Raises:
-        OutputError: it is the input or holds weights of it, or it exists and the user has not named it.
-        click.UsageError: neither an option nor the ending tells its form.
-    """
+    """The file to write, None for standard output."""
     if destination is not None and str(destination) == STDOUT:
         return None
     adjacent = source.with_name(stem(source.name) + ENDINGS[target or _other(loaded)])
@@ -129,7 +124,7 @@ def _warn(source: Path, loaded: Loaded, form: Format, *, lossy: bool) -> None:
     found = [*loaded.warnings, *findings.of_structure(source, loaded)]
     if lossy and form == "protojson":
         found += findings.located(source, loaded, list(protojson.losses(loaded.model)))
-    output.findings(found, limit=failures.SHOWN)
+    output.findings(found, limit=output.SHOWN)
 
 
 @options.command("fmt")
@@ -160,7 +155,7 @@ def fmt_command(
             for blob in prune_blobs(path) if prunes else ():
                 output.talk(f"removed {blob}")
         except OnnxJsonError as error:
-            code = failures.report(error)
+            code = output.report_failure(error)
     ctx.exit(code)
 
 
@@ -173,7 +168,7 @@ def _format(path: Path, *, only_check: bool, drop_orphans: bool) -> bool:
         raise EncodeError(f"{path} is {kind}, and fmt formats .onnx.json; first run: onnxjson convert {path}")
     if files.is_canonical(path, loaded):
         return False
-    output.findings(loaded.warnings, limit=failures.SHOWN)
+    output.findings(loaded.warnings, limit=output.SHOWN)
     if only_check:
         output.data(str(path))
         return True

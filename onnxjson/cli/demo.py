@@ -107,7 +107,6 @@ class Demonstration:
             raise StepError(shown, completed.exit_code)
 
     def _edit(self, source: str, destination: str) -> None:
-        """Replace one line of the text and show the change."""
         before = (self.folder / source).read_text(encoding="utf-8")
         after = before.replace(OLD_LINE, NEW_LINE)
         (self.folder / destination).write_text(after, encoding="utf-8", newline="\n")

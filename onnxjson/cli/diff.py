@@ -10,7 +10,7 @@ import click
 
 from onnxjson.cli import diff_git, options, output, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Form, Options, compare
-from onnxjson.cli.paths import SidePath, open_side, refuse_sources
+from onnxjson.cli.paths import FilePath, open_side, refuse_sources
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, WeightsComparison
 
 BEHIND: Final = "onnxjson.cli.diff.behind"
@@ -21,7 +21,6 @@ class _WithPathsBehind(options.Command):
     """A command that distinguishes words before ``--`` and after it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See `click.Command.parse_args`."""
         if "--" in args:
             at = args.index("--")
             ctx.meta[BEHIND] = args[at + 1 :]
@@ -30,7 +29,7 @@ class _WithPathsBehind(options.Command):
 
 
 @click.command("diff", cls=_WithPathsBehind)
-@click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=SidePath())
+@click.argument("words", metavar="OLD NEW | [REV[..REV]] [-- PATH...]", nargs=-1, type=FilePath())
 @options.option("--git", "Compare models of revisions, index and work tree, as `git diff`.", "in_git")
 @options.option("--staged, --cached", "Compare staged models with HEAD or REV.")
 @options.option("-v, --verbose", "text: show every place with its address, and all that changed.")
@@ -125,11 +124,7 @@ def diff_command(
 
 
 def _check_usage(wanted: Options) -> None:
-    """Raise unless every option has an effect.
-
-    Raises:
-        click.UsageError: one has none.
-    """
+    """Raise unless every option has an effect."""
     for name, given in (
         ("--ignore", bool(wanted.ignore)),
         ("--nodes-only", wanted.nodes_only),

@@ -10,7 +10,7 @@ from typing import Final, Literal, NamedTuple
 
 import click
 
-from onnxjson.cli import failures, output, processes, reports
+from onnxjson.cli import output, processes, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
 from onnxjson.cli.paths import Side, open_revision, open_side
 from onnxjson.diffing.unified import diff_texts, digest_text
@@ -33,8 +33,6 @@ Status = Literal["added", "removed", "renamed", "changed"]
 
 
 class _Compared(NamedTuple):
-    """The comparison of one change."""
-
     change: Change
     status: Status
     text: str
@@ -184,7 +182,7 @@ def _compared(change: Change, options: Options) -> _Compared:
             text = _whole(side, status, options)
             return _Compared(change, status, text, True, side.problems, 0)
     except OnnxJsonError as error:
-        return _Compared(change, status, "", True, (str(error),), failures.report(error))
+        return _Compared(change, status, "", True, (str(error),), output.report_failure(error))
 
 
 def _both(change: Change, old: Version, new: Version, status: Status, options: Options) -> _Compared:

@@ -11,7 +11,7 @@ from onnxjson.diffing import difference, unified
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import WeightsComparison
 from onnxjson.model.errors import MissingInputError
-from onnxjson.patching.storing import write_patch
+from onnxjson.patching.patch_text import write_patch
 from onnxjson.rendering import external_weights
 from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import Report, report
@@ -52,7 +52,6 @@ def compare(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
 
 
 def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
-    """Print the line diff."""
     with output.working("comparing weights in other files"):
         places = [Place(side.model, side.path, side.name) for side in (one, other)]
         weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
@@ -68,7 +67,6 @@ def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]
 
 
 def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
-    """Print which node is which and what changed."""
     with output.working(f"comparing {one.name} and {other.name}"):
         diff = difference.diff_models(
             one.model,

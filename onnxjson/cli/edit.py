@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from onnxjson.cli import failures, options, output, processes, reports
+from onnxjson.cli import options, output, processes, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.node_blocks import block_addresses
 from onnxjson.diffing import unified
@@ -108,7 +108,7 @@ def edit_command(
         editing.find_places(draft)
         if editing.is_of_another_model(draft):
             output.warn(f"{path} has changed since the draft was started; saving the draft may undo these changes")
-    output.findings(editing.warnings, limit=failures.SHOWN)
+    output.findings(editing.warnings, limit=output.SHOWN)
     view = reports.View(color=color, pager=not no_pager)
     ctx.exit(_Session(editing, draft, editor, view, yes=yes).run())
 
@@ -148,7 +148,7 @@ class _Session:
         try:
             return self._rounds()
         except (OnnxJsonError, click.ClickException, click.Abort) as error:
-            code = failures.report(error)
+            code = output.report_failure(error)
             self._mention_draft()
             return code
         except BaseException:
@@ -162,7 +162,7 @@ class _Session:
             processes.run_editor(self._editor.command(self._draft.path, place))
             if not self._draft.content().strip():
                 self._give_up(before)
-                return failures.INTERRUPTED
+                return output.INTERRUPTED
             try:
                 with output.working("checking the text"):
                     proposal = self._editing.read(self._draft)
@@ -180,7 +180,7 @@ class _Session:
             if answer == "n":
                 output.talk(f"{self._editing.path} was not changed")
                 self._mention_draft()
-                return failures.INTERRUPTED
+                return output.INTERRUPTED
             place = None
 
     def _give_up(self, before: bytes) -> None:
@@ -194,15 +194,11 @@ class _Session:
             self._mention_draft()
 
     def _after_errors(self, error: DecodeError) -> tuple[int, int] | None:
-        """Where to open the editor again.
-
-        Raises:
-            DecodeError: there is no terminal, or the user quits.
-        """
+        """Where to open the editor again."""
         if not self._on_terminal:
             raise error
         shown = self._short(error.findings)
-        output.findings(shown, limit=failures.SHOWN)
+        output.findings(shown, limit=output.SHOWN)
         if not shown:
             output.talk(str(error))
         answer = _ask(f"{_errors(shown)}: [e]dit again, or [q]uit and keep the draft?", "eq")
@@ -218,17 +214,12 @@ class _Session:
         ]
 
     def _is_wanted(self, proposal: Proposal) -> str:
-        """Whether to save the change: ``y``, ``n``, or ``e`` to edit it again.
-
-        Raises:
-            DecodeError: the change adds errors, and there is no terminal to ask on.
-            click.UsageError: there is no terminal to ask on.
-        """
+        """Whether to save the change: ``y``, ``n``, or ``e`` to edit it again."""
         path = self._editing.path
         self._view.show(unified.diff_texts(self._editing.text, proposal.text, str(path), f"{path} (edited)"))
         sys.stdout.flush()
         found = self._short(proposal.findings) if self._on_terminal else proposal.findings
-        output.findings(found, limit=failures.SHOWN)
+        output.findings(found, limit=output.SHOWN)
         errors = sum(each.severity == "error" for each in found)
         if self._yes and not errors:
             return "y"
@@ -265,11 +256,7 @@ def _errors(found: Sequence[Finding]) -> str:
 
 
 def _ask(question: str, letters: str) -> str:
-    """The letter that the user answers with.
-
-    Raises:
-        click.Abort: the user pressed Ctrl-C, or the terminal is gone.
-    """
+    """The letter that the user answers with."""
     # Not by input(), which forgets a Ctrl-C that comes while it flushes the prompt.
     while True:
         try:

@@ -120,11 +120,7 @@ def _internalize(model: Model, source: Path, moves: Moves) -> Model:
 
 
 def _check_size(model: Model, place: Path, form: Format, moves: Moves) -> None:
-    """Raise, before anything is written, unless the model fits into a file of its form.
-
-    Raises:
-        LimitError: it does not.
-    """
+    """Raise, before anything is written, unless the model fits into a file of its form."""
     if form != "onnx" or not (moves.internalize or moves.with_external):
         return
     size = message_size(model)

@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from onnxjson.cli import options, output
-from onnxjson.cli.failures import INTERRUPTED
 from onnxjson.model.display import listed
 from onnxjson.model.document import Model
 from onnxjson.model.dtypes import DATA_TYPE_NAMES, DATA_TYPES
@@ -121,11 +120,6 @@ def feeding_options(*, level: str, several_sizes: bool = False) -> options.Decor
 
 
 def _feeding(**given: Any) -> Feeding:
-    """The values of the options.
-
-    Raises:
-        click.BadParameter: the value of an option cannot be read.
-    """
     if given["providers"] and "reference" in given["engines"]:
         raise click.UsageError("--provider is for onnxruntime; --engine reference has no providers")
     input_options = InputOptions(
@@ -268,4 +262,4 @@ class Progress:
 def report_interruption() -> int:
     """Report that the user stopped the work; return the exit code."""
     output.talk("onnxjson: interrupted; the results so far are above", always=True)
-    return INTERRUPTED
+    return output.INTERRUPTED

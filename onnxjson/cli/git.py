@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from onnxjson.cli import failures, options, output, reports
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import FilePath
 from onnxjson.codecs.tensor_text import payloads
 from onnxjson.diffing.unified import digest_text
@@ -109,7 +109,7 @@ def check_sync(ctx: click.Context, paths: tuple[Path, ...]) -> None:
             with output.working(f"comparing {binary} and {text}"):
                 agree = _agree(binary, text)
         except OnnxJsonError as error:
-            code = failures.report(error)
+            code = output.report_failure(error)
             continue
         if not agree:
             hint = f"onnxjson diff {binary} {text} shows how, onnxjson convert writes one from the other"
@@ -134,7 +134,7 @@ def check_inline(ctx: click.Context, paths: tuple[Path, ...], *, limit: int) -> 
             with output.working(f"reading {path}"):
                 found = _inline_weights(path, limit)
         except OnnxJsonError as error:
-            code = failures.report(error)
+            code = output.report_failure(error)
             continue
         if found:
             what = f"{output.counted(len(found), 'tensor')}, {sum(found):,} bytes"

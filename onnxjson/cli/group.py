@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from onnxjson.cli import failures, output
+from onnxjson.cli import output
 from onnxjson.model.display import whole_texts
 
 
@@ -115,7 +115,7 @@ class LazyGroup(click.Group):
                 sys.stdout.flush()
         except BrokenPipeError:
             output.abandon_stdout()
-            ctx.exit(failures.PIPE_CLOSED)
+            ctx.exit(output.PIPE_CLOSED)
         return result
 
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, *_: Any, **extra: Any) -> Any:
@@ -125,9 +125,9 @@ class LazyGroup(click.Group):
         try:
             result = super().main(args, prog_name, standalone_mode=False, **extra)
         except Exception as error:  # the one place that turns any failure into a line and a code
-            if debugging and failures.is_internal(error):
+            if debugging and output.is_internal(error):
                 raise
-            sys.exit(failures.report(error))
+            sys.exit(output.report_failure(error))
         sys.exit(result if isinstance(result, int) else 0)
 
 

@@ -8,13 +8,19 @@ from typing import Any, Final
 
 import click
 
-from onnxjson.cli import failures, findings, options, output, reports
-from onnxjson.cli.paths import FilePath, SidePath, open_side
+from onnxjson.cli import findings, options, output, reports
+from onnxjson.cli.paths import FilePath, open_side
 from onnxjson.git.changed_models import unmerged
+from onnxjson.merging.conflicted_files import (
+    ResolutionSession,
+    errors_of,
+    open_session,
+    recovery_hint,
+    save,
+    value_text,
+)
 from onnxjson.merging.merge import merge
-from onnxjson.merging.resolution_session import ResolutionSession, errors_of, open_session, recovery_hint
 from onnxjson.merging.resolving import Choice, resolve
-from onnxjson.merging.storing import save, value_text
 from onnxjson.model.addresses import SIDES
 from onnxjson.model.display import visible
 from onnxjson.model.errors import Conflict, ConflictError, Finding, OnnxJsonError, SelectorError
@@ -28,9 +34,9 @@ _SCREEN: Final = "onnxjson_tui.workbench.start"
 
 
 @options.command("merge")
-@click.argument("base", metavar="BASE", type=SidePath())
-@click.argument("ours", metavar="OURS", type=SidePath())
-@click.argument("theirs", metavar="THEIRS", type=SidePath())
+@click.argument("base", metavar="BASE", type=FilePath())
+@click.argument("ours", metavar="OURS", type=FilePath())
+@click.argument("theirs", metavar="THEIRS", type=FilePath())
 @options.out("Write the merged model to OUT, replacing an existing file.", required=True)
 @click.pass_context
 def merge_command(ctx: click.Context, base: Path, ours: Path, theirs: Path, *, destination: Path) -> None:
@@ -82,7 +88,7 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
         try:
             found = files.load(path, bind=False, conflicted=True).conflicts
         except OnnxJsonError as error:
-            code = failures.report(error)
+            code = output.report_failure(error)
             continue
         if found:
             code = code or ConflictError.exit_code
@@ -100,7 +106,6 @@ def conflicts_command(ctx: click.Context, paths: tuple[Path, ...], *, view: repo
 
 
 def _lines(path: Path, conflicts: Sequence[Conflict]) -> list[str]:
-    """The conflicts of one file."""
     if not conflicts:
         return [f"{path}: no conflicts"]
     lines = [f"{path}: {output.counted(_count(conflicts), 'conflict')}"]
@@ -145,7 +150,7 @@ def resolve_command(ctx: click.Context, path: Path, *, choice: Choice | None, id
         loaded = files.load(path, bind=False, conflicted=True)
     if not loaded.conflicts:
         raise SelectorError(f"{path} has no conflicts")
-    output.findings(loaded.warnings, limit=failures.SHOWN)
+    output.findings(loaded.warnings, limit=output.SHOWN)
     model, left = resolve(loaded.model, loaded.conflicts, choice, ids or None)
     form = files.format_for(path)
     if form != "json" and not left:
@@ -208,6 +213,6 @@ def _finish(settling: ResolutionSession) -> None:
 
 def _report_errors(path: Path, errors: Sequence[Finding], what: str) -> None:
     """Report that a file was written and has errors, with the way back."""
-    output.findings(errors, limit=failures.SHOWN)
+    output.findings(errors, limit=output.SHOWN)
     output.talk(f"{what}; the file is written, and has {output.counted(len(errors), 'error')}: {recovery_hint(path)}",
                 always=True)  # fmt: skip

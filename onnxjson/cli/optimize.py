@@ -4,11 +4,11 @@ import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from onnxjson.cli import changing, feeding, options, output
 from onnxjson.cli.paths import FilePath
@@ -18,12 +18,11 @@ from onnxjson.model.document import Model
 from onnxjson.model.errors import DifferenceError, PassError
 from onnxjson.optimizing.passes import Made, NewFile, Pipeline, Step, files_written
 from onnxjson.optimizing.passes.bisecting import Checks
-from onnxjson.optimizing.passes.edits import ScriptPass
-from onnxjson.optimizing.passes.outside import InternalizedModel
-from onnxjson.optimizing.passes.pipeline import stage_of
+from onnxjson.optimizing.passes.pipeline import InternalizedModel, stage_of
 from onnxjson.optimizing.passes.recipe import load_recipe
 from onnxjson.optimizing.passes.spelling import all_names, is_called, parse_step, quote_the_braces
-from onnxjson.optimizing.trace_recording import Recorder
+from onnxjson.optimizing.passes.user import ScriptPass
+from onnxjson.optimizing.trace_records import Recorder
 from onnxjson.optimizing.trace_storing import require_room, write_trace
 from onnxjson.rendering.pass_list import lines
 from onnxjson.rendering.tables import wrapped
@@ -37,26 +36,9 @@ class _Model(FilePath):
     """The path of a model; the error explains a pass in braces that the shell has expanded."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.Path.convert`."""
         if isinstance(value, str) and "=" in value and not Path(value).exists():
             self.fail(f"{output.quoted(value)} is not a file; {quote_the_braces(value)}", param, ctx)
         return super().convert(value, param, ctx)
-
-
-class _Pass(click.ParamType[Step]):
-    """A pass with its options."""
-
-    name = "pass"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.ParamType.convert`."""
-        if not isinstance(value, str):
-            return value
-        return parse_step(value)
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
-        return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
 
 
 @options.command("optimize")
@@ -67,7 +49,7 @@ class _Pass(click.ParamType[Step]):
     "Run this pass: NAME, NAME:PART, 'NAME{option=value,...}', a rewrite script, or a Python file; a * at the end "
     "repeats it until nothing changes. Can be repeated; passes run in order.",
     "passes",
-    type=_Pass(),
+    type=options.Parsed("pass", parse_step, all_names),
 )
 @options.option("--recipe FILE", "Run the passes of a recipe, before those of -p.")
 @options.option("--until PASS", "Stop after this pass.")
@@ -121,35 +103,27 @@ def optimize_command(
     request = changing.request(paths, given)
     _check_trace(trace_folder, paths)
     steps = _steps(passes, recipe, until, skip)
-    check = _Verification(feeding.tolerances(tolerances), bisect=bisect) if verify or bisect else None
+    check = _Verification(feeding.tolerances(tolerances), bisect) if verify or bisect else None
     with Pipeline(seconds=timeout, memory=memory, max_size=max_size, keep_going=keep_going, trust=trust) as pipeline:
-        change = _Change(
-            pipeline, steps, request.weights_from, many=len(paths) > 1, trace_folder=trace_folder, check=check
-        )
+        change = _Change(pipeline, steps, request.weights_from, len(paths) > 1, trace_folder, check)
         code = changing.run(request, change)
     ctx.exit(code or int(change.has_failures))
 
 
-class _Verification:
+class _Verification(NamedTuple):
     """Whether the results of passes compute the same as the model."""
 
-    def __init__(self, tolerances: Mapping[str, Tolerance], *, bisect: bool) -> None:
-        self._tolerances = tolerances
-        self._bisect = bisect
+    tolerances: Mapping[str, Tolerance]
+    bisect: bool
 
     def __call__(self, first: Model, everything: Sequence[Made], pipeline: Pipeline, path: Path) -> str:
-        """The message for a result that computes the same.
-
-        Raises:
-            DifferenceError: it does not; the message names the pass.
-        """
-        with Checks(first, Plan(tolerances=self._tolerances)) as checks:
+        with Checks(first, Plan(tolerances=self.tolerances)) as checks:
             with output.working("comparing the outputs of the result and the model"):
                 culprit = checks.first_wrong(everything)
             if culprit is None:
                 return "verified: the outputs are equal"
             message = f"after {visible(culprit.made.name)} the model {culprit.reason}"
-            if self._bisect:
+            if self.bisect:
                 with output.working(f"bisecting {culprit.made.name}"):
                     part = checks.part(pipeline, culprit.made, path.parent)
                 if part.name is None:
@@ -164,33 +138,23 @@ class _Verification:
         raise DifferenceError(f"{message}; nothing was written")
 
 
+@dataclass
 class _Change:
     """The passes, run on models."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        steps: Sequence[Step],
-        weights_from: Path | None,
-        *,
-        many: bool,
-        trace_folder: Path | None = None,
-        check: _Verification | None = None,
-    ) -> None:
-        self._pipeline = pipeline
-        self._steps = steps
-        self._weights_from = weights_from
-        self._many = many
-        self._trace_folder = trace_folder
-        self._check = check
-        self.has_failures = False
+    pipeline: Pipeline
+    steps: Sequence[Step]
+    weights_from: Path | None
+    many: bool
+    trace_folder: Path | None
+    check: _Verification | None
+    has_failures: bool = False
 
     def __call__(self, path: Path, loaded: Loaded) -> changing.Changed:
-        """See `changing.Change`."""
         try:
             return self._changed(path, loaded)
         except (DifferenceError, PassError) as error:
-            if not self._many:
+            if not self.many:
                 raise
             message = f"{visible(str(path), None)}: {error}"
             if isinstance(error, PassError):
@@ -199,24 +163,24 @@ class _Change:
 
     def _changed(self, path: Path, loaded: Loaded) -> changing.Changed:
         model = loaded.model
-        if self._weights_from is not None:
-            model = files.bind_digests(model, folder=None, weights_from=self._weights_from)
+        if self.weights_from is not None:
+            model = files.bind_digests(model, folder=None, weights_from=self.weights_from)
         inside = InternalizedModel(model, path.parent)
         after = inside.model
         with self._recorder(path, inside.model) as recorder:
             unchanged = []
             everything: list[Made] = []
             adjacent: list[NewFile] = []
-            for made in self._shown(self._pipeline.run(inside.model, self._steps, path.parent)):
+            for made in self._shown(self.pipeline.run(inside.model, self.steps, path.parent)):
                 self.has_failures = self.has_failures or made.failure is not None
                 after = made.after.model
                 adjacent += made.files
-                if self._check is not None:
+                if self.check is not None:
                     everything.append(made)
                 if recorder is not None:
                     with output.working(f"recording what {made.name} changed"):
                         recorder.add(made)
-                if made.failure is not None and not self._pipeline.keep_going:
+                if made.failure is not None and not self.pipeline.keep_going:
                     raise made.failure
                 if made.is_changed or made.failure is not None or made.notes:
                     self._report(path, made)
@@ -224,14 +188,14 @@ class _Change:
                     unchanged.append(made.name)
             if unchanged:
                 self._talk(path, f"changed nothing: {', '.join([visible(name) for name in unchanged])}")
-        if self._check is not None:
-            self._talk(path, self._check(inside.model, everything, self._pipeline, path))
+        if self.check is not None:
+            self._talk(path, self.check(inside.model, everything, self.pipeline, path))
         result = model if after is inside.model else inside.restored(after)
         return changing.Changed(result, adjacent=lambda place: files_written(adjacent, place))
 
     def _shown(self, everything: Iterator[Made]) -> Iterator[Made]:
         """The same; the pass that is running is shown."""
-        for step in self._steps:
+        for step in self.steps:
             with output.working(f"running {visible(str(step))}"):
                 made = next(everything, None)
             if made is not None:
@@ -240,16 +204,16 @@ class _Change:
     @contextmanager
     def _recorder(self, path: Path, model: Model) -> Iterator[Recorder | None]:
         """Records the passes for ``--trace``; the record is written even if a pass fails."""
-        if self._trace_folder is None:
+        if self.trace_folder is None:
             yield None
             return
-        recorder = Recorder(str(path), stage_of(model), self._pipeline)
+        recorder = Recorder(str(path), stage_of(model), self.pipeline)
         try:
             yield recorder
         finally:
-            with output.working(f"writing {self._trace_folder}"):
-                write_trace(recorder.trace(), self._trace_folder)
-            folder = shlex.quote(str(self._trace_folder))
+            with output.working(f"writing {self.trace_folder}"):
+                write_trace(recorder.trace(), self.trace_folder)
+            folder = shlex.quote(str(self.trace_folder))
             output.talk(f"wrote the trace; to show it: onnxjson trace {folder}")
 
     def _report(self, path: Path, made: Made) -> None:
@@ -259,16 +223,10 @@ class _Change:
                 self._talk(path, piece)
 
     def _talk(self, path: Path, text: str) -> None:
-        output.talk(f"{path}: {text}" if self._many else text)
+        output.talk(f"{path}: {text}" if self.many else text)
 
 
 def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
-    """Raise unless a trace can be written.
-
-    Raises:
-        click.UsageError: there are several models.
-        OutputError: the folder holds something else already.
-    """
     if folder is None:
         return
     if len(paths) > 1:
@@ -277,12 +235,6 @@ def _check_trace(folder: Path | None, paths: Sequence[Path]) -> None:
 
 
 def _steps(passes: tuple[Step, ...], recipe: Path | None, until: str | None, skip: tuple[str, ...]) -> list[Step]:
-    """The passes to run.
-
-    Raises:
-        click.UsageError: there are none, or a name does not name one of them.
-        OnnxJsonError: the recipe or a rewrite script cannot be read.
-    """
     steps = [*(load_recipe(recipe) if recipe is not None else ()), *passes]
     if not steps:
         raise click.UsageError(

@@ -6,7 +6,7 @@ Help pages come from here too: options in named groups, then the examples.
 import functools
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, TypeAlias
 
 import click
@@ -172,19 +172,49 @@ def gathered(options: Decorator, names: Sequence[str], gather: Callable[..., Any
     return decorate
 
 
-class Size(click.ParamType[int]):
-    """A number of bytes: 4096, 4k, 1M, 2G (units of 1024)."""
+class Parsed(click.ParamType[Any]):
+    """A value that a function reads from its text.
 
-    name = "size"
+    Args:
+        name: what it is.
+        parse: reads it; its `click.BadParameter` needs no context.
+        offers: the words to complete.
+    """
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], offers: Callable[[], Iterable[str]] = lambda: ()
+    ) -> None:
+        self.name = name
+        self._parse = parse
+        self._offers = offers
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """See `click.ParamType.convert`."""
-        if isinstance(value, int):
-            return value
-        found = re.fullmatch(r"([0-9]{1,15})([kmg]?)", value.lower(), re.ASCII)
-        if not found:
-            self.fail(f"{output.quoted(value)} is not a size; write bytes, or 4k, 1M, 2G (units of 1024)", param, ctx)
-        return int(found[1]) * _UNITS[found[2]]
+        return self._parse(value) if isinstance(value, str) else value
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """See `click.ParamType.shell_complete`."""
+        return [CompletionItem(word) for word in self._offers() if word.startswith(incomplete)]
+
+
+def _parse_size(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,15})([kmg]?)", text.lower(), re.ASCII)
+    if not found:
+        raise click.BadParameter(f"{output.quoted(text)} is not a size; write bytes, or 4k, 1M, 2G (units of 1024)")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _parse_assignment(text: str) -> tuple[str, str]:
+    """The name, "" without one, and the value: a name of the model may contain "=", its value does not."""
+    name, _, value = text.rpartition("=")
+    return name, value
+
+
+def _parse_named(text: str) -> tuple[str, str]:
+    name, value = _parse_assignment(text)
+    if not name:
+        raise click.BadParameter(f"{output.quoted(text)} is not NAME=VALUE")
+    return name, value
 
 
 class WordList(click.ParamType[tuple[str, ...]]):
@@ -214,31 +244,12 @@ class WordList(click.ParamType[tuple[str, ...]]):
         return [CompletionItem(first + word) for word in words]
 
 
-class Assignment(click.ParamType[tuple[str, str]]):
-    """``NAME=VALUE``; the name is "" where it may be missing and is."""
-
-    name = "assignment"
-
-    def __init__(self, *, needs_name: bool = True) -> None:
-        self._needs_name = needs_name
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """See `click.ParamType.convert`."""
-        if isinstance(value, tuple):
-            return value
-        # A name of the model may contain "=", its value does not.
-        name, mark, text = value.rpartition("=")
-        if self._needs_name and not (mark and name):
-            self.fail(f"{output.quoted(value)} is not NAME=VALUE", param, ctx)
-        return name, text
-
-
 _TYPES: Final[dict[str | None, click.ParamType[Any]]] = {
     **dict.fromkeys(("FILE", "MODEL"), FilePath()),
     "DIR": DestinationPath(),
-    "SIZE": Size(),
-    **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), Assignment()),
-    **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Assignment(needs_name=False)),
+    "SIZE": Parsed("size", _parse_size),
+    **dict.fromkeys(("NAME=N", "NAME=N,...", "DTYPE=REL[,ABS]"), Parsed("assignment", _parse_named)),
+    **dict.fromkeys(("[NAME=]VALUE", "[NAME=]LOW:HIGH"), Parsed("assignment", _parse_assignment)),
 }
 """The type of a value by what stands for it in the help."""
 

@@ -4,16 +4,15 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
-from click.shell_completion import CompletionItem
 
 from onnxjson.cli import output
-from onnxjson.git import repository
-from onnxjson.model.document import Model
 from onnxjson.model.errors import MissingInputError, OutputError, UntrustedError
-from onnxjson.storage import external_files, files, weights
+
+if TYPE_CHECKING:
+    from onnxjson.model.document import Model
 
 STDOUT: Final = "-"
 """The name of standard output, as of standard input."""
@@ -59,12 +58,14 @@ class DestinationPath(FilePath):
         return super().convert(value, param, ctx)
 
 
-def refuse_sources(destination: Path, source: Path, model: Model, weights_from: Path | None) -> None:
+def refuse_sources(destination: Path, source: Path, model: "Model", weights_from: Path | None) -> None:
     """Raise if writing `destination` would overwrite what `model` was read from, or a file that holds its weights.
 
     Raises:
         OutputError: it is the source, the model that has the weights, or a file that holds weights.
     """
+    from onnxjson.storage import external_files, weights
+
     if not destination.exists():
         return
     if destination.samefile(source):
@@ -83,19 +84,9 @@ class Side(NamedTuple):
     """Its name on the command line."""
     path: Path
     """The file that holds it; for a revision a temporary one, which exists as long as its context."""
-    model: Model
+    model: "Model"
     problems: tuple[str, ...]
     """What belongs to it and could not be read, a sentence each."""
-
-
-class SidePath(FilePath):
-    """The path of a model, or ``REV:path``; completed as a path."""
-
-    name = "model"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
-        return [CompletionItem(incomplete, type="file")]
 
 
 @contextmanager
@@ -109,10 +100,13 @@ def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
     Raises:
         OnnxJsonError: it cannot be read; see `onnxjson.storage.files.load` and `onnxjson.git.repository.open_revision`.
     """
-    if ":" in str(path) and not os.path.lexists(path) and repository.is_revision_spec(str(path)):
-        with open_revision(str(path), str(path)) as side:
-            yield side
-        return
+    if ":" in str(path) and not os.path.lexists(path):
+        from onnxjson.git import repository
+
+        if repository.is_revision_spec(str(path)):
+            with open_revision(str(path), str(path)) as side:
+                yield side
+            return
     with output.working(f"reading {path}"):
         model = _load(path, bind=bind)
     yield Side(str(path), path, model, ())
@@ -121,13 +115,17 @@ def open_side(path: Path, *, bind: bool) -> Iterator[Side]:
 @contextmanager
 def open_revision(spec: str, name: str) -> Iterator[Side]:
     """Read a model at a revision, shown as `name`; see `onnxjson.git.repository.open_revision`."""
+    from onnxjson.git import repository
+
     with ExitStack() as stack:
         with output.working(f"reading {name}"):
             found = stack.enter_context(repository.open_revision(spec))
         yield Side(name, found.path, found.loaded.model, found.problems)
 
 
-def _load(path: Path, *, bind: bool) -> Model:
+def _load(path: Path, *, bind: bool) -> "Model":
+    from onnxjson.storage import files
+
     if bind:
         try:
             return files.load(path).model

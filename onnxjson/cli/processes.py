@@ -158,8 +158,6 @@ _Words = Callable[[str, int, int], list[str]]
 
 
 class _Kind(NamedTuple):
-    """How a kind of editor is started."""
-
     place: _Words
     waiting: tuple[str, ...] = ()
     """Spellings of the option that makes it return only when the file is closed; the first is added if none is set."""

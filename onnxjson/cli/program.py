@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.shell_completion import CompletionItem, get_completion_class
+from click.shell_completion import get_completion_class
 
 from onnxjson.cli import options, output, reports
 from onnxjson.codecs import schema
@@ -31,20 +31,14 @@ SCHEMAS: Final = {
 _WIDEST: Final = 100
 
 
-class PassName(click.ParamType[str]):
-    """The name of a pass."""
+def _pass_names() -> list[str]:
+    from onnxjson.optimizing.passes.spelling import all_names
 
-    name = "name"
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
-        from onnxjson.optimizing.passes.spelling import all_names
-
-        return [CompletionItem(name) for name in all_names() if name.startswith(incomplete)]
+    return list(all_names())
 
 
 @options.command("passes")
-@click.argument("name", metavar="[NAME]", required=False, type=PassName())
+@click.argument("name", metavar="[NAME]", required=False, type=options.Parsed("name", str, _pass_names))
 @reports.view_options("text", "json")
 def passes_command(name: str | None, *, view: reports.View) -> None:
     """List the passes, or show the options of one.

@@ -13,9 +13,7 @@ import click
 
 from onnxjson.cli import options, output, processes
 from onnxjson.model.display import whole_texts
-from onnxjson.rendering.exact import as_json
 from onnxjson.rendering.spans import Line
-from onnxjson.storage.saving import Sink, save_file
 
 Color = Literal["auto", "always", "never"]
 
@@ -97,6 +95,8 @@ class View:
         if self.form == "text":
             self.show(text())
         elif self.form == "json":
+            from onnxjson.rendering.exact import as_json
+
             self.write([as_json(json()) + "\n"])
         else:
             self.write(forms[self.form]())
@@ -139,14 +139,20 @@ def view_options(*forms: str, to_file: bool = False, about: str = "") -> options
 def _view(
     forms: Sequence[str], form: str | None, *, as_json: bool, color: Color, no_pager: bool, destination: Path | None
 ) -> View:
-    if as_json and form not in (None, "json"):
-        raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
+    form = form_named(form, as_json=as_json)
     if destination is not None and str(destination) == "-":
         destination = None
-    found = "json" if as_json else form or form_of(destination, forms)
+    found = form or form_of(destination, forms)
     if found == "html" and destination is None and output.is_terminal(sys.stdout):
         raise click.UsageError("an HTML page is not for a terminal; write it to a file: -o report.html")
     return View(found, destination, color, not no_pager)
+
+
+def form_named(form: str | None, *, as_json: bool) -> str | None:
+    """The form that ``--format`` and ``--json`` name; None if neither is given."""
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
+    return "json" if as_json else form
 
 
 def form_of(destination: Path | None, forms: Sequence[str]) -> str:
@@ -221,6 +227,9 @@ def save(pieces: Iterable[str], destination: Path) -> None:
     Raises:
         OutputError, AccessDeniedError, FileError: it cannot be written.
     """
+
+    # `onnxjson completion`, which a shell runs when it starts, needs no files.
+    from onnxjson.storage.saving import Sink, save_file
 
     def written(sink: Sink) -> None:
         for piece in pieces:

@@ -105,7 +105,6 @@ class _Words(click.ParamType[str]):
     name = "words"
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """See `click.ParamType.shell_complete`."""
         return [CompletionItem(incomplete, type="file")]
 
 
@@ -198,7 +197,6 @@ class _File(FilePath):
     """A path that stays a string."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """See `click.Path.convert`."""
         return str(super().convert(value, param, ctx))
 
 
@@ -233,7 +231,6 @@ def _described(parameter: Parameter) -> tuple[str, str]:
 
 
 def _examples(edit: type[Edit]) -> list[str]:
-    """The examples of an edit as shell commands."""
     lines = []
     for example in edit.examples:
         free, named = spell_words(parse_edit(example))

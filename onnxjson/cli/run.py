@@ -10,7 +10,7 @@ import msgspec
 
 from onnxjson.cli import feeding as feeds
 from onnxjson.cli import options, output, reports
-from onnxjson.cli.paths import FilePath, Side, SidePath, open_side
+from onnxjson.cli.paths import FilePath, Side, open_side
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError, EvaluationError
 from onnxjson.rendering.run_report import run_data, run_lines
@@ -124,12 +124,6 @@ def _listener(update: Callable[[str], None], path: str, repeat: int, profile: in
 
 
 def _save(destination: Path, result: RunResult) -> None:
-    """Write the outputs.
-
-    Raises:
-        EncodeError: the form of the file cannot hold them.
-        OutputError, AccessDeniedError, FileError: it cannot be written.
-    """
     ending = _ending(destination)
     if not ending:
         _save_folders(destination, result)
@@ -185,8 +179,8 @@ def _save_pb(path: Path, value: Value) -> None:
 
 
 @options.command("verify")
-@click.argument("model", metavar="MODEL", type=SidePath())
-@click.argument("other", metavar="OTHER", type=SidePath())
+@click.argument("model", metavar="MODEL", type=FilePath())
+@click.argument("other", metavar="OTHER", type=FilePath())
 @options.samples
 @feeds.feeding_options(level="off", several_sizes=True)
 @options.option("--locate", "If they differ, find the first nodes whose outputs differ.", "locates")

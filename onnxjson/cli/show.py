@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from onnxjson.cli import failures, options, output, reports
+from onnxjson.cli import options, output, reports
 from onnxjson.model.document import Graph, Model, SparseTensor, Tensor
 from onnxjson.model.errors import MissingInputError, OnnxJsonError, SelectorError
 from onnxjson.model.index import Index, NodeRef
@@ -75,12 +75,6 @@ def show_command(
 
 
 def _sort_out(words: Sequence[str]) -> tuple[list[Path], str | None]:
-    """The files, and the selector if there is one.
-
-    Raises:
-        click.UsageError: the name of a file is empty.
-        MissingInputError: a word that looks like the name of a file does not name one.
-    """
     if "" in words:
         raise click.UsageError("the name of a file or a selector is empty")
     *first, last = words
@@ -98,7 +92,7 @@ def _open(path: Path, weights_from: Path | None) -> _Opened:
     if loaded.conflicts:
         count = output.counted(len({conflict.id for conflict in loaded.conflicts}), "conflict")
         output.warn(f"{path} has {count} of a merge; the values of ours are shown: onnxjson conflicts {path}")
-    output.findings(loaded.warnings, limit=failures.SHOWN)
+    output.findings(loaded.warnings, limit=output.SHOWN)
     resolver = Resolver(path.parent, model_file=path)
     return _Opened(path, loaded.format, loaded.identity.size, loaded.model, Index(loaded.model), resolver)
 
@@ -155,11 +149,7 @@ def _view_tensor(opened: _Opened, ref: TensorRef, values: int) -> TensorView:
 
 
 def _with_blob(tensor: Tensor | SparseTensor, folder: Path) -> Tensor | SparseTensor:
-    """One constant with the bytes of its blob, if it has one.
-
-    Raises:
-        MissingInputError, UntrustedError: the blob does not exist, or is not a file that a text may name.
-    """
+    """One constant with the bytes of its blob, if it has one."""
     alone = Graph(initializer=(tensor,)) if isinstance(tensor, Tensor) else Graph(sparse_initializer=(tensor,))
     graph = files.bind_digests(Model(graph=alone), folder=folder, weights_from=None).graph or alone
     return graph.initializer[0] if graph.initializer else graph.sparse_initializer[0]

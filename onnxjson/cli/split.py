@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import click
 
-from onnxjson.cli import failures, options, output
+from onnxjson.cli import options, output
 from onnxjson.cli.paths import ENDINGS, FilePath, stem
+from onnxjson.editing.composing import split_at, split_by_size
 from onnxjson.editing.script import Script
-from onnxjson.editing.splitting import split_at, split_by_size
 from onnxjson.model.document import Model
 from onnxjson.model.errors import OutputError
 from onnxjson.storage import external_files, files
@@ -51,7 +51,7 @@ def split_command(path: Path, *, cuts: tuple[str, ...], size: int | None, folder
         raise click.UsageError("choose where to cut: --at NAME, which can be repeated, or --size SIZE")
     with output.working(f"reading {path}"):
         loaded = files.load(path)
-    output.findings(loaded.warnings, limit=failures.SHOWN)
+    output.findings(loaded.warnings, limit=output.SHOWN)
     with output.working(f"splitting {path}"):
         model, source = loaded.model, path.parent
         pieces = split_at(model, cuts, source) if size is None else split_by_size(model, size, source)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from onnxjson.cli import options, output
+from onnxjson.cli import options, output, reports
 from onnxjson.cli.paths import STDOUT, FilePath, refuse_sources
 from onnxjson.model.document import Tensor
 from onnxjson.model.errors import EncodeError
@@ -38,7 +38,6 @@ class _CommandOfNumbers(options.Command):
     """A command whose argument may be a negative number, which would otherwise be read as an option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """See `click.Command.parse_args`."""
         numbers = [word for word in args if _NEGATIVE.fullmatch(word)]
         if numbers and "--" not in args:
             args = [word for word in args if word not in numbers] + ["--", *numbers]
@@ -52,9 +51,7 @@ def _form_options(*forms: str) -> options.Decorator:
     """``--format``, ``--json`` and ``-o``; the form reaches the command as `form`."""
 
     def gather(form: str | None, as_json: bool) -> str:
-        if as_json and form not in (None, "json"):
-            raise click.UsageError(f"--json is --format json, and --format {form} is given too; choose one of them")
-        return "json" if as_json else form or forms[0]
+        return reports.form_named(form, as_json=as_json) or forms[0]
 
     declared = options.together(
         options.option(
@@ -124,11 +121,7 @@ def _write_base64_line(tensor: Tensor, write: Callable[[bytes], object]) -> None
 
 
 def _encoded(values: str | None, source: Path | None, kind: Kind | None, name: str | None, *, lossy: bool) -> Encoded:
-    """The constant that the arguments describe.
-
-    Raises:
-        click.UsageError: they describe none, or two.
-    """
+    """The constant that the arguments describe."""
     if (values is None) == (source is None):
         raise click.UsageError("give the values as JSON, - to read them from standard input, or --from FILE")
     if source is not None and (source.suffix in _NUMPY_ENDINGS or ".npz:" in source.name):
@@ -209,11 +202,6 @@ def get(model: Path, names: Sequence[str], destination: Path | None, weights_fro
 
 
 def _kind(spelled: str | None) -> Kind | None:
-    """The type that ``--type`` spells.
-
-    Raises:
-        click.UsageError: it is not a type of a constant.
-    """
     if spelled is None:
         return None
     try:
@@ -261,7 +249,6 @@ def _deliver_tensors(tensors: Sequence[Tensor], destination: Path | None, form: 
 
 
 def _deliver(destination: Path | None, write: Callable[[Sink], Any]) -> None:
-    """Write to standard output, or all or nothing to a file."""
     if destination is None or str(destination) == STDOUT:
         write(output.Stdout())
         return

@@ -77,11 +77,7 @@ def _provenance(trace: Trace) -> Provenance:
 
 
 def _subjects(trace: Trace, found: Provenance, selector: str) -> list[Subject]:
-    """The nodes that a selector matches, in the result or in the first model.
-
-    Raises:
-        SelectorError: it matches none in both.
-    """
+    """The nodes that a selector matches, in the result or in the first model."""
     refs: list[tuple[NodeRef, ...]] = []
     failure: SelectorError | None = None
     for model in (trace.first, trace.last):

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 from onnxjson.model.display import counted, visible
 from onnxjson.optimizing.bench_rows import BenchReport, BenchRow
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span, Style
+from onnxjson.rendering.spans import Line, Span, Style, paragraph
 from onnxjson.rendering.tables import GAP, cells, cut, limited, padded, shortened, wrapped
 from onnxjson.running.tasks import Settings
 
@@ -194,14 +194,13 @@ def report_lines(report: BenchReport, width: int) -> Iterator[Line]:
         if number:
             yield ()
         yield (Span(visible(name, None), "title"),)
-        for line in wrapped(conditions(report, rows), width, indent=0):
-            yield (Span(line, "quiet"),)
+        yield from paragraph(conditions(report, rows), width, "quiet")
         yield from _table(report, rows, width)
         for text in _remarks(report, rows):
             for place, line in enumerate(wrapped(text, width - GAP, indent=0)):
                 yield (Span(("" if not place else " " * GAP) + line, "plain"),)
     yield ()
-    yield from [(Span(line, "quiet"),) for line in wrapped(LEGEND, width, indent=0)]
+    yield from paragraph(LEGEND, width, "quiet")
 
 
 LEGEND: Final = (
@@ -379,7 +378,6 @@ def _bar(row: BenchRow, label: str, left: float, top: float, longest: float) -> 
 
 
 def _size_text(count: int) -> str:
-    """Return a number of bytes as text."""
     if count >= 100_000_000:
         return f"{count / 1_000_000:,.0f} MB"
     return f"{count / 1000:,.{0 if count >= 10_000 else 1}f} KB"

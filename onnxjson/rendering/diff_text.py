@@ -3,18 +3,19 @@
 Lines consist of styled spans; the caller that prints them decides what a style looks like. Every text is visible.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Iterator, Sequence
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from onnxjson.diffing.details import node_label
 from onnxjson.diffing.events import KIND_PROPERTIES, Detail, Event, Member
 from onnxjson.diffing.matching.alignment import UNMATCHED
 from onnxjson.model.display import ELLIPSIS, counted, is_whole, visible
 from onnxjson.rendering.diff_report import EFFECTS, NODE_KINDS, VERDICTS, Count, Report
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size, wrapped
+from onnxjson.rendering.spans import Line, Span, Style, paragraph
+from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size
 
 _INDENT: Final = "  "
 _MOST_OPERATORS: Final = 12
@@ -46,8 +47,7 @@ def diff_lines(report: Report, width: int, *, details: bool = False) -> Iterator
     for text in headline(report, width):
         yield (Span(text),)
     for problem in report.incomplete:
-        for text in wrapped(f"! {problem}", width, indent=0):
-            yield (Span(text, "bad"),)
+        yield from paragraph(f"! {problem}", width, "bad")
     if rows := list(_counts(report, details=details)):
         yield ()
         yield from _table(rows, width)
@@ -105,45 +105,39 @@ def nodes_text(report: Report) -> str:
     return f"{counted(report.nodes.before, 'node')} before, {report.nodes.after:,} after, {matched} matched"
 
 
-class _CountRow(NamedTuple):
-    """One line of the table of operators."""
-
-    number: Count
-    text: tuple[str, str, str, str]
+_CountRow = tuple[int, tuple[str, str, str, str]]
+"""A line of the table of operators: the change, then the cells."""
 
 
 def _counts(report: Report, *, details: bool) -> Iterator[_CountRow]:
     changed = [each for each in report.operators if each.change]
     shown = list(report.operators) if details else changed[:_MOST_OPERATORS]
-    sums = [each for each in (report.nodes, report.parameters) if each.change]
-    stored = [report.bytes] if report.bytes.change else []
-    if not (shown or sums or stored):
+    if not (shown or report.nodes.change or report.parameters.change or report.bytes.change):
         return
     for each in shown:
-        yield _CountRow(each, (f"{_INDENT}{each.what}", _number(each.before), _number(each.after), each.change_text))
+        yield _count_row(each, f"{_INDENT}{each.what}")
     others = report.operators[len(shown) :]
     if others:
         rest = Count("", sum(each.before for each in others), sum(each.after for each in others))
-        label = f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before")
-        yield _CountRow(rest, (label, _number(rest.before), _number(rest.after), rest.change_text))
-    for each in (report.nodes, report.parameters):
-        yield _CountRow(each, (each.what, _number(each.before), _number(each.after), each.change_text))
+        yield _count_row(rest, f"{_INDENT}{counted(len(others), 'other')}" + ("" if rest.change else " as before"))
+    yield from (_count_row(each, each.what) for each in (report.nodes, report.parameters))
     each = report.bytes
-    yield _CountRow(each, (each.what, size(each.before), size(each.after), each.bytes_change_text))
+    yield each.change, (each.what, size(each.before), size(each.after), each.bytes_change_text)
 
 
-def _number(value: int) -> str:
-    return f"{value:,}" if value else "."
+def _count_row(count: Count, label: str) -> _CountRow:
+    before, after = (f"{value:,}" if value else "." for value in (count.before, count.after))
+    return count.change, (label, before, after, count.change_text)
 
 
 def _table(rows: Sequence[_CountRow], width: int) -> Iterator[Line]:
     header = ("operators", "before", "after", "change")
-    texts = [[visible(cell, 1000) for cell in row.text] for row in rows]
+    texts = [[visible(cell, 1000) for cell in row] for _, row in rows]
     widths = [max(map(cells, column)) for column in zip(header, *texts, strict=True)]
     widths[0] = limited(widths[0], width - sum(widths[1:]) - 3 * GAP)
     yield (Span(_joined(header, widths), "title"),)
-    for row, text in zip(rows, texts, strict=True):
-        style: Style = "added" if row.number.change > 0 else "removed" if row.number.change < 0 else "plain"
+    for (change, _), text in zip(rows, texts, strict=True):
+        style: Style = "added" if change > 0 else "removed" if change < 0 else "plain"
         line = _joined([shortened(text[0], widths[0]), *text[1:]], widths).rstrip()
         if text[3]:
             yield Span(line.removesuffix(text[3])), Span(text[3], style)
@@ -152,10 +146,8 @@ def _table(rows: Sequence[_CountRow], width: int) -> Iterator[Line]:
 
 
 def _joined(texts: Sequence[str], widths: Sequence[int]) -> str:
-    columns = [
-        padded(text, each, right=place > 0) for place, (text, each) in enumerate(zip(texts, widths, strict=True))
-    ]
-    return (" " * GAP).join(columns)
+    first, *others = zip(texts, widths, strict=True)
+    return (" " * GAP).join([padded(*first), *(padded(*each, right=True) for each in others)])
 
 
 def not_verified(report: Report) -> int:
@@ -187,8 +179,8 @@ def event_lines(event: Event, column: int, width: int, *, details: bool, says_no
     )
     yield from ((Span(" " * column), Span(text, "title")) for text in rest)
     if event.evidence and (details or event.verdict in (None, "different", "not-run")):
-        for text in wrapped(event.evidence, width, indent=column)[: None if details else _MOST_EVIDENCE_LINES]:
-            yield (Span(text, "quiet"),)
+        evidence = paragraph(event.evidence, width, "quiet", indent=column)
+        yield from itertools.islice(evidence, None if details else _MOST_EVIDENCE_LINES)
     if details:
         for member in event.members:
             yield from _member_in_full(event, member, column, width)
@@ -313,11 +305,10 @@ def _member_in_full(event: Event, member: Member, column: int, width: int) -> It
         yield (Span(" " * column + place_of(member)),)
     base, target = (" ".join(f"@{visible(address, None)}" for address in side) for side in (member.base, member.target))
     addresses = base if base == target else " -> ".join((base or "nothing", target or "nothing"))
-    for text in wrapped(addresses, width, indent=column + len(_INDENT), whole_words=True):
-        yield (Span(text, "quiet"),)
+    indent = column + len(_INDENT)
+    yield from paragraph(addresses, width, "quiet", indent=indent, whole_words=True)
     for detail in member.details:
-        for text in wrapped(detail_text(event, detail, None), width, indent=column + len(_INDENT)):
-            yield (Span(text),)
+        yield from paragraph(detail_text(event, detail, None), width, indent=indent)
 
 
 def place_of(member: Member) -> str:

@@ -156,7 +156,6 @@ class _Side:
             self.add_values(name for name in graph.node[position].input if name and name not in paired)
 
     def values_shown(self) -> list[str]:
-        """Return the values that have boxes."""
         return list(self._values)
 
     def add_values(self, names: Iterable[str]) -> None:
@@ -188,7 +187,6 @@ class _Side:
                 self._neighbours[position] = None
 
     def picture(self) -> Picture:
-        """Return boxes and arrows: values, then nodes in the order of the file."""
         graph = self._scope.graph
         self.neighbours()
         positions = sorted({*self._shown, *self._neighbours})

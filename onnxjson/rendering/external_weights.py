@@ -101,11 +101,9 @@ class _Side:
         self.tensors = _tensors(place.model)
 
     def has_outside(self, key: _Key) -> bool:
-        """Whether the tensor is external."""
         return key in self.tensors and is_external(self.tensors[key])
 
     def is_unreadable(self, key: _Key) -> bool:
-        """Whether its bytes could not be read."""
         return key in self._unreadable
 
     def find(self, key: _Key) -> _Range | None:

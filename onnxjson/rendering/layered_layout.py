@@ -131,7 +131,6 @@ class _Layers:
         return total
 
     def layout(self) -> Layout:
-        """Return the positions of boxes and lines."""
         x = self._columns()
         heights = [
             max((self.boxes[box].height for box in row if box < len(self.boxes)), default=0) for row in self.rows

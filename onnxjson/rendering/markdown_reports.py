@@ -99,7 +99,6 @@ class _Capped:
         self._is_cut = False
 
     def add(self, text: str) -> None:
-        """Add a part that always fits."""
         self._parts.append(text)
         self._length += len(text)
 
@@ -133,7 +132,6 @@ class _Capped:
             self.add(_END)
 
     def all(self) -> str:
-        """Return the whole text."""
         return "".join(self._parts) + (_CUT if self._is_cut else "")
 
 

@@ -12,8 +12,8 @@ from onnxjson.model.tensor_statistics import statistics, string_statistics
 from onnxjson.model.tensors import from_numpy, to_numpy
 from onnxjson.model.types import format_tensor_type
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import number, shortened, table, wrapped
+from onnxjson.rendering.spans import Line, Span, paragraph
+from onnxjson.rendering.tables import number, shortened, table
 from onnxjson.running.comparison import dtype_of
 from onnxjson.running.model_run import Case, RunResult
 from onnxjson.running.values import Value, leaves
@@ -122,12 +122,7 @@ def run_lines(result: RunResult, name: str, width: int, *, every_node: bool = Fa
         yield ()
         yield from _profile_lines(result, width, every_node=every_node)
     if result.problem:
-        yield from _wrapped(result.problem, width)
-
-
-def _wrapped(text: str, width: int) -> Iterator[Line]:
-    for line in wrapped(text, width, indent=0):
-        yield (Span(line, "bad"),)
+        yield from paragraph(result.problem, width, "bad")
 
 
 def _how(result: RunResult) -> str:
@@ -148,7 +143,7 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
             for line in table(list(_rows(values)), width):
                 yield (Span(line),)
     if case.problem:
-        yield from _wrapped(f"failed: {case.problem}", width)
+        yield from paragraph(f"failed: {case.problem}", width, "bad")
     for each in case.expected:
         comparison = each.comparison
         if comparison.close:
@@ -161,7 +156,7 @@ def _case_lines(case: Case, width: int) -> Iterator[Line]:
                 f"{comparison.outside:,} of {comparison.elements:,} elements are not as recorded"
                 + ("" if comparison.largest_absolute is None else f", by up to {comparison.largest_absolute:.3g}")
             )
-            yield from _wrapped(f"{visible(each.name)}: {problem_text}", width)
+            yield from paragraph(f"{visible(each.name)}: {problem_text}", width, "bad")
 
 
 def _rows(values: Mapping[str, Value]) -> Iterator[tuple[str, ...]]:

@@ -189,8 +189,6 @@ _MARK: Final = "* "
 
 
 class _ComparedRow(NamedTuple):
-    """One property of all models."""
-
     label: str
     values: tuple[str, ...]
 

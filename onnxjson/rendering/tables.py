@@ -96,7 +96,6 @@ def shortened_name(text: str, limit: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Return the end of a text that fits into `width` columns."""
     if text.isascii():
         return text[-width:]
     room = width

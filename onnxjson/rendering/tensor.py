@@ -152,11 +152,6 @@ def _storage(tensor: Tensor) -> Storage:
 
 
 def _contents(tensor: Tensor, resolver: Resolver | None, most: int) -> dict[str, object]:
-    """Return statistics and values.
-
-    Raises:
-        OnnxJsonError: the elements cannot be read.
-    """
     if resolver is None and location_of(tensor) is not None:
         return {}
     held = with_elements(tensor, resolver or Resolver(Path()))

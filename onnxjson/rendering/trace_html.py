@@ -75,8 +75,6 @@ def _table(trace: Trace) -> Iterator[str]:
 
 
 class _Steps:
-    """Sections of the passes, in order."""
-
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._models = trace.models()
@@ -85,7 +83,6 @@ class _Steps:
         self._events = 0
 
     def pieces(self) -> Iterator[str]:
-        """Yield a section for each pass."""
         for number, stage in enumerate(stages(self._trace), 1):
             step, before, after = stage
             numbers = _change(before, after) if step.parts else outcome(step)

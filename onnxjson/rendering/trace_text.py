@@ -12,8 +12,8 @@ from onnxjson.optimizing.provenance import Provenance, Story, Touch
 from onnxjson.optimizing.trace_records import Part, Size, Step, Trace
 from onnxjson.rendering.diff_report import EFFECTS, operator_of
 from onnxjson.rendering.diff_text import event_lines
-from onnxjson.rendering.spans import Line, Span, Style
-from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size, wrapped
+from onnxjson.rendering.spans import Line, Span, Style, paragraph
+from onnxjson.rendering.tables import GAP, cells, limited, padded, shortened, size
 
 _INDENT: Final = 2
 _MOST_OPERATORS: Final = 16
@@ -76,8 +76,7 @@ def trace_lines(trace: Trace, width: int, *, details: bool = False) -> Iterator[
             quiet.append(visible(stage.step.name, 200))
     if quiet:
         yield ()
-        for text in wrapped(f"changed nothing: {', '.join(quiet)}", width, indent=0):
-            yield (Span(text, "quiet"),)
+        yield from paragraph(f"changed nothing: {', '.join(quiet)}", width, "quiet")
     yield ()
     yield from table_lines(columns(trace), width, most=None if details else _MOST_OPERATORS)
 
@@ -112,9 +111,9 @@ def _step_lines(stage: Stage, width: int, *, details: bool) -> Iterator[Line]:
     numbers = _sizes(before, stage.after) if step.parts else outcome(step)
     yield Span(name, "title"), Span(f": {numbers}, {step.seconds:.2g} s{rounds}")
     if step.failure is not None:
-        yield from _wrapped(step.failure, width, "bad")
+        yield from paragraph(step.failure, width, "bad", indent=_INDENT)
     for note in stage.notes:
-        yield from _wrapped(note, width, "quiet")
+        yield from paragraph(note, width, "quiet", indent=_INDENT)
     for part in step.parts:
         yield from _part_lines(before, part, width, details=details)
         before = part.after
@@ -136,16 +135,12 @@ def _part_lines(before: Size, part: Part, width: int, *, details: bool) -> Itera
     if quiet:
         yield Span(" " * indent), Span(f"also: {', '.join(dict.fromkeys(quiet))}", "quiet")
     for problem in part.incomplete:
-        yield from _wrapped(f"! {problem}", width, "bad")
+        yield from paragraph(f"! {problem}", width, "bad", indent=_INDENT)
 
 
 def loud(events: Sequence[Event]) -> list[Event]:
     """Return the events that change more than names, order and annotations."""
     return [event for event in events if EFFECTS[event.kind] != "quiet" and event.kind != "opset-changed"]
-
-
-def _wrapped(text: str, width: int, style: Style) -> Iterator[Line]:
-    return ((Span(line, style),) for line in wrapped(text, width, indent=_INDENT))
 
 
 def _sizes(before: Size, after: Size) -> str:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from onnxjson.model.display import counted, visible
 from onnxjson.rendering.exact import picked
-from onnxjson.rendering.spans import Line, Span
-from onnxjson.rendering.tables import table, wrapped
+from onnxjson.rendering.spans import Line, Span, paragraph
+from onnxjson.rendering.tables import table
 from onnxjson.running.comparison import EXACT, Comparison, Tolerance
 from onnxjson.running.locating import Divergence, Location
 from onnxjson.running.verification import OutputResult, RunVerdict, Verification
@@ -78,7 +78,7 @@ def verification_lines(
     yield from _output_lines(found, width)
     yield from _problem_lines(found, width)
     for note in found.notes:
-        yield from _wrapped(f"note: {note}", width, "quiet")
+        yield from paragraph(f"note: {note}", width, "quiet")
     if location is not None:
         yield ()
         yield from location_lines(location, width)
@@ -115,7 +115,7 @@ def _problem_lines(found: Verification, width: int) -> Iterator[Line]:
     for numbers in list(groups.values())[:_PROBLEMS]:
         run = found.runs[numbers[0]]
         more = f", and {counted(len(numbers) - 1, 'run')} more like it" if len(numbers) > 1 else ""
-        yield from _wrapped(f"run {numbers[0]}, {_run_name(run)}{more}: {run.problem}", width, "bad")
+        yield from paragraph(f"run {numbers[0]}, {_run_name(run)}{more}: {run.problem}", width, "bad")
     if len(groups) > _PROBLEMS:
         yield (Span(f"... and {counted(len(groups) - _PROBLEMS, 'other reason')}", "bad"),)
 
@@ -137,7 +137,7 @@ def _output_lines(found: Verification, width: int) -> Iterator[Line]:
         yield (Span(line, "bad" if bad else "plain"),)
         worst = output.worst
         if worst is not None and output.failed:
-            yield from _wrapped(_worst_text(output, worst), width, "plain", indent=4)
+            yield from paragraph(_worst_text(output, worst), width, "plain", indent=4)
 
 
 def _row(output: OutputResult) -> tuple[str, ...]:
@@ -212,7 +212,7 @@ def location_lines(location: Location, width: int) -> Iterator[Line]:
             yield from _place_lines(place, width)
         yield (Span(how, "quiet"),)
     if location.problem:
-        yield from _wrapped(location.problem, width, "bad")
+        yield from paragraph(location.problem, width, "bad")
 
 
 def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
@@ -227,25 +227,20 @@ def _place_lines(place: Divergence, width: int) -> Iterator[Line]:
     if place.target:
         named = zip(place.target_nodes, place.target, strict=True)
         there = ", ".join([f"{node}  @{each}" for node, each in itertools.islice(named, _NODES)])
-        yield from _wrapped(f"in the target: {there}", width, "plain", indent=4)
+        yield from paragraph(f"in the target: {there}", width, "plain", indent=4)
     for one, other in place.constants[:_NODES]:
         name = visible(one) if one == other else f"{visible(one)} -> {visible(other)}"
-        yield from _wrapped(f"constant {name} has different elements", width, "plain", indent=4)
+        yield from paragraph(f"constant {name} has different elements", width, "plain", indent=4)
     for name in place.lost[:_NODES]:
-        yield from _wrapped(f"constant {visible(name)} is missing in the target", width, "plain", indent=4)
+        yield from paragraph(f"constant {visible(name)} is missing in the target", width, "plain", indent=4)
     found = place.comparison
     apart = f"{found.outside:,} of {found.elements:,} elements of {visible(place.value[0])} differ"
     if found.largest_absolute is not None:
         apart += f", by up to {found.largest_absolute:.3g} among values of up to {found.scale or 0:.3g}"
-    yield from _wrapped(apart, width, "plain", indent=4)
+    yield from paragraph(apart, width, "plain", indent=4)
     before = "its inputs are the same" if not place.before else (
         f"its inputs differ by at most {place.before:.1g} of the largest element"
     )  # fmt: skip
     if several:
         before += "; nothing between these nodes has a counterpart to compare"
-    yield from _wrapped(before, width, "quiet", indent=4)
-
-
-def _wrapped(text: str, width: int, style: Any, indent: int = 0) -> Iterator[Line]:
-    for line in wrapped(text, width, indent=indent):
-        yield (Span(line, style),)
+    yield from paragraph(before, width, "quiet", indent=4)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from onnxjson.cli import failures, group, output
+from onnxjson.cli import group, output
 from onnxjson.model import errors
 from tests.cli.running import command_line, run, run_process
 
@@ -81,7 +81,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     error: type[errors.OnnxJsonError], capsys: pytest.CaptureFixture[str]
 ) -> None:
     failure = error("what, where, what to do", 3) if error is errors.WireError else error("what, where, what to do")
-    assert failures.report(failure) == error.exit_code
+    assert output.report_failure(failure) == error.exit_code
     assert capsys.readouterr().err.startswith(f"onnxjson: error[{error.exit_code}]: what, where, what to do")
 
 
@@ -100,7 +100,7 @@ def test_error_of_the_package_ends_with_its_own_code(
     ids=lambda value: type(value).__name__,
 )
 def test_any_other_error_has_a_code(error: Exception, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    assert failures.report(error) == code
+    assert output.report_failure(error) == code
     assert capsys.readouterr().err.count("\n") == 1
 
 
