@@ -1,4 +1,4 @@
-"""Links, anchors, pictures and options of the pages exist."""
+"""Links, anchors, pictures, files and options that the pages name exist."""
 
 import re
 from collections.abc import Iterator
@@ -50,6 +50,12 @@ def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in _links(page):
         assert target.exists(), target
         assert not anchor or anchor in _anchors(target), f"{target.name}#{anchor}"
+
+
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "SECURITY.md"], ids=lambda page: page.name)
+def test_files_of_the_repository_exist(page: Path) -> None:
+    named = re.findall(r"`((?:onnxjson|tui|tests|schemas)/[\w/.-]+)", _prose(page))
+    assert [name for name in named if not (ROOT / name).exists()] == []
 
 
 def _options(command: click.Command) -> Iterator[str]:
