@@ -81,3 +81,11 @@ def test_options_of_the_pages_exist() -> None:
         for code in re.findall(r"`([^`\n]+)`", _prose(page)):
             unknown = set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", code)) - known
             assert not unknown, f"{page.name}: {unknown}"
+
+
+def test_messages_of_troubleshooting_are_those_of_the_program() -> None:
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "onnxjson").rglob("*.py"))
+    messages = re.findall(r"^\| `(.*?)` \|", (ROOT / "docs" / "troubleshooting.md").read_text(encoding="utf-8"), re.M)
+    fragments = {part.strip() for each in messages for part in re.sub(r"error\[\d+\]:", "...", each).split("...")}
+    assert {"the file is missing", "only the sha256 of"} <= fragments
+    assert {each for each in fragments if each.strip(" :") and each not in source} == set()
