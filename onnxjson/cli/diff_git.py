@@ -13,7 +13,6 @@ import click
 from onnxjson.cli import output, processes, reports
 from onnxjson.cli.diff_output import INCOMPLETE, Options, compare
 from onnxjson.cli.paths import Side, open_revision, open_side
-from onnxjson.diffing.unified import diff_texts, digest_text
 from onnxjson.git.changed_models import Change, Version, changed
 from onnxjson.git.commands import CommandError, Git
 from onnxjson.git.revisions import is_range, is_revision_spec
@@ -223,6 +222,8 @@ def _path_of(change: Change) -> str:
 def _whole(side: Side, status: Status, options: Options) -> str:
     """The summary of a model that is on one side only."""
     if options.form == "unified":
+        from onnxjson.diffing.unified import diff_texts, digest_text
+
         texts = (b"", digest_text(side.model)) if status == "added" else (digest_text(side.model), b"")
         names = ("/dev/null", side.name) if status == "added" else (side.name, "/dev/null")
         lines = diff_texts(*texts, *names, context=options.context)

@@ -7,18 +7,13 @@ from typing import Final, Literal
 
 from onnxjson.cli import output, reports
 from onnxjson.cli.paths import Side
-from onnxjson.diffing import difference, unified
+from onnxjson.diffing import difference
 from onnxjson.diffing.difference import Diff
 from onnxjson.diffing.events import WeightsComparison
 from onnxjson.model.errors import MissingInputError
-from onnxjson.patching.patch_text import write_patch
-from onnxjson.rendering import external_weights
-from onnxjson.rendering.diff_html import diff_html
 from onnxjson.rendering.diff_report import Report, report
 from onnxjson.rendering.diff_text import diff_lines, match_lines
-from onnxjson.rendering.external_weights import Place
 from onnxjson.rendering.spans import Line
-from onnxjson.storage.saving import save_file
 
 Form = Literal["text", "unified", "json", "markdown", "html", "patch", "script"]
 
@@ -52,8 +47,11 @@ def compare(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
 
 
 def _unified(one: Side, other: Side, options: Options) -> tuple[bool, list[str]]:
+    from onnxjson.diffing import unified
+    from onnxjson.rendering import external_weights
+
     with output.working("comparing weights in other files"):
-        places = [Place(side.model, side.path, side.name) for side in (one, other)]
+        places = [external_weights.Place(side.model, side.path, side.name) for side in (one, other)]
         weights = external_weights.compare(places[0], places[1], trust_links=options.trust_links)
     texts = unified.diff_models(one.model, other.model, one.name, other.name, context=options.context)
     outside = [f"{side.name} (external data)" for side in (one, other)]
@@ -95,7 +93,7 @@ def _structural(one: Side, other: Side, options: Options) -> tuple[bool, list[st
 
 
 def _show(report: Report, options: Options) -> None:
-    # What writes the other forms imports all passes: that takes 0.2 s, and a text does without.
+    # A text starts faster without the modules of the other forms, some of which import all passes (0.2 s).
     view = options.view
     match options.form:
         case "json":
@@ -107,6 +105,8 @@ def _show(report: Report, options: Options) -> None:
 
             view.write([diff_markdown(report)])
         case "html":
+            from onnxjson.rendering.diff_html import diff_html
+
             view.write(diff_html(report))
         case _ if report.equal and view.destination is None and not options.matches:
             for line in _lines(report, options):
@@ -138,6 +138,9 @@ def _write_script(diff: Diff, options: Options) -> bool:
 
 
 def _write_patch(one: Side, other: Side, diff: Diff, options: Options) -> None:
+    from onnxjson.patching.patch_text import write_patch
+    from onnxjson.storage.saving import save_file
+
     with output.working("making the patch"):
         patch = diff.patch.with_hashes(one.model, other.model)
         patch = patch.with_external(one.model, one.path, other.model, other.path)
