@@ -16,7 +16,7 @@ from onnxjson.diffing.constant_changes import compare_constants, compare_unpaire
 from onnxjson.diffing.constant_elements import TensorSource
 from onnxjson.diffing.events import IGNORABLE, WEIGHTS_COMPARISONS, Ignored, Kind, Verdict, WeightsComparison
 from onnxjson.diffing.list_changes import Bulk, add_reordering, compare_names, count_order_breaks
-from onnxjson.diffing.matching.alignment import Alignment, align_by_names
+from onnxjson.diffing.matching.alignment import Alignment, align_by_names, same_alignment
 from onnxjson.diffing.model_changes import compare_annotations, compare_models, graph_fields
 from onnxjson.diffing.node_changes import NodeComparison, compare_metadata, join_attributes
 from onnxjson.diffing.region_changes import RegionDraft, RegionFinder, claim_region, report_rewiring
@@ -89,9 +89,7 @@ class Diff:
         """Counterparts of graphs, nodes and values."""
         if self._context is not None:
             return self._context.alignment
-        from onnxjson.diffing.matching.aligning import align
-
-        return align_by_names(self.base, self.target) or align(self.base, self.target)
+        return same_alignment(self.base, self.target)
 
     @cached_property
     def matches(self) -> list[tuple[str, str]]:

@@ -138,6 +138,18 @@ def _any(type_: Type | None) -> Hashable:
     return None
 
 
+def same_alignment(base: Model, target: Model) -> Alignment:
+    """Align two equal models: every graph, node and value is paired with the one at the same place."""
+    indexes = Index(base), Index(target)
+    pairs = []
+    for one, other in zip(indexes[0].scopes, indexes[1].scopes, strict=True):
+        places = range(len(one.graph.node))
+        values = {name: name for name in (*one.inputs, *one.initializers, *one.sparse_initializers, *one.producers)}
+        pairs.append(GraphPair(one, other, places, places, values, {}, {}))
+    functions = tuple([(position, position) for position in range(len(base.functions))])
+    return Alignment(*indexes, tuple(pairs), {pair.base.address: pair for pair in pairs}, functions, None)
+
+
 def align_by_names(base: Model, target: Model, *, is_edited: bool = False) -> Alignment | None:
     """Pair graphs, nodes and values of the same name; None if names alone are not enough.
 
